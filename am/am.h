@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active-message endpoints: handlers, request and reply, credits, polling and waiting, and the one-sided transfers that go with
+ * them.  Layer: am.
+ *
+ * The runtime of extended/ has one endpoint over the own group; iofwd has another of its own, over compute processes and servers.
+ * Both are struct amph_am.  An endpoint opens up to two conduit instances: smp for peers on the same host (and for itself), a
+ * network for the others.
+ *
+ * Thread rule.  cfg.threaded false: one thread at a time, no locks are taken.  true: any thread, any time; a poll lock lets one
+ * thread make progress (others skip), a send lock guards the send side.  Handlers run inside amph_am_poll, under the poll lock,
+ * on the polling thread.  A handler of a request may send one reply; nothing else may be sent from handlers (client rule), but
+ * handlers of one endpoint may freely use another endpoint.
+ */
+#ifndef AMPH_AM_AM_H
+#define AMPH_AM_AM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auth.h"
+#include "base/platform.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
+
+struct amph_am_ep;
+
+/* Index ranges of the 256 handlers. */
+enum { AMPH_AM_INDEX_AM = 1, AMPH_AM_INDEX_EXTENDED = 64, AMPH_AM_INDEX_IOFWD = 96, AMPH_AM_INDEX_CLIENT = 128 };
+
+/* Where a received message comes from; valid until its handler returns. */
+struct amph_token {
+    struct amph_am_ep *ep;
+    uint32_t peer;
+    const struct amph_am *am;
+    const struct amph_am_entry *entry;
+    bool is_request;
+    bool replied;
+};
+
+/* Internal handlers have this one form.  am->payload: the payload of a medium; for longs the address in the own memory. */
+typedef void (*amph_am_fn)(struct amph_token *token, const struct amph_am *am);
+
+/* One handler.  Client handlers (of the GASNet API) have the form fn(token, [buf, nbytes,] arg0, ... arg<nargs-1>). */
+struct amph_am_entry {
+    void *fn;             /* amph_am_fn, or the client's function */
+    bool client_form;
+    uint8_t kinds;        /* bit mask: 1 short, 2 medium, 4 long (as GEX_FLAG_AM_SHORT ...); checked at delivery */
+    uint8_t dirs;         /* bit mask: 1 request, 2 reply */
+    int nargs;            /* expected number of arguments, or -1: any */
+    const void *cdata;
+    const char *name;
+};
+
+struct amph_am_config {
+    const char *name;         /* "am", "iofwd" */
+    uint32_t domain;          /* separates the cookies of endpoints (1 am, 2 iofwd) */
+    uint32_t max_peers;
+    bool threaded;
+    bool use_smp;             /* peers on the same host through shared memory (AMPHORA_SMP) */
+    const struct amph_conduit_ops *net; /* network conduit or NULL */
+    bool loopback_only;       /* the whole job is on this machine */
+    uint8_t key[AMPH_KEY_BYTES];
+    void (*on_peer_error)(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why); /* NULL: fatal */
+    void *user;               /* amph_am_user */
+};
+
+enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_ep **ep_p);
+void amph_am_close(struct amph_am_ep *ep);
+void *amph_am_user(struct amph_am_ep *ep);
+
+/* Portable bytes that let a peer reach this endpoint (both conduits and the host's identity); owned by the endpoint. */
+const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
+#define AMPH_AM_ADDR_MAX_BYTES 320
+
+/* Makes a peer reachable.  addr: what its amph_am_address gave.  remote_index: the number under which it knows this endpoint.
+ * my_id, peer_id: the numbers that both sides put into the cookie (absolute ranks, client numbers).  Decides by host identity and
+ * use_smp which conduit is used.  Errors: AMPH_ERR_PROTO (address does not parse), AMPH_ERR_PEER, AMPH_ERR_RANGE, AMPH_ERR_STATE. */
+enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
+                                  uint32_t my_id, uint32_t peer_id);
+void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
+bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer); /* reached through shared memory */
+const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
+
+/* Sets handler `index`; AMPH_ERR_STATE if it is taken, AMPH_ERR_RANGE, AMPH_ERR_ARG (nargs above 16). entry is copied. */
+enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry);
+const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned index); /* NULL: none */
+
+/* ---- sending ---- */
+
+#define AMPH_AM_IMMEDIATE 1u /* answer AMPH_AGAIN instead of waiting for room */
+
+/* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.  am->kind: SHORT, MEDIUM or LONG; for
+ * LONG am->payload is the source and am->dest the address in the peer's segment (see amph_am_set_peer_segment): the endpoint
+ * chooses by itself between mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at lc->done.
+ * Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER; AMPH_AGAIN only with IMMEDIATE. */
+enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+
+/* Replies to the request of token, once, from inside its handler.  Waits for room by receiving replies only. */
+enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+
+uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer); /* payload bytes; peer AMPH_RANK_NONE: least of all conduits */
+uint32_t amph_am_max_long(struct amph_am_ep *ep, uint32_t peer);
+
+/* Makes progress once on all conduits: receives messages, runs handlers, completes operations.  Returns how many things it did. */
+unsigned amph_am_poll(struct amph_am_ep *ep);
+
+/* ---- waiting ---- */
+
+/* One wait in progress: spin, then yield, then block in the kernel.  Start with AMPH_WAITER_INIT. */
+struct amph_waiter {
+    uint32_t rounds;
+    uint64_t start_ns;
+    uint64_t nap_ns;
+};
+#define AMPH_WAITER_INIT { 0, 0, 0 }
+
+/* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions
+ * which no message announces are seen too.  Use: while (!condition) amph_am_wait_step(ep, &w); */
+void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w);
+
+/* Wakes a thread that sleeps in amph_am_wait_step on this endpoint.  Any thread, also signal handlers. */
+void amph_am_kick(struct amph_am_ep *ep);
+
+/* A further descriptor whose readability ends a sleep of this endpoint (a door's listening socket, the control socket). */
+enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd);
+void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd);
+
+enum amph_wait_mode { AMPH_WAIT_ADAPTIVE, AMPH_WAIT_SPIN, AMPH_WAIT_BLOCK };
+void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; AMPHORA_WAIT's at start */
+/* Says how many processes of the job share this host's cores: where they outnumber the cores the spin is zero. */
+void amph_am_set_crowd(unsigned procs_on_host);
+
+/* ---- one-sided transfers ---- */
+
+/* Memory registered with all conduits of an endpoint. */
+struct amph_am_mem {
+    void *base;
+    size_t len_bytes;
+    struct amph_mem part[2];
+    uint8_t key[2 * AMPH_KEY_BLOB_MAX_BYTES + 32]; /* portable bytes for amph_am_mem_import */
+    size_t key_len;
+};
+
+enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
+                                 struct amph_am_mem *mem);
+void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem);
+enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
+
+/* Starts a put or get of offset..offset+len within rmem (checked: AMPH_ERR_RANGE).  Through a mapping it is done at once (lc and rc
+ * are still called).  Waits for room by polling unless AMPH_AM_IMMEDIATE; must not be called from handlers of the same endpoint
+ * except with rmem.local set. */
+enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                             size_t len_bytes, unsigned flags, struct amph_op *lc, struct amph_op *rc);
+enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                             size_t len_bytes, unsigned flags, struct amph_op *done);
+
+/* Long messages: the own segment that peers may write to (checked on delivery of packed and plain longs), and each peer's. */
+void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes);
+void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem);
+
+/* ---- the job (am/job.c) ---- */
+
+struct amph_boot;
+
+/* All state of this process; there is no other mutable global. */
+struct amph_job {
+    struct amph_boot *boot;        /* of the joined process, or NULL */
+    struct amph_am_ep *ep;         /* the runtime's endpoint, or NULL */
+    uint32_t rank, size;           /* relative number in the own group and its size */
+    uint32_t first;                /* absolute number of the own group's member 0 */
+    size_t page_bytes;             /* the job's page size (negotiated) */
+    bool joined, exiting;
+    void *extended;                /* extended/'s own state */
+};
+extern struct amph_job amph_job;
+
+/* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: all of a runtime's start that needs no
+ * API.  threaded: the client is PAR or PARSYNC.  Errors are logged in one sentence (two hosts named where page sizes clash). */
+enum amph_status amph_job_start(bool threaded);
+
+/* The page size of a job whose processes state these; AMPH_ERR_ARG and the indices of a clashing pair where one does not divide. */
+enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p, size_t *clash_a_p, size_t *clash_b_p);
+
+/* Gathers len_bytes from each member of the own group to all (over active messages); blocks; all is size * len_bytes. */
+enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all);
+
+/* Ends the process and the job with code as gasnet_exit does: flushes standard streams, tells the launcher, waits for the others up to
+ * GASNET_EXITTIMEOUT when they exit too, ends in _exit.  Callable from handlers and threads. */
+void amph_job_exit(int code) AMPH_NORETURN;
+
+#endif

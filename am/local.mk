@@ -1,0 +1,1 @@
+libamphora_la_SOURCES += am/am.h

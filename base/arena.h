@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The process's shareable memory: one memfd and one reserved range of addresses, laid out [ iofwd transfer area | client segment ].
+ * Layer: base.  Thread rule: the two calls that change it are serialised inside; the fields are read-only afterwards.
+ *
+ * Peers on the same host map it by opening /proc/PID/fd/FD (amph_shm_open_peer), so nothing is ever left in the file system.
+ */
+#ifndef AMPH_BASE_ARENA_H
+#define AMPH_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/status.h"
+
+struct amph_arena_part {
+    void *base;       /* where it lies in this process; NULL: not made yet */
+    size_t len_bytes;
+    int fd;           /* memfd that holds it (owned by the arena) */
+    uint64_t offset;  /* where it starts in the memfd */
+};
+
+/* Makes the transfer area at the front of the arena (first call only; later calls give the same area back).
+ * page_bytes: the job's page size.  Errors: AMPH_ERR_NOMEM. */
+enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
+
+/* Makes a client segment behind the area's place (room for which is always kept).  Untouched pages use no memory.
+ * Errors: AMPH_ERR_NOMEM (with a sentence: asked, available), AMPH_ERR_STATE (made already). */
+enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
+
+/* Makes an anonymous shared-memory object of len_bytes that no path leads to, close-on-exec; the descriptor is the caller's. */
+enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p);
+
+/* Maps len_bytes at offset of the object that process pid holds as descriptor fd.  Unmap with munmap.
+ * Errors: AMPH_ERR_PEER (gone), AMPH_ERR_DENIED, AMPH_ERR_NOMEM. */
+enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t len_bytes, void **addr_p);
+
+/* The page size this process states to others: AMPHORA_TEST_PAGE or the system's. */
+size_t amph_page_bytes(void);
+
+/* Physical memory of this host in bytes, and how much of it is available now. */
+uint64_t amph_phys_mem_bytes(void);
+uint64_t amph_avail_mem_bytes(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The environment registry: the only reader of the environment.  Layer: base.
+ * Thread rule: values are read once, at the first call of any function here; then read-only.
+ *
+ * A value that does not parse or is out of bounds is reported in one sentence (naming variable, value and what is allowed) and
+ * ends the process.  An unknown AMPHORA_* or IOFWD_* name gets one warning with the nearest known name.
+ */
+#ifndef AMPH_BASE_ENV_H
+#define AMPH_BASE_ENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/env_defs.h"
+
+enum amph_env_id {
+#define AMPH_ENV_ID(id, ...) AMPH_ENV_##id,
+    AMPH_ENV_TABLE(AMPH_ENV_ID)
+#undef AMPH_ENV_ID
+    AMPH_ENV_COUNT
+};
+
+const char *amph_env_str(enum amph_env_id id); /* STR and ENUM: the text, "" if unset; owned by the registry */
+bool amph_env_bool(enum amph_env_id id);
+int64_t amph_env_int(enum amph_env_id id);
+uint64_t amph_env_size(enum amph_env_id id);   /* SIZE: bytes */
+uint64_t amph_env_ns(enum amph_env_id id);     /* DUR: nanoseconds */
+unsigned amph_env_enum(enum amph_env_id id);   /* ENUM: index of the word in the row's list */
+bool amph_env_is_set(enum amph_env_id id);
+
+/* A variable that is not ours (PMI_FD, HOME, a client's own): getenv, kept here so that the layer check has one exception. */
+const char *amph_env_foreign(const char *name);
+
+/* Reads the environment again: for the launcher after it changed its own, and for tests. */
+void amph_env_reload(void);
+
+/* Prints every row with the value in force and where it came from (amphora-info -c). */
+void amph_env_print(FILE *out);
+
+/* The row's variable name. */
+const char *amph_env_name(enum amph_env_id id);
+
+/* Parses "64K", "1.5G" and the like; false if it is no size. */
+bool amph_parse_size(const char *text, uint64_t *bytes_p);
+
+#endif

@@ -1,0 +1,17 @@
+# libamphora: base, boot, conduits (smp, registry), am, extended.  The other folders add to libamphora_la_SOURCES.
+lib_LTLIBRARIES += libamphora.la
+libamphora_la_SOURCES =
+libamphora_la_CPPFLAGS = $(AM_CPPFLAGS) $(CRYPTO_CFLAGS)
+libamphora_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
+libamphora_la_LIBADD = $(CRYPTO_LIBS) -ldl -lpthread -lrt
+pkgconfig_DATA += amphora.pc
+
+libamphora_la_SOURCES += \
+	base/arena.c base/arena.h base/auth.c base/auth.h base/clock.h base/counter_defs.h base/counters.c base/counters.h \
+	base/env.c base/env.h base/env_defs.h base/log.c base/log.h base/platform.h base/status.c base/status.h base/wire.h base/wire.c
+
+# Topology (hwloc) is for the programs; a client process must not pay for loading hwloc.
+noinst_LTLIBRARIES += libtopo.la
+libtopo_la_SOURCES = base/topo.c base/topo.h
+libtopo_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
+libtopo_la_LIBADD = $(HWLOC_LIBS)

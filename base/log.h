@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The log: one line a message, on standard error, written with one write(2) so that lines of several processes never mix.
+ * Layer: base.  Thread rule: callable from any thread; amph_log_raw also from signal handlers.
+ *
+ * Lines look like "amphora: compute 3 (node07): message".  AMPHORA_LOG chooses the level: error, warn (default), info, debug.
+ */
+#ifndef AMPH_BASE_LOG_H
+#define AMPH_BASE_LOG_H
+
+#include "base/platform.h"
+
+enum amph_log_level { AMPH_LOG_ERROR, AMPH_LOG_WARN, AMPH_LOG_INFO, AMPH_LOG_DEBUG };
+
+/* Sets what stands between "amphora: " and the message ("compute 3 (node07)"); copied, at most 95 bytes are kept. */
+void amph_log_identity(const char *who);
+
+/* The level in force; a caller may skip costly preparation. */
+enum amph_log_level amph_log_level(void);
+
+void amph_log(enum amph_log_level level, const char *fmt, ...) AMPH_PRINTF(2, 3);
+
+#define amph_error(...) amph_log(AMPH_LOG_ERROR, __VA_ARGS__)
+#define amph_warn(...) amph_log(AMPH_LOG_WARN, __VA_ARGS__)
+#define amph_info(...) amph_log(AMPH_LOG_INFO, __VA_ARGS__)
+#define amph_debug(...) amph_log(AMPH_LOG_DEBUG, __VA_ARGS__)
+
+/* Logs one sentence and ends the process with exit code 1 (by _exit, after telling the launcher: see amph_fatal_hook). */
+void amph_fatal(const char *fmt, ...) AMPH_PRINTF(1, 2) AMPH_NORETURN;
+
+/* What amph_fatal calls before it ends the process; boot sets it so that the job ends at once.  NULL: nothing. */
+extern void (*amph_fatal_hook)(int exit_code);
+
+#endif

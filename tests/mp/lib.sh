@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Driver of multi-process tests; sourced by tests/mp/*.sh.  One TAP line for each combination of conduit and number of processes.
+#
+#   mp_run PROGRAM [-n "1 2 3 4 7"] [-c "smp tcp tcp-smp"] [-o "amphora-run options"] [-t seconds] [-- program arguments]
+#
+# Conduit words: smp (one host, shared memory), tcp (AMPHORA_SMP=0: everything over tcp), tcp-smp (two pretended hosts: shared
+# memory inside each, tcp between them).  A program exits 0 (ok), 77 (skip, with the reason as its last line) or anything else.
+set -u
+builddir=${builddir:-.}
+srcdir=${srcdir:-.}
+AMPHORA_RUN=${AMPHORA_RUN:-$builddir/amphora-run}
+export AMPHORA_MODULE_DIR=${AMPHORA_MODULE_DIR:-$(cd "$builddir" && pwd)/.libs}
+mp_dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-mp.XXXXXX") || exit 1
+trap 'rm -rf "$mp_dir"' EXIT
+mp_count=0
+
+# mp_report STATUS NAME OUTPUT-FILE
+mp_report() {
+    mp_count=$((mp_count + 1))
+    case $1 in
+    0) echo "ok $mp_count - $2" ;;
+    77) echo "ok $mp_count - $2 # SKIP $(tail -n 1 "$3")" ;;
+    *)
+        echo "not ok $mp_count - $2 (exit $1)"
+        sed 's/^/# /' "$3"
+        ;;
+    esac
+}
+
+# mp_check NAME COMMAND...: one TAP line for a command
+mp_check() {
+    mp_name=$1
+    shift
+    timeout -k 5 "${mp_timeout:-60}" "$@" >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "$mp_name" "$mp_dir/out"
+}
+
+mp_run() {
+    mp_prog=$1
+    shift
+    mp_ns="1 2 3 4 7" mp_cs="smp tcp tcp-smp" mp_opts="" mp_time=60
+    while [ $# -gt 0 ]; do
+        case $1 in
+        -n) mp_ns=$2; shift 2 ;;
+        -c) mp_cs=$2; shift 2 ;;
+        -o) mp_opts=$2; shift 2 ;;
+        -t) mp_time=$2; shift 2 ;;
+        --) shift; break ;;
+        *) echo "Bail out! mp_run: what is $1?"; exit 99 ;;
+        esac
+    done
+    for mp_c in $mp_cs; do
+        for mp_n in $mp_ns; do
+            mp_smp=1 mp_hosts="" mp_net=$mp_c
+            case $mp_c in
+            tcp | udp) mp_smp=0 ;;
+            *-smp)
+                mp_net=${mp_c%-smp}
+                i=0
+                : >"$mp_dir/hosts"
+                while [ $i -lt 32 ]; do
+                    [ $((i * 2)) -lt "$mp_n" ] && echo hostA || echo hostB
+                    i=$((i + 1))
+                done >"$mp_dir/hosts"
+                mp_hosts="-hosts $mp_dir/hosts"
+                ;;
+            esac
+            timeout -k 5 $((mp_time + 10)) env AMPHORA_SMP=$mp_smp "$AMPHORA_RUN" -n "$mp_n" -conduit "$mp_net" $mp_hosts \
+                -timeout "$mp_time" $mp_opts "$builddir/$mp_prog" "$@" >"$mp_dir/out" 2>&1 </dev/null
+            mp_report $? "${mp_prog##*/} $mp_c n=$mp_n $*" "$mp_dir/out"
+        done
+    done
+}
+
+mp_done() {
+    echo "1..$mp_count"
+    [ "$mp_count" -gt 0 ]
+}
