@@ -9,7 +9,6 @@ set -u
 builddir=${builddir:-.}
 srcdir=${srcdir:-.}
 AMPHORA_RUN=${AMPHORA_RUN:-$builddir/amphora-run}
-export AMPHORA_MODULE_DIR=${AMPHORA_MODULE_DIR:-$(cd "$builddir" && pwd)/.libs}
 mp_dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-mp.XXXXXX") || exit 1
 trap 'rm -rf "$mp_dir"' EXIT
 mp_count=0
