@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process's shareable memory: one memfd and one reserved range of addresses, laid out [ iofwd transfer area | client segment ].
+ * The process's shareable memory: one reserved range of addresses, laid out [ iofwd transfer area | client segment ], each part a
+ * memory object (memfd) of its own.
  * Layer: base.  Thread rule: the two calls that change it are serialised inside; the fields are read-only afterwards.
  *
  * Peers on the same host map it by opening /proc/PID/fd/FD (amph_shm_open_peer), so nothing is ever left in the file system.
@@ -24,6 +25,10 @@ struct amph_arena_part {
 /* Makes the transfer area at the front of the arena (first call only; later calls give the same area back).
  * page_bytes: the job's page size.  Errors: AMPH_ERR_NOMEM. */
 enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
+
+/* In a forked child, which shares the parent's area by its mapping: the next amph_arena_area makes one of the child's own, at the
+ * same place.  The child's calling thread must be its only one. */
+void amph_arena_forget_area(void);
 
 /* Makes a client segment behind the area's place (room for which is always kept).  Untouched pages use no memory.
  * Errors: AMPH_ERR_NOMEM (with a sentence: asked, available), AMPH_ERR_STATE (made already). */

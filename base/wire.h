@@ -16,17 +16,22 @@
 
 #include "base/platform.h"
 
+/* AMPHORA_TEST_SWAP: the whole job puts its wire words in big-endian order, so that a word that skips the encoding is found on
+ * one machine.  Set once by amph_wire_setup, before anything is sent. */
+extern bool amph_wire_swapped;
+void amph_wire_setup(void);
+
 static inline uint16_t amph_le16(uint16_t v)
 {
-    return AMPH_BIG_ENDIAN ? __builtin_bswap16(v) : v;
+    return AMPH_BIG_ENDIAN != amph_wire_swapped ? __builtin_bswap16(v) : v;
 }
 static inline uint32_t amph_le32(uint32_t v)
 {
-    return AMPH_BIG_ENDIAN ? __builtin_bswap32(v) : v;
+    return AMPH_BIG_ENDIAN != amph_wire_swapped ? __builtin_bswap32(v) : v;
 }
 static inline uint64_t amph_le64(uint64_t v)
 {
-    return AMPH_BIG_ENDIAN ? __builtin_bswap64(v) : v;
+    return AMPH_BIG_ENDIAN != amph_wire_swapped ? __builtin_bswap64(v) : v;
 }
 
 struct amph_wr {

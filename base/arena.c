@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process's shareable memory; see arena.h.  Layer: base. */
+#include "base/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/platform.h"
+
+/* The area's place at the front is kept free for its largest size, so that an area made after the segment still fits before it. */
+#define AREA_PLACE_BYTES ((size_t)256 << 20)
+/* Ranges to try to reserve, largest first; only addresses, no memory. */
+static const size_t reserve_sizes[] = { (size_t)1 << 42, (size_t)1 << 40, (size_t)1 << 38, (size_t)1 << 36, (size_t)1 << 34 };
+
+static struct {
+    pthread_mutex_t lock;
+    char *reserved;
+    size_t reserved_bytes;
+    struct amph_arena_part area, segment;
+} arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
+{
+    int fd = memfd_create(label, MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)len_bytes) != 0) {
+        enum amph_status st = amph_status_from_errno(errno);
+        amph_error("cannot make %zu bytes of shared memory for %s: %m", len_bytes, label);
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    *fd_p = fd;
+    return AMPH_OK;
+}
+
+enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t len_bytes, void **addr_p)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+    int own = open(path, O_RDWR | O_CLOEXEC);
+    if (own < 0) {
+        enum amph_status st = errno == ENOENT ? AMPH_ERR_PEER : amph_status_from_errno(errno);
+        amph_error("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
+        return st;
+    }
+    void *addr = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, (off_t)offset);
+    int saved = errno;
+    close(own);
+    if (addr == MAP_FAILED) {
+        errno = saved;
+        amph_error("cannot map %zu bytes of process %ld: %m", len_bytes, (long)pid);
+        return amph_status_from_errno(saved);
+    }
+    *addr_p = addr;
+    return AMPH_OK;
+}
+
+size_t amph_page_bytes(void)
+{
+    uint64_t pretended = amph_env_size(AMPH_ENV_TEST_PAGE);
+    return pretended ? (size_t)pretended : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t amph_phys_mem_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t amph_avail_mem_bytes(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib ? kib * 1024 : (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static enum amph_status reserve(void)
+{
+    if (arena.reserved)
+        return AMPH_OK;
+    for (size_t i = 0; i < AMPH_COUNTOF(reserve_sizes); i++) {
+        void *at = mmap(NULL, reserve_sizes[i], PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at != MAP_FAILED) {
+            arena.reserved = at;
+            arena.reserved_bytes = reserve_sizes[i];
+            return AMPH_OK;
+        }
+    }
+    amph_error("cannot reserve a range of addresses for the segment (limit of virtual memory? see ulimit -v): %m");
+    return AMPH_ERR_NOMEM;
+}
+
+/* Makes a memory object and maps it at its place in the reserved range. */
+static enum amph_status place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, struct amph_arena_part *part)
+{
+    /* The reserved range starts on a system page; the job's page may be larger. */
+    char *base = (char *)amph_align_up((uintptr_t)arena.reserved, page_bytes) + at;
+    int fd;
+    if (at + len_bytes + page_bytes > arena.reserved_bytes) {
+        amph_error("no room for %s of %zu bytes: only %zu bytes of addresses could be reserved", what, len_bytes, arena.reserved_bytes);
+        return AMPH_ERR_NOMEM;
+    }
+    enum amph_status st = amph_shm_create(what, len_bytes, &fd);
+    if (st != AMPH_OK)
+        return st;
+    if (mmap(base, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED) {
+        amph_error("no room for %s of %zu bytes: %m", what, len_bytes);
+        close(fd);
+        return AMPH_ERR_NOMEM;
+    }
+    *part = (struct amph_arena_part){ .base = base, .len_bytes = len_bytes, .fd = fd, .offset = 0 };
+    return AMPH_OK;
+}
+
+enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
+{
+    len_bytes = amph_align_up(len_bytes, page_bytes);
+    if (len_bytes > AREA_PLACE_BYTES) {
+        amph_error("a transfer area of %zu bytes is too large; at most %zu (see IOFWD_SLOTS, IOFWD_PIECE)", len_bytes, AREA_PLACE_BYTES);
+        return AMPH_ERR_RANGE;
+    }
+    pthread_mutex_lock(&arena.lock);
+    enum amph_status st = arena.area.base ? AMPH_OK : reserve();
+    if (st == AMPH_OK && !arena.area.base)
+        st = place("amphora-area", 0, len_bytes, page_bytes, &arena.area);
+    if (st == AMPH_OK)
+        *part_p = arena.area;
+    pthread_mutex_unlock(&arena.lock);
+    return st;
+}
+
+void amph_arena_forget_area(void)
+{
+    if (arena.area.base)
+        close(arena.area.fd);
+    memset(&arena.area, 0, sizeof arena.area);
+}
+
+enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
+{
+    len_bytes = amph_align_up(len_bytes, page_bytes);
+    if (len_bytes > amph_phys_mem_bytes()) {
+        amph_error("a segment of %zu bytes was asked for; this host has %" PRIu64 " bytes of memory", len_bytes, amph_phys_mem_bytes());
+        return AMPH_ERR_NOMEM;
+    }
+    pthread_mutex_lock(&arena.lock);
+    enum amph_status st = arena.segment.base ? AMPH_ERR_STATE : reserve();
+    if (st == AMPH_OK)
+        st = place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes, &arena.segment);
+    if (st == AMPH_OK)
+        *part_p = arena.segment;
+    pthread_mutex_unlock(&arena.lock);
+    return st;
+}

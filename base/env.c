@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The environment registry; see env.h.  Layer: base. */
+#include "base/env.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/platform.h"
+
+extern char **environ;
+
+enum type { STR, BOOL, INT, SIZE, DUR, ENUM };
+
+struct row {
+    const char *name;
+    enum type type;
+    const char *def, *unit;
+    int64_t least, most;
+    const char *group, *help;
+};
+
+static const struct row rows[AMPH_ENV_COUNT] = {
+#define ROW(id, name, type, def, unit, least, most, group, help) { name, type, def, unit, least, most, group, help },
+    AMPH_ENV_TABLE(ROW)
+#undef ROW
+};
+
+struct value {
+    bool set;
+    const char *text; /* STR: the text; ENUM: the chosen word (owned) */
+    int64_t number;   /* BOOL, INT, SIZE, DUR; ENUM: index */
+};
+
+static struct value values[AMPH_ENV_COUNT];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A number with one of the suffixes; the whole text must be used up. */
+struct suffix {
+    const char *text;
+    double factor;
+};
+
+static const struct suffix size_suffixes[] = {
+    { "", 1 },         { "B", 1 },        { "K", 1 << 10 },  { "KB", 1 << 10 },       { "KiB", 1 << 10 },      { "M", 1 << 20 },
+    { "MB", 1 << 20 }, { "MiB", 1 << 20 }, { "G", 1 << 30 }, { "GB", 1 << 30 },       { "GiB", 1 << 30 },      { "T", 1099511627776. },
+    { "TB", 1099511627776. }, { "TiB", 1099511627776. },
+};
+static const struct suffix time_suffixes[] = { { "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
+static const struct suffix no_suffix[] = { { "", 1 } };
+
+static bool parse_number(const char *text, const struct suffix *suffixes, size_t n, int64_t *number_p)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || errno || !(v > -9e18 && v < 9e18))
+        return false;
+    while (*end == ' ')
+        end++;
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(end, suffixes[i].text) == 0 && v * suffixes[i].factor < 9e18) {
+            *number_p = (int64_t)(v * suffixes[i].factor);
+            return true;
+        }
+    return false;
+}
+
+bool amph_parse_size(const char *text, uint64_t *bytes_p)
+{
+    int64_t n;
+    if (!parse_number(text, size_suffixes, AMPH_COUNTOF(size_suffixes), &n) || n < 0)
+        return false;
+    *bytes_p = (uint64_t)n;
+    return true;
+}
+
+static bool parse_bool(const char *text, int64_t *number_p)
+{
+    static const char *const words[] = { "0", "1", "no", "yes", "off", "on", "false", "true", "n", "y" };
+    for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
+        if (strcasecmp(text, words[i]) == 0) {
+            *number_p = i & 1;
+            return true;
+        }
+    return false;
+}
+
+/* Finds text among the words of "a|b|c"; word NULL asks for the first. */
+static bool parse_enum(const char *list, const char *word, struct value *v)
+{
+    int64_t index = 0;
+    for (const char *at = list; *at; index++) {
+        size_t len = strcspn(at, "|");
+        if (!word || (strlen(word) == len && strncasecmp(at, word, len) == 0)) {
+            free((char *)v->text);
+            v->text = strndup(at, len);
+            v->number = index;
+            return v->text != NULL;
+        }
+        at += len + (at[len] == '|');
+    }
+    return false;
+}
+
+static bool parse(const struct row *row, const char *text, struct value *v)
+{
+    switch (row->type) {
+    case STR:
+        v->text = text;
+        return true;
+    case ENUM:
+        return parse_enum(row->def, text, v);
+    case BOOL:
+        return parse_bool(text, &v->number);
+    case INT:
+        return parse_number(text, no_suffix, 1, &v->number);
+    case SIZE:
+        return parse_number(text, size_suffixes, AMPH_COUNTOF(size_suffixes), &v->number);
+    case DUR:
+        return parse_number(text, time_suffixes, AMPH_COUNTOF(time_suffixes), &v->number);
+    }
+    return false;
+}
+
+static const char *allowed(const struct row *row)
+{
+    static const char *const words[] = { "any text", "0 or 1", "a whole number", "a size such as 64K", "a time such as 5ms", "" };
+    return row->type == ENUM ? row->def : words[row->type];
+}
+
+static void read_row(const struct row *row, struct value *v)
+{
+    const char *text = getenv(row->name);
+    v->set = text != NULL;
+    if (!parse(row, row->type == ENUM ? NULL : row->def, v))
+        abort(); /* a default that does not parse is our own mistake */
+    if (!v->set)
+        return;
+    if (!parse(row, text, v))
+        amph_fatal("%s=\"%s\" is not allowed; it takes %s", row->name, text, allowed(row));
+    if ((row->least || row->most) && (v->number < row->least || v->number > row->most))
+        amph_fatal("%s=\"%s\" is out of bounds; least %" PRId64 ", most %" PRId64, row->name, text, row->least, row->most);
+}
+
+/* Edit distance, for names of at most 63 characters. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[64], n = (unsigned)strlen(b);
+    if (n > 63 || strlen(a) > 63)
+        return 99;
+    for (unsigned j = 0; j <= n; j++)
+        row[j] = j;
+    for (unsigned i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+        row[0] = i;
+        for (unsigned j = 1; j <= n; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            best = best < row[j] + 1 ? best : row[j] + 1;
+            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+        }
+    }
+    return row[n];
+}
+
+static void warn_unknown(const char *entry)
+{
+    char name[64];
+    size_t len = strcspn(entry, "=");
+    if (len >= sizeof name)
+        return;
+    memcpy(name, entry, len);
+    name[len] = 0;
+    const char *nearest = NULL;
+    unsigned least = 99;
+    for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
+        unsigned d = distance(name, rows[i].name);
+        if (d == 0)
+            return;
+        if (d < least)
+            least = d, nearest = rows[i].name;
+    }
+    amph_warn("there is no setting %s; did you mean %s? (amphora-info -c lists them)", name, nearest);
+}
+
+/* Variables that other programs of ours set for each other; nobody types them. */
+static bool is_private(const char *entry)
+{
+    return strncmp(entry, "AMPHORA_PRIVATE_", 16) == 0 || strncmp(entry, "IOFWD_PRIVATE_", 14) == 0;
+}
+
+static void load(void)
+{
+    for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
+        read_row(&rows[i], &values[i]);
+}
+
+static void load_first(void)
+{
+    load();
+    /* One warning a job is enough: the launcher gives it, and a program started by hand. */
+    if (values[AMPH_ENV_RANK].number > 0)
+        return;
+    for (char **e = environ; e && *e; e++)
+        if ((strncmp(*e, "AMPHORA_", 8) == 0 || strncmp(*e, "IOFWD_", 6) == 0) && !is_private(*e))
+            warn_unknown(*e);
+}
+
+static const struct value *get(enum amph_env_id id)
+{
+    pthread_once(&once, load_first);
+    return &values[id];
+}
+
+const char *amph_env_str(enum amph_env_id id)
+{
+    return get(id)->text;
+}
+bool amph_env_bool(enum amph_env_id id)
+{
+    return get(id)->number != 0;
+}
+int64_t amph_env_int(enum amph_env_id id)
+{
+    return get(id)->number;
+}
+uint64_t amph_env_size(enum amph_env_id id)
+{
+    return (uint64_t)get(id)->number;
+}
+uint64_t amph_env_ns(enum amph_env_id id)
+{
+    return (uint64_t)get(id)->number;
+}
+unsigned amph_env_enum(enum amph_env_id id)
+{
+    return (unsigned)get(id)->number;
+}
+bool amph_env_is_set(enum amph_env_id id)
+{
+    return get(id)->set;
+}
+const char *amph_env_name(enum amph_env_id id)
+{
+    return rows[id].name;
+}
+const char *amph_env_foreign(const char *name)
+{
+    return getenv(name);
+}
+void amph_env_reload(void)
+{
+    pthread_once(&once, load_first);
+    load();
+}
+
+static void print_value(FILE *out, const struct row *row, const struct value *v)
+{
+    if (row->type == STR || row->type == ENUM)
+        fprintf(out, "%s", v->text);
+    else if (row->type == DUR)
+        fprintf(out, "%gus", (double)v->number / 1e3);
+    else
+        fprintf(out, "%" PRId64, v->number);
+}
+
+void amph_env_print(FILE *out)
+{
+    const char *group = "";
+    for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
+        const struct value *v = get((enum amph_env_id)i);
+        if (strcmp(group, rows[i].group) != 0)
+            fprintf(out, "# %s\n", group = rows[i].group);
+        fprintf(out, "%s=", rows[i].name);
+        print_value(out, &rows[i], v);
+        fprintf(out, "  (%s; %s%s%s) %s\n", v->set ? "environment" : "default", allowed(&rows[i]), rows[i].unit[0] ? ", " : "",
+                rows[i].unit, rows[i].help);
+    }
+}
