@@ -1,1 +1,17 @@
-# iofwd
+# libiofwd: the file client and the server library, over libamphora; iofwd-server: a small main over it.
+# What is generated from calls.def lands in the build tree.
+iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
+BUILT_SOURCES += iofwd/calls.h iofwd/calls_server.h
+CLEANFILES += $(iofwd_generated)
+EXTRA_DIST += iofwd/calls.def iofwd/calls.awk
+
+$(iofwd_generated): iofwd/calls.def iofwd/calls.awk
+	$(AM_V_GEN)$(MKDIR_P) iofwd && $(AWK) -f $(top_srcdir)/iofwd/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
+
+lib_LTLIBRARIES += libiofwd.la
+pkgconfig_DATA += iofwd.pc
+libiofwd_la_SOURCES = iofwd/client.h
+nodist_libiofwd_la_SOURCES = iofwd/calls_client.c
+libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)
+libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
+libiofwd_la_LIBADD = libamphora.la

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file client: forwards file calls to the I/O servers of this process's job.  Layer: iofwd.
+ * Thread rule: callable from any thread, from active-message handlers, under handler-safe locks and in signal handlers, except where
+ * said.  A call blocks until its server has answered.
+ *
+ * The calls themselves (amph_fwd_open, amph_fwd_write, ...) are generated from iofwd/calls.def and declared in iofwd/calls.h.  Each
+ * returns 0 or an errno value (positive) and sets its results only on 0.  "No server" is EIO; so is a server that has died.
+ */
+#ifndef AMPH_IOFWD_CLIENT_H
+#define AMPH_IOFWD_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct amph_fwd_client;
+
+/* One open file on one server.  A handle is a random-looking 64-bit number, never 0; any client of the job may use it. */
+struct amph_fwd_ref {
+    uint32_t server; /* absolute number */
+    uint64_t handle;
+};
+
+/* An open file as this client sees it: one (server, handle) pair for each server it is spread over.  The first is home of offset,
+ * size, O_APPEND and locks.  A plain value: copy it freely. */
+#define AMPH_FWD_PARTS_MAX 8
+struct amph_fwd_file {
+    uint32_t nparts; /* 0: no file */
+    struct amph_fwd_ref part[AMPH_FWD_PARTS_MAX];
+};
+
+#include "iofwd/calls.h"
+
+/* The client of this process, opened at the first call: attaches to the job (AMPHORA_JOB), opens the endpoint, greets its servers.
+ * Works before, after and without gasnet_init.  0, or: ENOTCONN (this process belongs to no job, or the job has no servers;
+ * nothing was logged), EIO (the cause was logged in one sentence). */
+int amph_fwd_process(struct amph_fwd_client **client_p);
+
+/* Has the process's client been opened?  Cheap; NULL if not. */
+struct amph_fwd_client *amph_fwd_process_if_open(void);
+
+/* Text form of a file, for a placeholder's name: "server.handle[,server.handle]...", at most AMPH_FWD_TEXT_BYTES with its NUL. */
+#define AMPH_FWD_TEXT_BYTES 232
+size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t len_bytes); /* 0: does not fit */
+bool amph_fwd_file_parse(const char *text, struct amph_fwd_file *file_p);
+bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_file *b);
+
+/*
+ * Holds.  A server keeps an open file until no client holds it.  A client holds a file or does not (no counts): amph_fwd_open gives
+ * the opener a hold, amph_fwd_hold takes one (a handle that was passed on), amph_fwd_close drops it.  Who has several descriptors for
+ * one file (dup) counts them by himself and calls amph_fwd_close at the last.  A client that ends in whatever way loses its holds.
+ */
+
+/* After exec: this client holds exactly these files (drops what was closed by exec). */
+int amph_fwd_hold_only(struct amph_fwd_client *client, const struct amph_fwd_file *files, size_t nfiles);
+
+/* Fork: call around fork(2), in this order; signals may be blocked, no locks of the caller are taken.  Before: opens a connection for
+ * the child, which gets holds on all files of the parent, and brings the client to rest.  pid_or_error: what fork gave.  The child's
+ * client is opened again at its first call.  All are no-ops while the client is not open. */
+void amph_fwd_fork_before(void);
+void amph_fwd_fork_parent(pid_t pid_or_error);
+void amph_fwd_fork_child(void);
+
+/* Exec: writes the setting "IOFWD_DOOR=..." that the new image needs in its environment to go on as the same client.  Returns its
+ * length without the NUL, 0 where nothing is needed (client not open) or it does not fit.  Safe in a vfork child.  Without the
+ * setting the new image joins as a new client and must amph_fwd_hold what it inherits. */
+size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
+
+/* Did this image inherit a client from the image before it (IOFWD_DOOR names this very process)?  Then call amph_fwd_hold_only once;
+ * if not, amph_fwd_hold each inherited file. */
+bool amph_fwd_inherited(void);
+
+/* Is fd a descriptor that the client itself uses (a connection to a server)?  For close_range and the like. */
+bool amph_fwd_owns_fd(int fd);
+
+/* What one server has counted for this client since it joined. */
+struct amph_fwd_stats {
+    uint32_t server;    /* absolute number */
+    uint32_t client;    /* this client's number */
+    uint64_t calls, errors;
+    uint64_t bytes_out; /* written by this client */
+    uint64_t bytes_in;  /* read by this client */
+    uint64_t all_calls, all_bytes_out, all_bytes_in; /* of all the clients it has had */
+    uint32_t clients, handles; /* now */
+};
+int amph_fwd_server_stats(struct amph_fwd_client *client, uint32_t server, struct amph_fwd_stats *stats_p);
+
+/* This client's number (its rank for compute processes) and its servers in order. */
+uint32_t amph_fwd_client_number(const struct amph_fwd_client *client);
+size_t amph_fwd_client_servers(const struct amph_fwd_client *client, const uint32_t **servers_p);
+
+/* ---- layers ---- */
+
+struct amph_layer;
+
+/* One caught call on its way through the layers.  client NULL: not to be forwarded. */
+struct amph_fwd_call {
+    enum amph_fwd_id id;
+    struct amph_fwd_client *client;
+    union amph_fwd_args u;
+};
+
+enum amph_layer_event { AMPH_LAYER_FORK_BEFORE, AMPH_LAYER_FORK_PARENT, AMPH_LAYER_FORK_CHILD, AMPH_LAYER_EXEC, AMPH_LAYER_EXIT };
+
+/* A layer: does the call or passes it on with amph_layer_pass(self->next, call), and gives back 0 or an errno value. */
+struct amph_layer {
+    const char *name;
+    int rank; /* order in the list, least first: trace 10, stage 20, cache 30, forward 40, local 50 */
+    int (*call)(const struct amph_layer *self, struct amph_fwd_call *call);
+    void (*event)(const struct amph_layer *self, enum amph_layer_event event); /* or NULL */
+    const struct amph_layer *next; /* set by amph_layer_add */
+};
+
+/* Puts a layer into the process's list; before the first call, by one thread.  `forward` is in it from the start. */
+void amph_layer_add(struct amph_layer *layer);
+/* Hands a call to the first layer that is in use (the generated stubs do this), and to the next one. */
+int amph_layer_enter(struct amph_fwd_call *call);
+int amph_layer_pass(const struct amph_layer *layer, struct amph_fwd_call *call); /* layer NULL: ENOSYS */
+void amph_layer_event(enum amph_layer_event event);
+
+#endif
