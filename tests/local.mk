@@ -1,2 +1,13 @@
-# Unit tests (Criterion, --tap) and multi-process tests; see tests/README.md.
-EXTRA_DIST += tests/mp/lib.sh tests/unit.sh
+# Tests of the tree as a whole and of base/; the other layers' tests stand in their folders' local.mk.
+EXTRA_DIST += tests/mp/lib.sh
+dist_check_SCRIPTS += tests/layers.sh tests/unit.sh
+TESTS += tests/layers.sh
+
+# Criterion programs: add to check_PROGRAMS and TESTS (inside the condition); tests/unit.sh runs them with TAP.
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit_base
+TESTS += tests/unit_base
+tests_unit_base_SOURCES = tests/unit_base.c
+tests_unit_base_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_base_LDADD = $(UNIT_LIBS)
+endif

@@ -1,4 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs one Criterion program and passes its TAP on; a program that finds no test to run is a failure.
-exec "$1" --tap=/dev/stdout --jobs=1 2>&1
+# Runs the Criterion program given and passes its TAP on; a program that finds no test to run is a failure.
+prog=$1
+out=$(mktemp) || exit 99
+trap 'rm -f "$out"' EXIT
+timeout -k 5 300 "$prog" --tap="$out" --jobs=1 2>&1 | sed 's/^/# /'
+cat "$out"

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Unit tests of base/: wire words, status, settings, keys, shared memory. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/auth.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/wire.h"
+
+Test(wire, golden_bytes)
+{
+    static const uint8_t golden[] = { 0x01, 0x23, 0x02, 0x67, 0x45, 0x23, 0x01, 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01,
+                                      3,    0,    0,    0,    'a',  'b',  'c' };
+    uint8_t buf[64];
+    struct amph_wr w;
+    amph_wr_init(&w, buf, sizeof buf);
+    amph_wr_u8(&w, 0x01);
+    amph_wr_u16(&w, 0x0223);
+    amph_wr_u32(&w, 0x01234567);
+    amph_wr_u64(&w, UINT64_C(0x0123456789abcdef));
+    amph_wr_blob(&w, "abc", 3);
+    cr_assert(!w.bad);
+    cr_assert_eq(amph_wr_len(&w), sizeof golden);
+    cr_assert_arr_eq(buf, golden, sizeof golden);
+}
+
+Test(wire, swapped_order_reverses_each_word)
+{
+    uint8_t buf[8];
+    struct amph_wr w;
+    amph_wire_swapped = true;
+    amph_wr_init(&w, buf, sizeof buf);
+    amph_wr_u64(&w, 1);
+    cr_assert_eq(buf[7], 1);
+    struct amph_rd r;
+    amph_rd_init(&r, buf, sizeof buf);
+    cr_assert_eq(amph_rd_u64(&r), 1);
+}
+
+Test(wire, a_cursor_never_runs_over_its_end)
+{
+    uint8_t buf[4] = { 0xff, 0xff, 0xff, 0xff };
+    struct amph_wr w;
+    amph_wr_init(&w, buf, 3);
+    amph_wr_u32(&w, 0);
+    cr_assert(w.bad);
+    cr_assert_eq(buf[0], 0xff);
+    amph_wr_u8(&w, 0);
+    cr_assert_eq(buf[0], 0xff, "a bad cursor writes nothing more");
+    struct amph_rd r;
+    size_t len;
+    amph_rd_init(&r, buf, sizeof buf);
+    cr_assert_null(amph_rd_blob(&r, &len), "a length of 4 GiB in a message of 4 bytes");
+    cr_assert(r.bad);
+    cr_assert_eq(amph_rd_u8(&r), 0);
+}
+
+Test(status, errno_and_libfabric_codes)
+{
+    cr_assert_eq(amph_status_from_errno(0), AMPH_OK);
+    cr_assert_eq(amph_status_from_errno(ENOMEM), AMPH_ERR_NOMEM);
+    cr_assert_eq(amph_status_from_fi(-EAGAIN), AMPH_AGAIN);
+    cr_assert_eq(amph_status_from_fi(-257), AMPH_ERR_SYS);
+    for (int st = 0; st < AMPH_STATUS_COUNT; st++)
+        cr_assert(amph_status_text((enum amph_status)st)[0]);
+}
+
+Test(env, types_and_defaults)
+{
+    setenv("AMPHORA_TEST_PAGE", "64K", 1);
+    setenv("AMPHORA_SPIN", "5us", 1);
+    setenv("AMPHORA_CONDUIT", "tcp", 1);
+    setenv("AMPHORA_SMP", "off", 1);
+    cr_assert_eq(amph_env_size(AMPH_ENV_TEST_PAGE), 65536);
+    cr_assert_eq(amph_env_ns(AMPH_ENV_SPIN), 5000);
+    cr_assert_str_eq(amph_env_str(AMPH_ENV_CONDUIT), "tcp");
+    cr_assert_eq(amph_env_enum(AMPH_ENV_CONDUIT), 2);
+    cr_assert(!amph_env_bool(AMPH_ENV_SMP));
+    cr_assert(!amph_env_is_set(AMPH_ENV_WAIT));
+    cr_assert_str_eq(amph_env_str(AMPH_ENV_WAIT), "adaptive");
+}
+
+Test(env, a_bad_value_ends_the_process_with_a_sentence, .exit_code = 1, .init = cr_redirect_stderr)
+{
+    setenv("AMPHORA_CONDUIT", "carrier-pigeon", 1);
+    amph_env_str(AMPH_ENV_CONDUIT);
+}
+
+Test(env, out_of_bounds_ends_the_process, .exit_code = 1, .init = cr_redirect_stderr)
+{
+    setenv("IOFWD_SLOTS", "1", 1);
+    amph_env_int(AMPH_ENV_IOFWD_SLOTS);
+}
+
+Test(env, an_unknown_name_is_told_with_the_nearest)
+{
+    char text[256] = "";
+    FILE *out = tmpfile();
+    cr_assert_not_null(out);
+    fflush(stderr);
+    dup2(fileno(out), STDERR_FILENO);
+    setenv("AMPHORA_CONDIUT", "tcp", 1);
+    amph_env_str(AMPH_ENV_CONDUIT);
+    cr_assert_gt(pread(fileno(out), text, sizeof text - 1, 0), 0);
+    cr_assert_str_eq(text, "amphora: there is no setting AMPHORA_CONDIUT; did you mean AMPHORA_CONDUIT? (amphora-info -c lists them)\n");
+}
+
+Test(env, sizes)
+{
+    uint64_t n;
+    cr_assert(amph_parse_size("1.5G", &n));
+    cr_assert_eq(n, UINT64_C(3) << 29);
+    cr_assert(!amph_parse_size("12 parsecs", &n));
+    cr_assert(!amph_parse_size("", &n));
+    cr_assert(!amph_parse_size("-1", &n));
+}
+
+Test(auth, mac_of_a_published_vector)
+{
+    /* RFC 4231 has no 32-byte key; test case 1 has 20 bytes of 0x0b, which HMAC pads with zeros as a 32-byte key would be. */
+    uint8_t key[AMPH_KEY_BYTES] = { 0 }, mac[AMPH_MAC_BYTES];
+    static const uint8_t first[] = { 0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53 };
+    memset(key, 0x0b, 20);
+    amph_mac(key, "Hi There", 8, mac);
+    cr_assert_arr_eq(mac, first, sizeof first);
+    cr_assert(amph_mac_equal(mac, first, sizeof first));
+    mac[7] ^= 1;
+    cr_assert(!amph_mac_equal(mac, first, sizeof first));
+}
+
+Test(auth, cookies_differ_by_direction_and_domain)
+{
+    uint8_t key[AMPH_KEY_BYTES];
+    amph_random(key, sizeof key);
+    cr_assert_neq(amph_cookie(key, 1, 2, 3), amph_cookie(key, 1, 3, 2));
+    cr_assert_neq(amph_cookie(key, 1, 2, 3), amph_cookie(key, 2, 2, 3));
+    cr_assert_eq(amph_cookie(key, 1, 2, 3), amph_cookie(key, 1, 2, 3));
+}
+
+Test(arena, area_lies_before_segment_on_the_page_asked_for)
+{
+    struct amph_arena_part area, again, segment;
+    size_t page = 65536;
+    cr_assert_eq(amph_arena_segment(1000, page, &segment), AMPH_OK);
+    memset(segment.base, 7, segment.len_bytes);
+    cr_assert_eq(amph_arena_area(100000, page, &area), AMPH_OK);
+    cr_assert_eq((uintptr_t)area.base % page, 0);
+    cr_assert_eq((uintptr_t)segment.base % page, 0);
+    cr_assert_eq(segment.len_bytes, page);
+    cr_assert_eq(area.len_bytes, 2 * page);
+    cr_assert_lt((uintptr_t)area.base, (uintptr_t)segment.base);
+    cr_assert_eq(((char *)segment.base)[segment.len_bytes - 1], 7, "an area made late leaves the segment alone");
+    cr_assert_eq(amph_arena_area(5, page, &again), AMPH_OK);
+    cr_assert_eq(again.base, area.base);
+    cr_assert_eq(amph_arena_segment(1000, page, &again), AMPH_ERR_STATE);
+    void *peer;
+    cr_assert_eq(amph_shm_map_peer(getpid(), segment.fd, segment.offset, segment.len_bytes, &peer), AMPH_OK);
+    ((char *)peer)[5] = 42;
+    cr_assert_eq(((char *)segment.base)[5], 42);
+}
+
+Test(arena, more_than_the_memory_is_refused, .init = cr_redirect_stderr)
+{
+    struct amph_arena_part part;
+    cr_assert_eq(amph_arena_segment((size_t)1 << 50, 4096, &part), AMPH_ERR_NOMEM);
+}
+
+Test(log, a_fatal_error_tells_the_hook_and_ends, .exit_code = 1, .init = cr_redirect_stderr)
+{
+    amph_log_identity("compute 3 (node07)");
+    amph_fatal("the value %d is wrong", 7);
+}
