@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The conduits over libfabric: a module that is loaded when a network is first needed (amphora_ofi.a for static programs).
+noinst_LTLIBRARIES += libofi.la
+libofi_la_SOURCES = \
+	conduits/ofi/addr.c conduits/ofi/mem.c conduits/ofi/module.c conduits/ofi/ofi.h conduits/ofi/ofi_wire.h conduits/ofi/open.c \
+	conduits/ofi/pool.c conduits/ofi/progress.c conduits/ofi/provider.c conduits/ofi/rx.c conduits/ofi/send.c conduits/ofi/wait.c
+libofi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
+
+module_LTLIBRARIES = amphora_ofi.la
+amphora_ofi_la_SOURCES =
+amphora_ofi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -export-symbols-regex '^amph_ofi_conduits$$'
+amphora_ofi_la_LIBADD = libofi.la libamphora.la $(LIBFABRIC_LIBS)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module's table: every conduit that runs over libfabric is one row of operations here.  Layer: conduits (ofi).
+ * Thread rule: read-only data.
+ *
+ * Loaded by registry.c when a network is first needed, or linked into static programs.
+ */
+#include "conduits/ofi/ofi.h"
+
+static const struct amph_conduit_ops tcp_ops;
+
+static enum amph_status tcp_probe(char *why, size_t why_len)
+{
+    return ofi_probe(&ofi_family_tcp, why, why_len);
+}
+static enum amph_status tcp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+{
+    return ofi_open(&ofi_family_tcp, &tcp_ops, cfg, cx_p);
+}
+
+static const struct amph_conduit_ops tcp_ops = {
+    .name = "tcp",
+    .summary = "TCP/IP over libfabric (providers tcp, net, tcp;ofi_rxm)",
+    .probe = tcp_probe,
+    .open = tcp_open,
+    .close = ofi_close,
+    .add_peer = ofi_add_peer,
+    .del_peer = ofi_del_peer,
+    .mem_reg = ofi_mem_reg,
+    .mem_dereg = ofi_mem_dereg,
+    .mem_import = ofi_mem_import,
+    .am_send = ofi_am_send,
+    .am_prepare = amph_conduit_no_prepare,
+    .am_commit = amph_conduit_no_commit,
+    .put = ofi_put,
+    .get = ofi_get,
+    .atomic = amph_conduit_no_atomic,
+    .flush = amph_conduit_no_flush,
+    .progress = ofi_progress,
+    .wait_fd = ofi_wait_fd,
+    .arm = ofi_arm,
+};
+
+const struct amph_conduit_ops *const *amph_ofi_conduits(void);
+
+const struct amph_conduit_ops *const *amph_ofi_conduits(void)
+{
+    static const struct amph_conduit_ops *const all[] = { &tcp_ops, NULL };
+    return all;
+}

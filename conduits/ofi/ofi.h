@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The libfabric conduits' own structures.  Layer: conduits (ofi).  Thread rule: that of conduit.h; what both sides touch is said
+ * at each field.
+ *
+ * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row (struct ofi_family) that lists
+ * the providers it accepts, best first.
+ */
+#ifndef AMPH_CONDUITS_OFI_OFI_H
+#define AMPH_CONDUITS_OFI_OFI_H
+
+#include <netinet/in.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <sys/socket.h>
+
+#include "conduits/conduit.h"
+#include "conduits/ofi/ofi_wire.h"
+
+/* How an instance can sleep until the provider has something to do. */
+enum ofi_wait {
+    OFI_WAIT_INNER, /* on the provider's own epoll set, found among our descriptors: no provider thread, no fd that sticks */
+    OFI_WAIT_CQ     /* on the completion queue's descriptor, after fi_trywait */
+};
+
+struct ofi_provider {
+    const char *name;      /* as in fabric_attr->prov_name */
+    enum ofi_wait wait;
+    bool mixed_order;      /* reaches peers of the other byte order */
+};
+
+struct ofi_family {
+    const char *conduit;                 /* "tcp" */
+    const struct ofi_provider *provider; /* best first; name NULL ends */
+};
+
+extern const struct ofi_family ofi_family_tcp;
+
+/* Things that libfabric gives back as op_context; the first member of each. */
+enum ofi_what { OFI_CTX_OP, OFI_CTX_RX };
+struct ofi_ctx {
+    struct fi_context2 fi; /* the provider's while in flight */
+    enum ofi_what what;
+};
+
+/* ---- pool.c: items that the send side takes and either side gives back, without a lock ---- */
+
+struct ofi_item {
+    struct ofi_item *next;
+};
+struct ofi_pool {
+    struct ofi_item *free;     /* send side only */
+    struct ofi_item *returned; /* atomic: pushed by either side, taken whole by the send side */
+    struct ofi_slab *slabs;
+    size_t item_bytes, per_slab, made, limit;
+};
+
+void ofi_pool_init(struct ofi_pool *pool, size_t item_bytes, size_t per_slab, size_t limit);
+void *ofi_pool_get(struct ofi_pool *pool); /* send side; NULL: the limit is reached or memory has run out.  New items are zero. */
+void ofi_pool_put(struct ofi_pool *pool, void *item);
+void ofi_pool_each(struct ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg); /* both sides quiet */
+void ofi_pool_fini(struct ofi_pool *pool);
+
+/* ---- one operation in flight ---- */
+
+struct ofi_op {
+    struct ofi_item item; /* while in the pool */
+    struct ofi_ctx ctx;
+    struct amph_op *lc, *rc;
+    struct ofi_pool *bounce_pool;
+    void *bounce;
+    uint32_t peer;
+    bool busy;
+    uint64_t head[(sizeof(struct ofi_hdr) + OFI_ARGS_MAX_BYTES) / 8]; /* of a message whose payload is sent from where it lies */
+};
+
+enum { OFI_BOUNCE_SMALL, OFI_BOUNCE_LARGE, OFI_NBOUNCE };
+#define OFI_BOUNCE_SMALL_BYTES 4096u
+#define OFI_INJECT_MAX_BYTES 512u
+
+/* ---- receive buffers ---- */
+
+#define OFI_RX_BUF_BYTES (256u * 1024)
+#define OFI_RX_BUFS 4u
+
+/* Messages lie one behind the other.  They may be completed in another order than they lie in, and the provider may release the
+ * buffer before the last of them is complete; so it is used again only when as many bytes are done as were taken. */
+struct ofi_rxbuf {
+    struct ofi_ctx ctx;
+    struct ofi_rxbuf *next; /* in rx_all */
+    uint8_t *mem;
+    size_t got_bytes, done_bytes, end_bytes;
+    bool released; /* the provider takes no more messages into it; end_bytes holds */
+    bool damaged;  /* a message failed in it: its bytes are never accounted for */
+};
+
+/* A request that came while only replies were wanted; the message follows. */
+struct ofi_deferred {
+    struct ofi_deferred *next;
+    size_t len_bytes;
+    uint64_t msg[];
+};
+
+/* ---- a peer and an instance ---- */
+
+enum ofi_peer_state { OFI_PEER_NONE, OFI_PEER_UP, OFI_PEER_FAILED, OFI_PEER_DEAD };
+struct ofi_peer {
+    fi_addr_t addr;
+    uint64_t cookie_in, cookie_out;
+    uint32_t remote_index;
+    uint8_t state; /* enum ofi_peer_state; atomic.  FAILED: seen by the send side, upcall still to come; DEAD: upcall made */
+};
+
+#define OFI_BATCH 16
+#define OFI_MAX_OPS 1024
+
+struct ofi_cx {
+    struct amph_cx base;
+    const struct ofi_provider *prov;
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_av *av;
+    struct fid_cq *cq;
+    struct fid_ep *ep;
+    struct ofi_peer *peer; /* [cfg.max_peers] */
+    size_t inject_bytes;
+    struct sockaddr_storage listen_addr;
+
+    /* send side; items come back from the progress side */
+    struct ofi_pool ops;
+    struct ofi_pool bounce[OFI_NBOUNCE];
+    int failed; /* atomic: a peer's state is FAILED, progress shall say so */
+
+    /* progress side */
+    struct fi_cq_data_entry ev[OFI_BATCH];
+    unsigned ev_at, ev_end;
+    bool ev_error; /* an error is next in the queue */
+    struct ofi_rxbuf *rx_all;
+    bool rx_starved; /* reposting found no room: tried again in each progress */
+    struct ofi_deferred *deferred, **deferred_tail;
+    unsigned rx_retired;
+
+    /* waiting */
+    enum ofi_wait wait;
+    int wait_fd;  /* what callers wait for, or -1 */
+    int inner_fd; /* the provider's (never closed by us), or -1 */
+    int bell_fd;  /* threaded: rung by the send side when it may have completed something while armed */
+    int armed;    /* atomic */
+};
+
+static inline struct ofi_cx *ofi_of(struct amph_cx *cx)
+{
+    return (struct ofi_cx *)cx;
+}
+
+/* provider.c */
+enum amph_status ofi_probe(const struct ofi_family *family, char *why, size_t why_len);
+/* The first provider of family that offers what is needed for the address src (may be NULL); the info is the caller's. */
+enum amph_status ofi_find_provider(const struct ofi_family *family, bool threaded, const struct sockaddr_storage *src,
+                                   const struct ofi_provider **prov_p, struct fi_info **info_p);
+
+/* addr.c */
+size_t ofi_sockaddr_len(const struct sockaddr_storage *sa);
+/* Chooses the address to listen on and reserves a port of it with a socket that never listens: *fd_p is to be closed when
+ * the provider listens. */
+enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct sockaddr_storage *sa_p, int *fd_p);
+size_t ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob);
+enum amph_status ofi_get_address(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p);
+
+/* open.c */
+enum amph_status ofi_open(const struct ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
+                          struct amph_cx **cx_p);
+void ofi_close(struct amph_cx *cx);
+enum amph_status ofi_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec);
+void ofi_del_peer(struct amph_cx *cx, uint32_t peer);
+
+/* mem.c */
+enum amph_status ofi_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem);
+void ofi_mem_dereg(struct amph_cx *cx, struct amph_mem *mem);
+enum amph_status ofi_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
+
+/* send.c */
+enum amph_status ofi_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
+enum amph_status ofi_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                         size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
+enum amph_status ofi_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                         size_t len_bytes, struct amph_op *done);
+void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st);
+
+/* rx.c */
+enum amph_status ofi_rx_start(struct ofi_cx *cx);
+void ofi_rx_stop(struct ofi_cx *cx); /* after the endpoint is closed */
+void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes);
+void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_err_entry *err);
+unsigned ofi_rx_deferred(struct ofi_cx *cx, unsigned budget);
+void ofi_rx_repost(struct ofi_cx *cx);
+
+/* progress.c */
+unsigned ofi_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
+bool ofi_fill_batch(struct ofi_cx *cx); /* is there something to handle? */
+
+/* wait.c */
+enum amph_status ofi_wait_open(struct ofi_cx *cx); /* after the endpoint is enabled */
+void ofi_wait_close(struct ofi_cx *cx);
+int ofi_wait_fd(struct amph_cx *cx);
+enum amph_status ofi_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
+void ofi_ring_bell(struct ofi_cx *cx);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening and closing an instance, and its table of peers.  Layer: conduits (ofi).  Thread rule: that of conduit.h.
+ */
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+/* Logs which step failed; 0 passes. */
+static enum amph_status step(struct ofi_cx *cx, const char *what, int ret)
+{
+    if (AMPH_LIKELY(ret == 0))
+        return AMPH_OK;
+    amph_error("libfabric's provider %s: %s failed: %s", cx->prov ? cx->prov->name : "?", what, fi_strerror(-ret));
+    return amph_status_from_fi(ret);
+}
+
+static enum amph_status open_objects(struct ofi_cx *cx)
+{
+    struct fi_cq_attr cq = { .size = OFI_MAX_OPS, .format = FI_CQ_FORMAT_DATA,
+                             .wait_obj = cx->wait == OFI_WAIT_CQ ? FI_WAIT_FD : FI_WAIT_NONE };
+    struct fi_av_attr av = { .type = FI_AV_TABLE, .count = cx->base.cfg.max_peers };
+    enum amph_status st;
+    if ((st = step(cx, "fi_fabric", fi_fabric(cx->info->fabric_attr, &cx->fabric, NULL))) != AMPH_OK ||
+        (st = step(cx, "fi_domain", fi_domain(cx->fabric, cx->info, &cx->domain, NULL))) != AMPH_OK ||
+        (st = step(cx, "fi_cq_open", fi_cq_open(cx->domain, &cq, &cx->cq, NULL))) != AMPH_OK ||
+        (st = step(cx, "fi_av_open", fi_av_open(cx->domain, &av, &cx->av, NULL))) != AMPH_OK ||
+        (st = step(cx, "fi_endpoint", fi_endpoint(cx->domain, cx->info, &cx->ep, NULL))) != AMPH_OK ||
+        (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->cq->fid, FI_TRANSMIT | FI_RECV))) != AMPH_OK ||
+        (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->av->fid, 0))) != AMPH_OK)
+        return st;
+    return step(cx, "fi_enable", fi_enable(cx->ep));
+}
+
+/* Closes in the order that libfabric asks for. */
+static void close_objects(struct ofi_cx *cx)
+{
+    struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL,         cx->cq ? &cx->cq->fid : NULL,
+                          cx->av ? &cx->av->fid : NULL,         cx->domain ? &cx->domain->fid : NULL,
+                          cx->fabric ? &cx->fabric->fid : NULL };
+    for (size_t i = 0; i < AMPH_COUNTOF(fid); i++)
+        if (fid[i]) {
+            int ret = fi_close(fid[i]);
+            if (ret)
+                amph_debug("%s: fi_close of object %zu: %s", cx->base.cfg.name, i, fi_strerror(-ret));
+        }
+    cx->ep = NULL;
+    cx->cq = NULL;
+    cx->av = NULL;
+    cx->domain = NULL;
+    cx->fabric = NULL;
+    if (cx->info)
+        fi_freeinfo(cx->info);
+    cx->info = NULL;
+}
+
+/* Makes the endpoint listen at an address of our choice. */
+static enum amph_status open_endpoint(struct ofi_cx *cx, const struct ofi_family *family)
+{
+    int reserved;
+    enum amph_status st = ofi_reserve_address(&cx->base.cfg, &cx->listen_addr, &reserved);
+    if (st != AMPH_OK)
+        return st;
+    st = ofi_find_provider(family, cx->base.cfg.threaded, &cx->listen_addr, &cx->prov, &cx->info);
+    if (st != AMPH_OK)
+        amph_error("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE", family->conduit);
+    if (st == AMPH_OK) {
+        if (cx->wait != OFI_WAIT_CQ)
+            cx->wait = cx->prov->wait;
+        st = open_objects(cx);
+    }
+    close(reserved);
+    return st;
+}
+
+static enum amph_status open_all(struct ofi_cx *cx, const struct ofi_family *family)
+{
+    enum amph_status st = open_endpoint(cx, family);
+    if (st != AMPH_OK)
+        return st;
+    st = ofi_wait_open(cx);
+    if (st == AMPH_ERR_NOSYS && cx->wait == OFI_WAIT_INNER) {
+        /* This libfabric is built in another way: its own wait object it is, then. */
+        close_objects(cx);
+        cx->wait = OFI_WAIT_CQ;
+        if ((st = open_endpoint(cx, family)) != AMPH_OK)
+            return st;
+        st = ofi_wait_open(cx);
+    }
+    if (st == AMPH_ERR_NOSYS)
+        amph_info("%s: provider %s has nothing to wait for; waiting is by time", cx->base.cfg.name, cx->prov->name);
+    else if (st != AMPH_OK)
+        return st;
+    return ofi_rx_start(cx);
+}
+
+static void set_facts(struct ofi_cx *cx)
+{
+    const uint64_t ordered = FI_ORDER_SAW;
+    struct amph_conduit_caps *caps = &cx->base.caps;
+    cx->inject_bytes = cx->info->tx_attr->inject_size < OFI_INJECT_MAX_BYTES ? cx->info->tx_attr->inject_size : OFI_INJECT_MAX_BYTES;
+    caps->max_medium = OFI_MAX_MEDIUM;
+    caps->inject_bytes = cx->inject_bytes > sizeof(struct ofi_hdr) ? (uint32_t)(cx->inject_bytes - sizeof(struct ofi_hdr)) : 0;
+    caps->native_rma = true;
+    caps->put_then_am = (cx->info->tx_attr->msg_order & ordered) == ordered;
+    caps->mixed_order = cx->prov->mixed_order;
+    cx->base.addr_len = ofi_put_address(&cx->listen_addr, cx->base.addr);
+}
+
+/* An operation that close ends: its owner gets it back. */
+static void abandon(void *item, void *arg)
+{
+    struct ofi_op *op = item;
+    if (op->busy)
+        ofi_op_finish(arg, op, AMPH_ERR_STATE);
+}
+
+void ofi_close(struct amph_cx *base)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    ofi_wait_close(cx);
+    close_objects(cx);
+    ofi_pool_each(&cx->ops, abandon, cx);
+    ofi_rx_stop(cx);
+    ofi_pool_fini(&cx->ops);
+    for (unsigned i = 0; i < OFI_NBOUNCE; i++)
+        ofi_pool_fini(&cx->bounce[i]);
+    free(cx->peer);
+    free(cx);
+}
+
+enum amph_status ofi_open(const struct ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
+                          struct amph_cx **cx_p)
+{
+    struct ofi_cx *cx = calloc(1, sizeof *cx);
+    if (!cx)
+        return AMPH_ERR_NOMEM;
+    cx->base.ops = ops;
+    cx->base.cfg = *cfg;
+    cx->wait_fd = cx->inner_fd = cx->bell_fd = -1;
+    ofi_pool_init(&cx->ops, sizeof(struct ofi_op), 32, OFI_MAX_OPS);
+    ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], OFI_BOUNCE_SMALL_BYTES, 16, 256);
+    ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], OFI_MSG_MAX_BYTES, 2, 32);
+    cx->peer = calloc(cfg->max_peers ? cfg->max_peers : 1, sizeof *cx->peer);
+    enum amph_status st = cx->peer ? open_all(cx, family) : AMPH_ERR_NOMEM;
+    if (st != AMPH_OK) {
+        ofi_close(&cx->base);
+        return st;
+    }
+    set_facts(cx);
+    *cx_p = &cx->base;
+    return AMPH_OK;
+}
+
+/* ---- peers ---- */
+
+enum amph_status ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct amph_peer_spec *spec)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    struct sockaddr_storage sa;
+    if (peer >= base->cfg.max_peers)
+        return AMPH_ERR_RANGE;
+    struct ofi_peer *p = &cx->peer[peer];
+    if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != OFI_PEER_NONE)
+        return AMPH_ERR_STATE;
+    if (ofi_get_address(spec->addr, spec->addr_len, &sa) != AMPH_OK || sa.ss_family != cx->listen_addr.ss_family ||
+        fi_av_insert(cx->av, &sa, 1, &p->addr, 0, NULL) != 1)
+        return AMPH_ERR_PEER;
+    p->cookie_in = spec->cookie_in;
+    p->cookie_out = spec->cookie_out;
+    p->remote_index = spec->remote_index;
+    __atomic_store_n(&p->state, OFI_PEER_UP, __ATOMIC_RELEASE);
+    return AMPH_OK;
+}
+
+void ofi_del_peer(struct amph_cx *base, uint32_t peer)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    if (peer >= base->cfg.max_peers || __atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED) == OFI_PEER_NONE)
+        return;
+    __atomic_store_n(&cx->peer[peer].state, OFI_PEER_NONE, __ATOMIC_RELAXED);
+    fi_av_remove(cx->av, &cx->peer[peer].addr, 1, 0);
+}

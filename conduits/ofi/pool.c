@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pools of equal items, grown on demand up to a limit.  Layer: conduits (ofi).
+ * Thread rule: get by the send side; put by either side at any time; the rest with both sides quiet.
+ *
+ * Items that come back are pushed onto a list which the send side only ever takes as a whole, so no lock is needed and the
+ * classic fault of such lists (an item that leaves and returns between two looks) cannot happen.
+ */
+#include <stdlib.h>
+
+#include "base/platform.h"
+#include "conduits/ofi/ofi.h"
+
+struct ofi_slab {
+    struct ofi_slab *next;
+    size_t nitems;
+    _Alignas(16) uint8_t items[];
+};
+
+void ofi_pool_init(struct ofi_pool *pool, size_t item_bytes, size_t per_slab, size_t limit)
+{
+    *pool = (struct ofi_pool){ .item_bytes = amph_align_up(item_bytes, AMPH_CACHE_LINE), .per_slab = per_slab, .limit = limit };
+}
+
+static bool grow(struct ofi_pool *pool)
+{
+    if (pool->made >= pool->limit)
+        return false;
+    struct ofi_slab *slab = calloc(1, sizeof *slab + pool->per_slab * pool->item_bytes);
+    if (!slab)
+        return false;
+    slab->next = pool->slabs;
+    slab->nitems = pool->per_slab;
+    pool->slabs = slab;
+    for (size_t i = 0; i < pool->per_slab; i++) {
+        struct ofi_item *item = (struct ofi_item *)(slab->items + i * pool->item_bytes);
+        item->next = pool->free;
+        pool->free = item;
+    }
+    pool->made += pool->per_slab;
+    return true;
+}
+
+void *ofi_pool_get(struct ofi_pool *pool)
+{
+    if (!pool->free) {
+        pool->free = __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
+        if (!pool->free && !grow(pool))
+            return NULL;
+    }
+    struct ofi_item *item = pool->free;
+    pool->free = item->next;
+    return item;
+}
+
+void ofi_pool_put(struct ofi_pool *pool, void *ptr)
+{
+    struct ofi_item *item = ptr, *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
+    do {
+        item->next = head;
+    } while (!__atomic_compare_exchange_n(&pool->returned, &head, item, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void ofi_pool_each(struct ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg)
+{
+    for (struct ofi_slab *slab = pool->slabs; slab; slab = slab->next)
+        for (size_t i = 0; i < slab->nitems; i++)
+            fn(slab->items + i * pool->item_bytes, arg);
+}
+
+void ofi_pool_fini(struct ofi_pool *pool)
+{
+    while (pool->slabs) {
+        struct ofi_slab *slab = pool->slabs;
+        pool->slabs = slab->next;
+        free(slab);
+    }
+    ofi_pool_init(pool, pool->item_bytes, pool->per_slab, pool->limit);
+}

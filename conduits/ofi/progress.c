@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The progress side: reads completions and hands them to their owners.  Layer: conduits (ofi).
+ * Thread rule: progress side.  on_am may lead back here (a reply that waits for room calls progress for the reply lane only): the
+ * batch of completions is the instance's, so that the inner call goes on where the outer one stopped.
+ */
+#include <rdma/fi_errno.h>
+#include <rdma/fi_eq.h>
+
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+static void peer_lost(struct ofi_cx *cx, uint32_t peer, const char *why)
+{
+    struct ofi_peer *p = &cx->peer[peer];
+    uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
+    if (state != OFI_PEER_UP && state != OFI_PEER_FAILED)
+        return;
+    __atomic_store_n(&p->state, OFI_PEER_DEAD, __ATOMIC_RELAXED);
+    cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, AMPH_ERR_PEER, why);
+}
+
+/* Tells of peers that the send side found unreachable. */
+static unsigned report_failed(struct ofi_cx *cx)
+{
+    unsigned n = 0;
+    if (AMPH_LIKELY(!__atomic_load_n(&cx->failed, __ATOMIC_RELAXED)))
+        return 0;
+    __atomic_store_n(&cx->failed, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < cx->base.cfg.max_peers; i++)
+        if (__atomic_load_n(&cx->peer[i].state, __ATOMIC_RELAXED) == OFI_PEER_FAILED) {
+            peer_lost(cx, i, "its address accepts no connection");
+            n++;
+        }
+    return n;
+}
+
+static void handle_error(struct ofi_cx *cx)
+{
+    struct fi_cq_err_entry err = { 0 };
+    if (fi_cq_readerr(cx->cq, &err, 0) != 1)
+        return;
+    struct ofi_ctx *ctx = err.op_context;
+    amph_debug("%s: completion error %d (%s), flags 0x%llx", cx->base.cfg.name, err.err, fi_strerror(err.err),
+               (unsigned long long)err.flags);
+    if (!ctx)
+        return;
+    if (ctx->what == OFI_CTX_RX) {
+        ofi_rx_error(cx, AMPH_CONTAINER_OF(ctx, struct ofi_rxbuf, ctx), &err);
+        return;
+    }
+    struct ofi_op *op = AMPH_CONTAINER_OF(ctx, struct ofi_op, ctx);
+    uint32_t peer = op->peer;
+    ofi_op_finish(cx, op, AMPH_ERR_PEER);
+    peer_lost(cx, peer, fi_strerror(err.err));
+}
+
+/* Reads the next completions if all earlier ones are handled.  This is also what makes the provider work. */
+bool ofi_fill_batch(struct ofi_cx *cx)
+{
+    if (cx->ev_at != cx->ev_end)
+        return true;
+    ssize_t n = fi_cq_read(cx->cq, cx->ev, OFI_BATCH);
+    if (AMPH_LIKELY(n == -FI_EAGAIN))
+        return false;
+    if (n > 0) {
+        cx->ev_at = 0;
+        cx->ev_end = (unsigned)n;
+        return true;
+    }
+    cx->ev_error = n == -FI_EAVAIL;
+    return cx->ev_error;
+}
+
+static void handle(struct ofi_cx *cx, unsigned lanes)
+{
+    struct fi_cq_data_entry e = cx->ev[cx->ev_at++]; /* a copy: an inner call may refill the batch */
+    struct ofi_ctx *ctx = e.op_context;
+    if (AMPH_UNLIKELY(!ctx))
+        return;
+    if (ctx->what == OFI_CTX_RX)
+        ofi_rx_message(cx, AMPH_CONTAINER_OF(ctx, struct ofi_rxbuf, ctx), &e, lanes);
+    else
+        ofi_op_finish(cx, AMPH_CONTAINER_OF(ctx, struct ofi_op, ctx), AMPH_OK);
+}
+
+unsigned ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    unsigned n = report_failed(cx);
+    if (AMPH_UNLIKELY(cx->rx_starved))
+        ofi_rx_repost(cx);
+    if (AMPH_UNLIKELY(cx->deferred && (lanes & (1u << AMPH_LANE_REQUEST))))
+        n += ofi_rx_deferred(cx, budget);
+    while (n < budget && ofi_fill_batch(cx)) {
+        if (AMPH_UNLIKELY(cx->ev_error)) {
+            cx->ev_error = false;
+            handle_error(cx);
+        } else {
+            handle(cx, lanes);
+        }
+        n++;
+        /* A batch that was not full emptied the queue: reading again would be a system call for nothing. */
+        if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH)
+            break;
+    }
+    return n;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receiving: the buffers, the check of each message, and requests kept back while only replies are wanted.
+ * Layer: conduits (ofi).  Thread rule: progress side.
+ *
+ * Nothing of a message is believed before its length, source number and cookie are right; what fails is dropped and counted.
+ */
+#include <rdma/fi_errno.h>
+#include <rdma/fi_eq.h>
+#include <stdlib.h>
+
+#include "base/counters.h"
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+/* ---- buffers ---- */
+
+static bool post(struct ofi_cx *cx, struct ofi_rxbuf *rb)
+{
+    struct iovec iov = { rb->mem, OFI_RX_BUF_BYTES };
+    void *desc = NULL;
+    struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx };
+    rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
+    rb->released = rb->damaged = false;
+    ssize_t ret = fi_recvmsg(cx->ep, &msg, FI_MULTI_RECV | FI_COMPLETION);
+    if (ret && ret != -FI_EAGAIN)
+        amph_error("%s: libfabric takes no receive buffer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
+    return ret == 0;
+}
+
+static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx)
+{
+    struct ofi_rxbuf *rb = calloc(1, sizeof *rb);
+    if (!rb || !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, OFI_RX_BUF_BYTES))) {
+        free(rb);
+        return NULL;
+    }
+    rb->ctx.what = OFI_CTX_RX;
+    rb->next = cx->rx_all;
+    cx->rx_all = rb;
+    return rb;
+}
+
+enum amph_status ofi_rx_start(struct ofi_cx *cx)
+{
+    size_t least = OFI_MSG_MAX_BYTES;
+    cx->deferred_tail = &cx->deferred;
+    int ret = fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
+    if (ret) {
+        amph_error("libfabric's provider %s cannot share receive buffers: %s", cx->prov->name, fi_strerror(-ret));
+        return amph_status_from_fi(ret);
+    }
+    for (unsigned i = 0; i < OFI_RX_BUFS; i++) {
+        struct ofi_rxbuf *rb = make_buffer(cx);
+        if (!rb)
+            return AMPH_ERR_NOMEM;
+        if (!post(cx, rb))
+            return AMPH_ERR_SYS;
+    }
+    return AMPH_OK;
+}
+
+void ofi_rx_stop(struct ofi_cx *cx)
+{
+    while (cx->rx_all) {
+        struct ofi_rxbuf *rb = cx->rx_all;
+        cx->rx_all = rb->next;
+        free(rb->mem);
+        free(rb);
+    }
+    while (cx->deferred) {
+        struct ofi_deferred *d = cx->deferred;
+        cx->deferred = d->next;
+        free(d);
+    }
+}
+
+/* Posts rb again when nothing of it is in use any more.  A buffer in which a message failed is never sure to be quiet: it is put
+ * aside until the instance is closed, and a new one takes its place. */
+static void settle(struct ofi_cx *cx, struct ofi_rxbuf *rb)
+{
+    if (AMPH_LIKELY(!rb->released) || (!rb->damaged && rb->done_bytes != rb->end_bytes))
+        return;
+    if (rb->damaged) {
+        cx->rx_retired++;
+        rb->released = false;
+        rb = make_buffer(cx);
+        if (!rb) {
+            amph_error("%s: no memory for a receive buffer", cx->base.cfg.name);
+            return;
+        }
+    }
+    if (!post(cx, rb)) {
+        rb->released = true; /* and quiet: tried again in each progress */
+        cx->rx_starved = true;
+    }
+}
+
+void ofi_rx_repost(struct ofi_cx *cx)
+{
+    cx->rx_starved = false;
+    for (struct ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
+        settle(cx, rb);
+}
+
+/* ---- messages ---- */
+
+/* Takes the message apart.  Returns false if it breaks the format. */
+static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t *args)
+{
+    const struct ofi_hdr *h = msg;
+    size_t head = ofi_head_len(h->nargs);
+    if (h->version != OFI_WIRE_VERSION || h->nargs > AMPH_AM_MAX_ARGS || h->kind > AMPH_AM_INTERNAL || h->lane >= AMPH_NLANES)
+        return false;
+    *am = (struct amph_am){ .kind = h->kind, .handler = h->handler, .nargs = h->nargs, .flags = h->flags, .aux = amph_le16(h->aux),
+                            .nbytes = amph_le32(h->nbytes), .dest = amph_le64(h->dest), .args = (const int32_t *)(h + 1) };
+    size_t payload = ofi_kind_packs(am->kind) ? am->nbytes : 0;
+    if (payload > OFI_MAX_MEDIUM || len_bytes != ofi_pad8(head + payload))
+        return false;
+    am->payload = (const uint8_t *)msg + head;
+    if (ofi_wire_swaps()) {
+        for (unsigned i = 0; i < am->nargs; i++)
+            args[i] = (int32_t)amph_le32((uint32_t)am->args[i]);
+        am->args = args;
+    }
+    return true;
+}
+
+/* Whose message is it?  AMPH_RANK_NONE-like answer UINT32_MAX: nobody's. */
+static uint32_t sender(struct ofi_cx *cx, const struct ofi_hdr *h)
+{
+    uint32_t src = amph_le32(h->src);
+    if (src >= cx->base.cfg.max_peers)
+        return UINT32_MAX;
+    const struct ofi_peer *p = &cx->peer[src];
+    if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) == OFI_PEER_NONE || amph_le64(h->cookie) != p->cookie_in)
+        return UINT32_MAX;
+    return src;
+}
+
+static void defer(struct ofi_cx *cx, const void *msg, size_t len_bytes)
+{
+    struct ofi_deferred *d = malloc(sizeof *d + len_bytes);
+    if (!d)
+        amph_fatal("%s: no memory to keep a request of %zu bytes while a reply waits for room", cx->base.cfg.name, len_bytes);
+    d->next = NULL;
+    d->len_bytes = len_bytes;
+    memcpy(d->msg, msg, len_bytes);
+    *cx->deferred_tail = d;
+    cx->deferred_tail = &d->next;
+}
+
+/* Checks and delivers one message; lanes says which may be delivered now. */
+static void deliver(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
+{
+    const struct ofi_hdr *h = msg;
+    int32_t args[AMPH_AM_MAX_ARGS];
+    struct amph_am am;
+    if (AMPH_UNLIKELY(len_bytes < sizeof *h)) {
+        amph_count(DROP_MALFORMED);
+        return;
+    }
+    uint32_t src = sender(cx, h);
+    if (AMPH_UNLIKELY(src == UINT32_MAX)) {
+        amph_count(DROP_COOKIE);
+        return;
+    }
+    if (AMPH_UNLIKELY(!parse(msg, len_bytes, &am, args))) {
+        amph_count(DROP_MALFORMED);
+        return;
+    }
+    if (AMPH_LIKELY(lanes & (1u << h->lane)))
+        cx->base.cfg.upcalls->on_am(cx->base.cfg.up, src, (enum amph_lane)h->lane, &am);
+    else
+        defer(cx, msg, len_bytes);
+}
+
+void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes)
+{
+    size_t at = (size_t)((uint8_t *)e->buf - rb->mem), len = e->len;
+    bool inside = e->buf && at <= OFI_RX_BUF_BYTES && len <= OFI_RX_BUF_BYTES - at;
+    if (len)
+        rb->got_bytes += len;
+    if (e->flags & FI_MULTI_RECV) {
+        rb->released = true;
+        rb->end_bytes = len && inside ? at + len : rb->got_bytes; /* a bare release comes behind all messages */
+    }
+    if (AMPH_LIKELY(len && inside))
+        deliver(cx, e->buf, len, lanes);
+    else if (len)
+        amph_count(DROP_MALFORMED);
+    rb->done_bytes += len;
+    settle(cx, rb);
+}
+
+void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_err_entry *err)
+{
+    if (err->err == FI_ETRUNC || err->err == FI_EMSGSIZE)
+        amph_count(DROP_MALFORMED);
+    rb->damaged = true;
+    if (err->flags & FI_MULTI_RECV)
+        rb->released = true;
+    settle(cx, rb);
+}
+
+unsigned ofi_rx_deferred(struct ofi_cx *cx, unsigned budget)
+{
+    unsigned n = 0;
+    while (cx->deferred && n < budget) {
+        struct ofi_deferred *d = cx->deferred;
+        cx->deferred = d->next;
+        if (!cx->deferred)
+            cx->deferred_tail = &cx->deferred;
+        deliver(cx, d->msg, d->len_bytes, ~0u);
+        free(d);
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The send side: messages, puts and gets, and what happens when they are finished.  Layer: conduits (ofi).
+ * Thread rule: serialised send side; ofi_op_finish also from the progress side (see pool.c).
+ *
+ * Whatever fits the provider's inject size leaves without an operation.  Else the message is copied to a bounce buffer, except a
+ * large payload whose owner waits for lc: that is sent from where it lies, behind a header kept in the operation.
+ */
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+/* The peer if it can be sent to, else NULL and why. */
+static struct ofi_peer *peer_up(struct ofi_cx *cx, uint32_t peer, enum amph_status *st)
+{
+    if (AMPH_UNLIKELY(peer >= cx->base.cfg.max_peers)) {
+        *st = AMPH_ERR_RANGE;
+        return NULL;
+    }
+    struct ofi_peer *p = &cx->peer[peer];
+    uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
+    if (AMPH_LIKELY(state == OFI_PEER_UP))
+        return p;
+    *st = state == OFI_PEER_NONE ? AMPH_ERR_STATE : AMPH_ERR_PEER;
+    return NULL;
+}
+
+/* What a refused transfer means.  While a connection is being made providers say EAGAIN; a connection that cannot be made at all
+ * ends the peer, whose upcall progress makes. */
+static enum amph_status refused(struct ofi_cx *cx, struct ofi_peer *p, ssize_t ret)
+{
+    if (ret == -FI_EAGAIN || ret == -FI_ENOMEM || ret == -FI_EINTR || ret == -FI_EBUSY)
+        return AMPH_AGAIN;
+    amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
+    uint8_t up = OFI_PEER_UP;
+    if (__atomic_compare_exchange_n(&p->state, &up, OFI_PEER_FAILED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&cx->failed, 1, __ATOMIC_RELEASE);
+        ofi_ring_bell(cx);
+    }
+    return AMPH_ERR_PEER;
+}
+
+static struct ofi_op *op_get(struct ofi_cx *cx, uint32_t peer, struct amph_op *lc, struct amph_op *rc)
+{
+    struct ofi_op *op = ofi_pool_get(&cx->ops);
+    if (!op)
+        return NULL;
+    op->ctx.what = OFI_CTX_OP;
+    op->peer = peer;
+    op->lc = lc;
+    op->rc = rc;
+    op->bounce = NULL;
+    op->busy = true;
+    return op;
+}
+
+static bool op_bounce(struct ofi_cx *cx, struct ofi_op *op, size_t len_bytes)
+{
+    op->bounce_pool = &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
+    op->bounce = ofi_pool_get(op->bounce_pool);
+    return op->bounce != NULL;
+}
+
+static void op_free(struct ofi_cx *cx, struct ofi_op *op)
+{
+    if (op->bounce)
+        ofi_pool_put(op->bounce_pool, op->bounce);
+    op->busy = false;
+    ofi_pool_put(&cx->ops, op);
+}
+
+void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st)
+{
+    struct amph_op *lc = op->lc, *rc = op->rc;
+    op_free(cx, op); /* before the upcalls, which may start the next */
+    if (lc)
+        lc->done(lc, st);
+    if (rc)
+        rc->done(rc, st);
+}
+
+/* Says what became of a started operation: on success it is in the provider's hands. */
+static enum amph_status started(struct ofi_cx *cx, struct ofi_peer *p, struct ofi_op *op, ssize_t ret)
+{
+    if (AMPH_LIKELY(ret == 0)) {
+        ofi_ring_bell(cx);
+        return AMPH_OK;
+    }
+    op_free(cx, op);
+    return refused(cx, p, ret);
+}
+
+/* ---- messages ---- */
+
+static enum amph_status check_am(const struct amph_am *am, enum amph_lane lane)
+{
+    if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL || (unsigned)lane >= AMPH_NLANES)
+        return AMPH_ERR_ARG;
+    if (ofi_kind_packs(am->kind) && am->nbytes > OFI_MAX_MEDIUM)
+        return AMPH_ERR_ARG;
+    return AMPH_OK;
+}
+
+/* Writes the whole message to buf. */
+static void put_message(void *buf, const struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload, size_t total)
+{
+    size_t head = ofi_head_len(am->nargs);
+    ofi_put_head(buf, am, lane, p->remote_index, p->cookie_out);
+    if (!payload)
+        return;
+    memcpy((uint8_t *)buf + head, am->payload, payload);
+    memset((uint8_t *)buf + head + payload, 0, total - head - payload);
+}
+
+static enum amph_status send_inject(struct ofi_cx *cx, struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload,
+                                    size_t total, struct amph_op *lc)
+{
+    uint64_t buf[OFI_INJECT_MAX_BYTES / 8];
+    put_message(buf, p, lane, am, payload, total);
+    ssize_t ret = fi_inject(cx->ep, buf, total, p->addr);
+    if (AMPH_UNLIKELY(ret != 0))
+        return refused(cx, p, ret);
+    if (lc)
+        lc->done(lc, AMPH_OK);
+    return AMPH_OK;
+}
+
+/* Through a bounce buffer; lc is done as soon as the copy is made. */
+static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                  size_t payload, size_t total, struct amph_op *lc)
+{
+    struct ofi_op *op = op_get(cx, peer, NULL, NULL);
+    if (!op)
+        return AMPH_AGAIN;
+    if (!op_bounce(cx, op, total)) {
+        op_free(cx, op);
+        return AMPH_AGAIN;
+    }
+    put_message(op->bounce, p, lane, am, payload, total);
+    enum amph_status st = started(cx, p, op, fi_send(cx->ep, op->bounce, total, NULL, p->addr, &op->ctx));
+    if (st == AMPH_OK && lc)
+        lc->done(lc, AMPH_OK);
+    return st;
+}
+
+/* Header from the operation, payload from the caller's memory, padding from nowhere else. */
+static enum amph_status send_in_place(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                      size_t payload, size_t total, struct amph_op *lc)
+{
+    static const uint64_t zeros;
+    size_t head = ofi_head_len(am->nargs), pad = total - head - payload;
+    struct ofi_op *op = op_get(cx, peer, lc, NULL);
+    if (!op)
+        return AMPH_AGAIN;
+    ofi_put_head(op->head, am, lane, p->remote_index, p->cookie_out);
+    struct iovec iov[3] = { { op->head, head }, { (void *)am->payload, payload }, { (void *)&zeros, pad } };
+    void *desc[3] = { NULL, NULL, NULL };
+    return started(cx, p, op, fi_sendv(cx->ep, iov, desc, pad ? 3 : 2, p->addr, &op->ctx));
+}
+
+enum amph_status ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    enum amph_status st = AMPH_OK;
+    struct ofi_peer *p = peer_up(cx, peer, &st);
+    if (!p || (st = check_am(am, lane)) != AMPH_OK)
+        return st;
+    size_t payload = ofi_kind_packs(am->kind) ? am->nbytes : 0;
+    size_t total = ofi_pad8(ofi_head_len(am->nargs) + payload);
+    if (total <= cx->inject_bytes)
+        return send_inject(cx, p, lane, am, payload, total, lc);
+    if (lc && total > OFI_BOUNCE_SMALL_BYTES)
+        return send_in_place(cx, p, peer, lane, am, payload, total, lc);
+    return send_copy(cx, p, peer, lane, am, payload, total, lc);
+}
+
+/* ---- one-sided ---- */
+
+static enum amph_status finish_now(struct amph_op *lc, struct amph_op *rc)
+{
+    if (lc)
+        lc->done(lc, AMPH_OK);
+    if (rc)
+        rc->done(rc, AMPH_OK);
+    return AMPH_OK;
+}
+
+/* rc needs the target's word; without it lc is the provider's own completion.  With both, src is copied where that is cheap, so that
+ * lc need not wait for the target. */
+enum amph_status ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                         size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    enum amph_status st = AMPH_OK;
+    struct ofi_peer *p = peer_up(cx, peer, &st);
+    if (!p)
+        return st;
+    if (len_bytes == 0)
+        return finish_now(lc, rc);
+    struct ofi_op *op = op_get(cx, peer, lc, rc);
+    if (!op)
+        return AMPH_AGAIN;
+    uint64_t flags = FI_COMPLETION | (rc ? FI_DELIVERY_COMPLETE : 0);
+    bool early = lc && rc && (len_bytes <= cx->inject_bytes || (len_bytes <= OFI_MAX_MEDIUM && op_bounce(cx, op, len_bytes)));
+    if (early)
+        op->lc = NULL;
+    if (early && op->bounce)
+        src = memcpy(op->bounce, src, len_bytes);
+    else if (early)
+        flags |= FI_INJECT;
+    void *desc = NULL;
+    struct iovec iov = { (void *)src, len_bytes };
+    struct fi_rma_iov rma = { .addr = rmem->rbase + offset, .len = len_bytes, .key = rmem->rkey };
+    struct fi_msg_rma msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = p->addr, .rma_iov = &rma, .rma_iov_count = 1,
+                              .context = &op->ctx };
+    st = started(cx, p, op, fi_writemsg(cx->ep, &msg, flags));
+    if (st == AMPH_OK && early)
+        lc->done(lc, AMPH_OK);
+    return st;
+}
+
+enum amph_status ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst, size_t len_bytes,
+                         struct amph_op *done)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    enum amph_status st = AMPH_OK;
+    struct ofi_peer *p = peer_up(cx, peer, &st);
+    if (!p)
+        return st;
+    if (len_bytes == 0)
+        return finish_now(done, NULL);
+    struct ofi_op *op = op_get(cx, peer, done, NULL);
+    if (!op)
+        return AMPH_AGAIN;
+    return started(cx, p, op, fi_read(cx->ep, dst, len_bytes, NULL, p->addr, rmem->rbase + offset, rmem->rkey, &op->ctx));
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sleeping until the provider has something to do.  Layer: conduits (ofi).
+ * Thread rule: arm on the progress side; ofi_ring_bell on the send side.
+ *
+ * The tcp providers' own wait object is of no use: their completion queue's descriptor is set by a progress thread and never
+ * cleared (libfabric 1.17: always readable), and the thread costs CPU.  With FI_WAIT_NONE there is no thread, and the provider keeps
+ * one level-triggered epoll set with its listening socket and all connections, which asks for EPOLLOUT only while output is
+ * pending.  An epoll set can itself be waited for, so that set is what we sleep on.  It is found for certain: it is the only set of this
+ * process that watches the socket that listens at our address.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+/* Does descriptor fd listen at sa? */
+static bool listens_at(int fd, const struct sockaddr_storage *sa)
+{
+    struct stat sb;
+    struct sockaddr_storage own;
+    int on = 0;
+    socklen_t len = sizeof on;
+    if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || !on)
+        return false;
+    memset(&own, 0, sizeof own);
+    len = sizeof own;
+    if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 || own.ss_family != sa->ss_family)
+        return false;
+    uint8_t a[AMPH_ADDR_MAX_BYTES], b[AMPH_ADDR_MAX_BYTES];
+    size_t na = ofi_put_address(&own, a), nb = ofi_put_address(sa, b);
+    return na == nb && memcmp(a, b, na) == 0;
+}
+
+/* Does fd hold an epoll set that watches `target`? */
+static bool watches(int fd, int target)
+{
+    char path[64], link[64], line[256];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(path, link, sizeof link - 1);
+    if (n < 0)
+        return false;
+    link[n] = '\0';
+    if (!strstr(link, "[eventpoll]"))
+        return false;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    FILE *f = fopen(path, "re");
+    bool found = false;
+    while (f && !found && fgets(line, sizeof line, f)) {
+        int tfd;
+        found = sscanf(line, "tfd: %d", &tfd) == 1 && tfd == target;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* The first descriptor of this process that test accepts, or -1. */
+static int find_fd(bool (*test)(int fd, const void *arg), const void *arg)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int found = -1;
+    if (!dir)
+        return -1;
+    for (struct dirent *d; found < 0 && (d = readdir(dir));) {
+        char *end;
+        long fd = strtol(d->d_name, &end, 10);
+        if (end != d->d_name && *end == '\0' && fd != dirfd(dir) && test((int)fd, arg))
+            found = (int)fd;
+    }
+    closedir(dir);
+    return found;
+}
+
+static bool test_listens(int fd, const void *arg)
+{
+    return listens_at(fd, arg);
+}
+static bool test_watches(int fd, const void *arg)
+{
+    return watches(fd, *(const int *)arg);
+}
+
+static int inner_fd(struct ofi_cx *cx)
+{
+    int listener = find_fd(test_listens, &cx->listen_addr);
+    int fd = listener < 0 ? -1 : find_fd(test_watches, &listener);
+    if (fd >= 0) {
+        /* A program that this one executes must not hold the port and the connections' fate. */
+        fcntl(listener, F_SETFD, FD_CLOEXEC);
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    return fd;
+}
+
+static int cq_fd(struct ofi_cx *cx)
+{
+    int fd = -1;
+    return fi_control(&cx->cq->fid, FI_GETWAIT, &fd) == 0 ? fd : -1;
+}
+
+/* One descriptor for the provider and the bell of the send side. */
+static enum amph_status join_bell(struct ofi_cx *cx)
+{
+    struct epoll_event ev = { .events = EPOLLIN };
+    cx->bell_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    cx->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (cx->bell_fd < 0 || cx->wait_fd < 0 || epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->bell_fd, &ev) != 0 ||
+        epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->inner_fd, &ev) != 0)
+        return amph_status_from_errno(errno);
+    return AMPH_OK;
+}
+
+enum amph_status ofi_wait_open(struct ofi_cx *cx)
+{
+    cx->inner_fd = cx->wait == OFI_WAIT_INNER ? inner_fd(cx) : cq_fd(cx);
+    cx->base.caps.fd_blocks = cx->inner_fd >= 0;
+    if (cx->inner_fd < 0)
+        return AMPH_ERR_NOSYS;
+    if (!cx->base.cfg.threaded) {
+        cx->wait_fd = cx->inner_fd;
+        return AMPH_OK;
+    }
+    return join_bell(cx);
+}
+
+void ofi_wait_close(struct ofi_cx *cx)
+{
+    if (cx->wait_fd >= 0 && cx->wait_fd != cx->inner_fd)
+        close(cx->wait_fd);
+    if (cx->bell_fd >= 0)
+        close(cx->bell_fd);
+    cx->wait_fd = cx->bell_fd = cx->inner_fd = -1;
+}
+
+int ofi_wait_fd(struct amph_cx *base)
+{
+    return ofi_of(base)->wait_fd;
+}
+
+void ofi_ring_bell(struct ofi_cx *cx)
+{
+    if (AMPH_LIKELY(cx->bell_fd < 0))
+        return;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what was started is seen by an arm that we do not see */
+    if (!__atomic_load_n(&cx->armed, __ATOMIC_RELAXED))
+        return;
+    uint64_t one = 1;
+    ssize_t n = write(cx->bell_fd, &one, sizeof one);
+    (void)n; /* full: it has been rung */
+}
+
+static void awake(struct ofi_cx *cx)
+{
+    uint64_t count;
+    if (cx->bell_fd < 0 || !__atomic_exchange_n(&cx->armed, 0, __ATOMIC_RELAXED))
+        return;
+    ssize_t n = read(cx->bell_fd, &count, sizeof count);
+    (void)n; /* empty: nobody rang */
+}
+
+enum amph_status ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t timeout_ns)
+{
+    struct ofi_cx *cx = ofi_of(base);
+    if (how == AMPH_ARM_OFF) {
+        awake(cx);
+        return AMPH_OK;
+    }
+    if (how != AMPH_ARM_FD || cx->wait_fd < 0)
+        return AMPH_ERR_NOSYS;
+    if (cx->bell_fd >= 0) {
+        __atomic_store_n(&cx->armed, 1, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    }
+    struct fid *fid = &cx->cq->fid;
+    bool work = cx->deferred || cx->rx_starved || __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) || ofi_fill_batch(cx) ||
+                (cx->wait == OFI_WAIT_CQ && fi_trywait(cx->fabric, &fid, 1) != 0);
+    if (!work)
+        return AMPH_OK;
+    awake(cx);
+    return AMPH_AGAIN;
+}
