@@ -61,10 +61,15 @@ struct amph_am_config {
     bool use_smp;             /* peers on the same host through shared memory (AMPHORA_SMP) */
     const struct amph_conduit_ops *net; /* network conduit or NULL */
     bool loopback_only;       /* the whole job is on this machine */
+    uint64_t host_id;         /* amph_am_host_id of the job's name for this host; peers that state another never use smp */
     uint8_t key[AMPH_KEY_BYTES];
     void (*on_peer_error)(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why); /* NULL: fatal */
     void *user;               /* amph_am_user */
 };
+
+/* The number that stands for a host's name in addresses.  Take the name from the job description, where pretended hosts have names
+ * of their own; NULL or "": the name the kernel gives. */
+uint64_t amph_am_host_id(const char *host_name);
 
 enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_ep **ep_p);
 void amph_am_close(struct amph_am_ep *ep);
@@ -83,6 +88,14 @@ void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer); /* reached through shared memory */
 const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
 
+/* Says that peer is dead (the launcher's death notice): sends to it fail with AMPH_ERR_PEER from now on, also those that wait for
+ * room, and cfg.on_peer_error is told, once.  Conduits' own findings end here too. */
+void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why);
+
+/* A function that is called now and then from waits (after each sleep, at most 10 ms apart) and from long runs of idle polls, never
+ * from inside a handler; for looking at slow sources such as the launcher's connection.  NULL: none. */
+void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep));
+
 /* Sets handler `index`; AMPH_ERR_STATE if it is taken, AMPH_ERR_RANGE, AMPH_ERR_ARG (nargs above 16). entry is copied. */
 enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry);
 const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned index); /* NULL: none */
@@ -94,10 +107,14 @@ const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned inde
 /* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.  am->kind: SHORT, MEDIUM or LONG; for
  * LONG am->payload is the source and am->dest the address in the peer's segment (see amph_am_set_peer_segment): the endpoint
  * chooses by itself between mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at lc->done.
- * Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER; AMPH_AGAIN only with IMMEDIATE. */
+ * am->aux and am->flags are the endpoint's own: leave them 0.  From inside a handler or done callback of the same endpoint only with
+ * IMMEDIATE (else AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not added),
+ * AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
 enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc);
 
-/* Replies to the request of token, once, from inside its handler.  Waits for room by receiving replies only. */
+/* Replies to the request of token, once, from inside its handler.  Never waits: where there is no room the reply is copied, lc is
+ * called, and the endpoint sends it later; until then it takes no further requests, only replies (which always can be taken, so
+ * two processes never wait for each other).  With IMMEDIATE: AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied already. */
 enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc);
 
 uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer); /* payload bytes; peer AMPH_RANK_NONE: least of all conduits */
@@ -113,8 +130,9 @@ struct amph_waiter {
     uint32_t rounds;
     uint64_t start_ns;
     uint64_t nap_ns;
+    uint64_t seen; /* threaded: what had happened when the condition was last looked at */
 };
-#define AMPH_WAITER_INIT { 0, 0, 0 }
+#define AMPH_WAITER_INIT { 0, 0, 0, 0 }
 
 /* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions
  * which no message announces are seen too.  Use: while (!condition) amph_am_wait_step(ep, &w); */
@@ -149,8 +167,8 @@ void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem);
 enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
 
 /* Starts a put or get of offset..offset+len within rmem (checked: AMPH_ERR_RANGE).  Through a mapping it is done at once (lc and rc
- * are still called).  Waits for room by polling unless AMPH_AM_IMMEDIATE; must not be called from handlers of the same endpoint
- * except with rmem.local set. */
+ * are still called).  Waits for room by polling unless AMPH_AM_IMMEDIATE; in handlers and done callbacks
+ * of the same endpoint only with rmem.local set or IMMEDIATE. */
 enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                              size_t len_bytes, unsigned flags, struct amph_op *lc, struct amph_op *rc);
 enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
@@ -171,6 +189,7 @@ struct amph_job {
     uint32_t rank, size;           /* relative number in the own group and its size */
     uint32_t first;                /* absolute number of the own group's member 0 */
     size_t page_bytes;             /* the job's page size (negotiated) */
+    uint64_t area_bytes;           /* transfer area that this process states; set it before amph_job_start (default 0) */
     bool joined, exiting;
     void *extended;                /* extended/'s own state */
 };

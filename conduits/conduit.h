@@ -42,7 +42,7 @@ enum amph_am_kind {
     AMPH_AM_MEDIUM,      /* payload is given to the handler where the conduit holds it */
     AMPH_AM_LONG,        /* payload is already at dest (put before, or written through a mapping) */
     AMPH_AM_LONG_PACKED, /* payload travels in the message; am/ checks dest and copies it there */
-    AMPH_AM_INTERNAL     /* credit returns, emulated RMA; `handler` then holds a code of am/ or emulate.c */
+    AMPH_AM_INTERNAL     /* credit returns, emulated RMA; `handler` then holds a code: below 128 of am/, from 128 of emulate.c */
 };
 
 /* One active message, sent or received.  Received: args and payload lie in the conduit's memory until on_am returns. */
