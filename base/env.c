@@ -200,9 +200,12 @@ static void load(void)
         read_row(&rows[i], &values[i]);
 }
 
-static void load_first(void)
+/* Not part of the once: the warning itself asks for the log level. */
+static void warn_once(void)
 {
-    load();
+    static bool warned;
+    if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
+        return;
     /* One warning a job is enough: the launcher gives it, and a program started by hand. */
     if (values[AMPH_ENV_RANK].number > 0)
         return;
@@ -213,7 +216,8 @@ static void load_first(void)
 
 static const struct value *get(enum amph_env_id id)
 {
-    pthread_once(&once, load_first);
+    pthread_once(&once, load);
+    warn_once();
     return &values[id];
 }
 
@@ -255,7 +259,7 @@ const char *amph_env_foreign(const char *name)
 }
 void amph_env_reload(void)
 {
-    pthread_once(&once, load_first);
+    pthread_once(&once, load);
     load();
 }
 
