@@ -1,1 +1,1 @@
-# man
+dist_man_MANS += man/amphora-info.1

@@ -1,1 +1,3 @@
-# tools
+bin_PROGRAMS += amphora-info
+amphora_info_SOURCES = tools/amphora-info.c
+amphora_info_LDADD = libamphora.la libtopo.la

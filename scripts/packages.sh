@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the tree needs from Debian; sourced by scripts/check and scripts/demo.
+#   need_packages PACKAGE...: installs what is missing (as root, or with sudo), or prints the exact line and ends.
+
+build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libfabric-dev libhwloc-dev libssl-dev libpng-dev"
+test_packages="libcriterion-dev python3-minimal"
+
+need_packages() {
+    missing=""
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing="$missing $package"
+    done
+    [ -z "$missing" ] && return
+    install="apt-get install -y --no-install-recommends$missing"
+    if [ "$(id -u)" = 0 ]; then
+        run=""
+    elif sudo -n true 2>/dev/null; then
+        run="sudo"
+    else
+        echo "These Debian packages are missing; please run: sudo $install" >&2
+        exit 1
+    fi
+    echo "Installing:$missing"
+    $run apt-get update -q >/dev/null
+    DEBIAN_FRONTEND=noninteractive $run $install >/dev/null
+}
+
+# build DIRECTORY [configure options]: an up-to-date build of the tree in DIRECTORY; a second call takes seconds.
+build() {
+    dir=$1
+    shift
+    if [ ! -x configure ] || [ configure.ac -nt configure ] || [ -n "$(find . -name local.mk -newer configure -print -quit)" ] ||
+        [ Makefile.am -nt configure ]; then
+        autoreconf -fi >"${TMPDIR:-/tmp}/amphora-autoreconf.$$" 2>&1 || {
+            cat "${TMPDIR:-/tmp}/amphora-autoreconf.$$"
+            exit 1
+        }
+        rm -f "${TMPDIR:-/tmp}/amphora-autoreconf.$$"
+    fi
+    mkdir -p "$dir"
+    if [ ! -f "$dir/config.status" ] || [ configure -nt "$dir/config.status" ]; then
+        (cd "$dir" && ../configure --quiet "$@")
+    fi
+    make -C "$dir" -s -j2 all
+}
