@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active messages: round trips and floods between ranks 0 and 1.  Layer: tools.
+ * Rank 0 measures; rank 1 only polls and lets its handlers answer, until a short request tells it that the sample is over.
+ */
+#define GASNET_SEQ 1
+#include <gasnet.h>
+#include <gasnetex.h>
+#include <math.h>
+
+#include "base/clock.h"
+#include "tools/perf/perf.h"
+
+#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
+
+/* What handlers count; they get no context of the client's own. */
+static struct {
+    gex_TM_t tm;
+    volatile uint64_t pongs;    /* replies that came back */
+    volatile uint64_t floods;   /* requests of a flood that arrived */
+    volatile uint64_t releases; /* rank 0 has ended a sample */
+    uint64_t served;
+    void *remote;               /* the peer's segment */
+} am;
+
+enum { PING_SHORT = GEX_AM_INDEX_BASE, PING_MEDIUM, PING_LONG, PONG_SHORT, PONG_MEDIUM, PONG_LONG, FLOOD_SHORT, FLOOD_MEDIUM, COUNT_ASK,
+       COUNT_TELL, RELEASE, HANDLERS };
+
+static void ping_short(gex_Token_t token)
+{
+    gex_AM_ReplyShort0(token, PONG_SHORT, 0);
+}
+
+static void ping_medium(gex_Token_t token, void *buf, size_t n)
+{
+    gex_AM_ReplyMedium0(token, PONG_MEDIUM, buf, n, GEX_EVENT_NOW, 0);
+}
+
+static void ping_long(gex_Token_t token, void *buf, size_t n)
+{
+    gex_AM_ReplyLong0(token, PONG_LONG, buf, n, am.remote, GEX_EVENT_NOW, 0);
+}
+
+static void pong_short(gex_Token_t token)
+{
+    am.pongs++;
+}
+
+static void pong_payload(gex_Token_t token, void *buf, size_t n)
+{
+    am.pongs++;
+}
+
+static void flood_short(gex_Token_t token)
+{
+    am.floods++;
+}
+
+static void flood_payload(gex_Token_t token, void *buf, size_t n)
+{
+    am.floods++;
+}
+
+/* How many messages of a flood have arrived since the last time this was asked; the answer comes when all of `wanted` are there. */
+static void count_ask(gex_Token_t token, gex_AM_Arg_t wanted)
+{
+    bool all = am.floods >= (uint64_t)wanted;
+    if (all)
+        am.floods = 0;
+    gex_AM_ReplyShort1(token, COUNT_TELL, 0, all);
+}
+
+static volatile int told;
+
+static void count_tell(gex_Token_t token, gex_AM_Arg_t all)
+{
+    told = all ? 2 : 1;
+}
+
+static void release(gex_Token_t token)
+{
+    am.releases++;
+}
+
+void perf_am_register(void *ep)
+{
+    gex_AM_Entry_t table[] = {
+        { PING_SHORT, (gex_AM_Fn_t)ping_short, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "ping_short" },
+        { PING_MEDIUM, (gex_AM_Fn_t)ping_medium, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDIUM, 0, NULL, "ping_medium" },
+        { PING_LONG, (gex_AM_Fn_t)ping_long, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_LONG, 0, NULL, "ping_long" },
+        { PONG_SHORT, (gex_AM_Fn_t)pong_short, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "pong_short" },
+        { PONG_MEDIUM, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_MEDIUM, 0, NULL, "pong_medium" },
+        { PONG_LONG, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_LONG, 0, NULL, "pong_long" },
+        { FLOOD_SHORT, (gex_AM_Fn_t)flood_short, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "flood_short" },
+        { FLOOD_MEDIUM, (gex_AM_Fn_t)flood_payload, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDLONG, 0, NULL, "flood_payload" },
+        { COUNT_ASK, (gex_AM_Fn_t)count_ask, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 1, NULL, "count_ask" },
+        { COUNT_TELL, (gex_AM_Fn_t)count_tell, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 1, NULL, "count_tell" },
+        { RELEASE, (gex_AM_Fn_t)release, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "release" },
+    };
+    gex_EP_RegisterHandlers((gex_EP_t)ep, table, AMPH_COUNTOF(table));
+    gasnet_QueryGexObjects(NULL, NULL, &am.tm, NULL);
+}
+
+void perf_am_serve(struct perf_run *run)
+{
+    am.remote = run->remote;
+    while (am.releases == am.served)
+        gasnet_AMPoll();
+    am.served++;
+}
+
+void perf_am_release(struct perf_run *run)
+{
+    gex_AM_RequestShort0(am.tm, 1, RELEASE, 0);
+}
+
+/* ---- round trips ---- */
+
+static void send_short(struct perf_run *run, size_t bytes)
+{
+    gex_AM_RequestShort0(am.tm, 1, PING_SHORT, 0);
+}
+
+static void send_medium(struct perf_run *run, size_t bytes)
+{
+    gex_AM_RequestMedium0(am.tm, 1, PING_MEDIUM, run->buffer, bytes, GEX_EVENT_NOW, 0);
+}
+
+static void send_long(struct perf_run *run, size_t bytes)
+{
+    gex_AM_RequestLong0(am.tm, 1, PING_LONG, run->buffer, bytes, run->remote, GEX_EVENT_NOW, 0);
+}
+
+static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes, void (*send)(struct perf_run *, size_t))
+{
+    uint64_t start = amph_now_ns(), end = start, n = 0;
+    while (end - start < SAMPLE_NS) {
+        for (unsigned i = 0; i < 100; i++, n++) {
+            uint64_t wanted = am.pongs + 1;
+            send(run, bytes);
+            while (am.pongs != wanted)
+                gasnet_AMPoll();
+        }
+        end = amph_now_ns();
+    }
+    perf_am_release(run);
+    return (double)(end - start) / (double)n / 1e3;
+}
+
+static size_t at_most(struct perf_run *run, size_t bytes, size_t most)
+{
+    run->used_bytes = bytes < most ? bytes : most;
+    return run->used_bytes;
+}
+
+double perf_am_short_rtt(struct perf_run *run, size_t bytes)
+{
+    if (run->rank == 1)
+        perf_am_serve(run);
+    return run->rank == 0 ? round_trips(run, bytes, send_short) : 0;
+}
+
+double perf_am_medium_rtt(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium() ? gex_AM_LUBReplyMedium() : gex_AM_LUBRequestMedium());
+    if (run->rank == 1)
+        perf_am_serve(run);
+    return run->rank == 0 ? round_trips(run, bytes, send_medium) : 0;
+}
+
+double perf_am_long_rtt(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBReplyLong() < gex_AM_LUBRequestLong() ? gex_AM_LUBReplyLong() : gex_AM_LUBRequestLong());
+    if (run->rank == 1)
+        perf_am_serve(run);
+    return run->rank == 0 ? round_trips(run, bytes, send_long) : 0;
+}
+
+/* ---- floods ---- */
+
+static void flood_short_send(struct perf_run *run, size_t bytes)
+{
+    gex_AM_RequestShort0(am.tm, 1, FLOOD_SHORT, 0);
+}
+
+static void flood_medium_send(struct perf_run *run, size_t bytes)
+{
+    gex_AM_RequestMedium0(am.tm, 1, FLOOD_MEDIUM, run->buffer, bytes, GEX_EVENT_NOW, 0);
+}
+
+static void flood_long_send(struct perf_run *run, size_t bytes)
+{
+    gex_AM_RequestLong0(am.tm, 1, FLOOD_MEDIUM, run->buffer, bytes, run->remote, GEX_EVENT_NOW, 0);
+}
+
+/* Messages a microsecond. */
+static inline __attribute__((always_inline)) double flood(struct perf_run *run, size_t bytes, void (*send)(struct perf_run *, size_t))
+{
+    unsigned count = bytes > 4096 ? 2000 : 20000;
+    if (run->rank == 1)
+        perf_am_serve(run);
+    if (run->rank != 0)
+        return 0;
+    uint64_t start = amph_now_ns();
+    for (unsigned i = 0; i < count; i++)
+        send(run, bytes);
+    do {
+        told = 0;
+        gex_AM_RequestShort1(am.tm, 1, COUNT_ASK, 0, (gex_AM_Arg_t)count);
+        while (!told)
+            gasnet_AMPoll();
+    } while (told == 1);
+    uint64_t end = amph_now_ns();
+    perf_am_release(run);
+    return count * 1e3 / (double)(end - start);
+}
+
+double perf_am_short_flood(struct perf_run *run, size_t bytes)
+{
+    return flood(run, 0, flood_short_send);
+}
+
+double perf_am_medium_flood(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBRequestMedium());
+    return flood(run, bytes, flood_medium_send) * (double)bytes;
+}
+
+double perf_am_long_flood(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBRequestLong());
+    return flood(run, bytes, flood_long_send) * (double)bytes;
+}
+
+/* ---- for sync.c ---- */
+
+void perf_am_wake(struct perf_run *run)
+{
+    gex_AM_RequestShort0(am.tm, 0, FLOOD_SHORT, 0);
+}
+
+void perf_am_await(struct perf_run *run)
+{
+    GASNET_BLOCKUNTIL(am.floods != 0);
+    am.floods = 0;
+}
+
+void perf_am_to_all(struct perf_run *run)
+{
+    char text[1024] = "";
+    for (unsigned i = 1; i < run->procs; i++)
+        gex_AM_RequestMedium0(am.tm, (run->rank + i) % run->procs, FLOOD_MEDIUM, text, sizeof text, GEX_EVENT_NOW, 0);
+    GASNET_BLOCKUNTIL(am.floods >= run->procs - 1);
+    am.floods = 0;
+}

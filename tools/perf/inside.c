@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a process of a job does: joins, pins itself, and takes samples of each test and of its limit in turn, so that both meet the
+ * same disturbances.  Layer: tools.
+ */
+#define GASNET_SEQ 1
+#include <fcntl.h>
+#include <gasnet.h>
+#include <gasnetex.h>
+#include <math.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/topo.h"
+#include "tools/perf/perf.h"
+
+void perf_no_value(struct perf_run *run, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(run->why, sizeof run->why, fmt, args);
+    va_end(args);
+}
+
+/* The memory is a descriptor of the tool that started the job: it needs no name and leaves nothing behind. */
+struct perf_shared *perf_shared_open(const char *inside)
+{
+    char path[64];
+    long pid, number;
+    if (sscanf(inside, "%ld:%ld", &pid, &number) != 2)
+        return NULL;
+    snprintf(path, sizeof path, "/proc/%ld/fd/%ld", pid, number);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    void *at = mmap(NULL, sizeof(struct perf_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static bool fail(const char *what, int ret)
+{
+    fprintf(stderr, "amphora-perf: %s failed: %s\n", what, gasnet_ErrorDesc(ret));
+    return false;
+}
+
+static bool join(struct perf_run *run, size_t segment_bytes)
+{
+    gex_Client_t client;
+    gex_EP_t ep;
+    gex_TM_t tm;
+    gex_Segment_t segment;
+    int ret = gex_Client_Init(&client, &ep, &tm, "amphora-perf", NULL, NULL, GEX_FLAG_USES_GASNET1);
+    if (ret != GASNET_OK)
+        return fail("gex_Client_Init", ret);
+    run->rank = gex_TM_QueryRank(tm);
+    run->procs = gex_TM_QuerySize(tm);
+    if (run->procs > PERF_MAX_PROCS) {
+        fprintf(stderr, "amphora-perf: %u processes are more than %u\n", run->procs, PERF_MAX_PROCS);
+        return false;
+    }
+    ret = gex_Segment_Attach(&segment, tm, segment_bytes);
+    if (ret != GASNET_OK)
+        return fail("gex_Segment_Attach", ret);
+    perf_am_register(ep);
+    run->segment = gex_Segment_QueryAddr(segment);
+    uintptr_t size;
+    void *remote = run->segment;
+    if (run->procs > 1)
+        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, run->rank == 0 ? 1 : 0, &remote, NULL, &size, 0));
+    run->remote = remote;
+    return true;
+}
+
+/* True: every process has a core of its own and keeps it. */
+static bool pin(const struct perf_run *run)
+{
+    struct amph_topo *topo;
+    if (run->procs > (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || amph_topo_open(&topo) != AMPH_OK)
+        return false;
+    bool pinned = run->procs <= amph_topo_cores(topo) && amph_topo_bind(topo, 0, AMPH_BIND_CORE, run->rank, run->procs) == AMPH_OK;
+    amph_topo_close(topo);
+    return pinned;
+}
+
+/* Two pinned processes may spin at real-time priority; more than cores would starve each other.  Refused: measure without. */
+static void real_time(bool on)
+{
+    struct sched_param param = { .sched_priority = on ? 10 : 0 };
+    sched_setscheduler(0, (on ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
+}
+
+static const struct perf_test *limit_of(const struct perf_run *run, const struct perf_test *t)
+{
+    const char *name = strcmp(run->conduit, "smp") == 0 ? t->limit_smp : t->limit_net;
+    return name ? perf_find(name, strlen(name)) : NULL;
+}
+
+/* A TCP echo needs a byte at least: short messages are compared with one of 8 bytes. */
+static size_t limit_bytes(size_t bytes)
+{
+    return bytes ? bytes : 8;
+}
+
+static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t bytes, bool pinned)
+{
+    const struct perf_test *limit = limit_of(run, t);
+    struct perf_series values = { .count = 0 }, limits = { .count = 0 };
+    unsigned repeat = t->once ? 1 : run->opt->repeat;
+    bool urgent = pinned && t->kind == PERF_PAIR && run->procs == 2;
+    run->why[0] = '\0';
+    run->used_bytes = bytes;
+    perf_sync(run);
+    for (unsigned i = 0; i < repeat; i++) {
+        perf_sync(run);
+        if (urgent)
+            real_time(true);
+        if (limit)
+            limits.value[limits.count++] = limit->sample(run, limit_bytes(run->used_bytes));
+        perf_sync(run);
+        values.value[values.count++] = t->sample(run, t->machine ? limit_bytes(bytes) : bytes);
+        perf_sync(run);
+        if (urgent)
+            real_time(false);
+    }
+    if (run->rank != 0)
+        return;
+    if (run->why[0]) {
+        fprintf(stderr, "amphora-perf: %s on %s with %u bytes gives no figure: %s\n", t->name, run->conduit, bytes, run->why);
+        run->shared->failed++;
+        return;
+    }
+    struct perf_row row = { t, run->conduit, run->procs, (uint32_t)run->used_bytes, &values, limit ? limit->name : NULL, limit ? &limits : NULL };
+    perf_report_row(run->opt, run->shared, &row);
+}
+
+static void all_sizes(struct perf_run *run, const struct perf_test *t, bool pinned)
+{
+    if (!run->opt->bytes || t->sizes[0] == 0) {
+        for (unsigned i = 0; t->sizes[i] != PERF_END; i++)
+            one_size(run, t, t->sizes[i], pinned);
+        return;
+    }
+    for (const char *at = run->opt->bytes; *at; at += *at == ',') {
+        char word[32];
+        uint64_t bytes;
+        size_t len = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)len, at);
+        at += len;
+        if (amph_parse_size(word, &bytes))
+            one_size(run, t, (uint32_t)bytes, pinned);
+    }
+}
+
+int perf_inside(const struct perf_options *opt)
+{
+    struct perf_run run = { .opt = opt, .conduit = opt->conduits, .tcp_fd = -1 };
+    bool pair = false;
+    for (size_t i = 0; i < perf_test_count; i++)
+        pair |= perf_selected(opt, &perf_tests[i]) && perf_tests[i].kind != PERF_CROWD;
+    run.shared = perf_shared_open(opt->inside);
+    if (!run.shared) {
+        fprintf(stderr, "amphora-perf: %s is not the memory of a running amphora-perf: %m\n", opt->inside);
+        return 1;
+    }
+    if (!join(&run, pair ? PERF_MAX_BYTES : 1u << 20))
+        return 1;
+    if (pair) {
+        run.buffer = aligned_alloc(4096, PERF_MAX_BYTES);
+        if (!run.buffer) {
+            fprintf(stderr, "amphora-perf: no memory for a buffer of %u bytes\n", PERF_MAX_BYTES);
+            return 1;
+        }
+        memset(run.buffer, 1, PERF_MAX_BYTES);
+        memset(run.segment, 1, PERF_MAX_BYTES);
+    }
+    bool pinned = pin(&run);
+    for (size_t i = 0; i < perf_test_count; i++)
+        if (perf_selected(opt, &perf_tests[i]))
+            all_sizes(&run, &perf_tests[i], pinned);
+    perf_tcp_close(&run);
+    perf_sync(&run);
+    gasnet_exit(0);
+    return 0;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* amphora-perf: options, --list, and one job for each conduit, kind of test and number of processes.  Layer: tools. */
+#include <errno.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "tools/perf/perf.h"
+
+static const char help[] =
+    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] [-dir DIR] [--json] [--list]\n"
+    "\n"
+    "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
+    "\n"
+    "  -conduit C,...   smp, tcp (shared memory is off), udp, verbs; default smp,tcp\n"
+    "  -n PROCS         processes of a job (default: each test's own number; tests of two leave the others waiting)\n"
+    "  -test NAME,...   only these tests; --list names them\n"
+    "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
+    "  -repeat N        samples of each test and of its limit, taken in turn (default 7)\n"
+    "  -dir DIR         directory, on a memory file system, of the file tests (default /dev/shm)\n"
+    "  --json           one JSON object a line\n"
+    "  --list           what each test measures\n";
+
+/* ---- options ---- */
+
+struct option_row {
+    const char *name;
+    const char **text;
+    unsigned *number;
+    bool *flag;
+};
+
+static bool set_option(const struct option_row *row, const char *value)
+{
+    if (row->text)
+        *row->text = value;
+    if (row->number) {
+        char *end;
+        unsigned long n = strtoul(value, &end, 10);
+        if (*end || n < 1 || n > PERF_MAX_PROCS) {
+            fprintf(stderr, "amphora-perf: %s %s: wanted is a number from 1 to %d\n", row->name, value, PERF_MAX_PROCS);
+            return false;
+        }
+        *row->number = (unsigned)n;
+    }
+    return true;
+}
+
+static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
+{
+    const struct option_row rows[] = {
+        { "-conduit", &o->conduits, NULL, NULL }, { "-network", &o->conduits, NULL, NULL }, { "-test", &o->tests, NULL, NULL },
+        { "-bytes", &o->bytes, NULL, NULL },      { "-n", NULL, &o->procs, NULL },          { "-repeat", NULL, &o->repeat, NULL },
+        { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
+        { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
+    };
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i][0] == '-' && argv[i][1] == '-' ? argv[i] + 1 : argv[i];
+        const struct option_row *row = NULL;
+        for (size_t k = 0; k < AMPH_COUNTOF(rows); k++)
+            if (strcmp(arg, rows[k].name) == 0)
+                row = &rows[k];
+        if (!row) {
+            fprintf(stderr, "amphora-perf: there is no option %s; amphora-perf --help lists them\n", argv[i]);
+            return false;
+        }
+        if (row->flag) {
+            *row->flag = true;
+            continue;
+        }
+        if (++i == argc) {
+            fprintf(stderr, "amphora-perf: %s needs a value\n", argv[i - 1]);
+            return false;
+        }
+        if (!set_option(row, argv[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool check_tests(const char *list)
+{
+    for (const char *at = list; *at; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        if (!perf_find(at, len)) {
+            fprintf(stderr, "amphora-perf: there is no test called \"%.*s\"; amphora-perf --list names them\n", (int)len, at);
+            return false;
+        }
+        at += len;
+    }
+    return true;
+}
+
+static bool check_bytes(const char *list)
+{
+    for (const char *at = list; *at; at += *at == ',') {
+        char word[32];
+        uint64_t bytes;
+        size_t len = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)len, at);
+        if (len >= sizeof word || !amph_parse_size(word, &bytes) || bytes < 1 || bytes > PERF_MAX_BYTES) {
+            fprintf(stderr, "amphora-perf: -bytes %s: \"%s\" is no size from 1 to 4M\n", list, word);
+            return false;
+        }
+        at += len;
+    }
+    return true;
+}
+
+static bool check_conduits(const char *list)
+{
+    static const char *const known[] = { "smp", "tcp", "udp", "verbs" };
+    for (const char *at = list; *at; at += *at == ',') {
+        size_t len = strcspn(at, ","), k = 0;
+        while (k < AMPH_COUNTOF(known) && (strlen(known[k]) != len || strncmp(at, known[k], len) != 0))
+            k++;
+        if (k == AMPH_COUNTOF(known)) {
+            fprintf(stderr, "amphora-perf: -conduit %s: \"%.*s\" is none of smp, tcp, udp, verbs\n", list, (int)len, at);
+            return false;
+        }
+        at += len;
+    }
+    return true;
+}
+
+static int print_list(void)
+{
+    static const char *const kinds[] = { [PERF_PAIR] = "two pinned processes", [PERF_CROWD] = "all processes of the job",
+                                         [PERF_FILE] = "one process and one I/O server" };
+    for (size_t i = 0; i < perf_test_count; i++) {
+        const struct perf_test *t = &perf_tests[i];
+        printf("%-16s %s\n%-16s unit %s; %s", t->name, t->what, "", t->unit, kinds[t->kind]);
+        if (t->limit_smp)
+            printf("; on smp compared with %s", t->limit_smp);
+        if (t->limit_net)
+            printf("; on a network compared with %s", t->limit_net);
+        for (unsigned s = 0; t->sizes[s] != PERF_END && t->sizes[s]; s++)
+            printf("%s%u", s ? " " : "; bytes ", t->sizes[s]);
+        printf("\n");
+    }
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+struct paths {
+    char self[4096], run[4096];
+};
+
+static bool find_programs(struct paths *p)
+{
+    char folder[4096];
+    ssize_t len = readlink("/proc/self/exe", p->self, sizeof p->self - 1);
+    if (len < 0) {
+        fprintf(stderr, "amphora-perf: cannot find out where it is itself: %s\n", strerror(errno));
+        return false;
+    }
+    p->self[len] = '\0';
+    strcpy(folder, p->self);
+    char *dir = dirname(folder);
+    size_t n = strlen(dir);
+    /* Built but not installed: libtool keeps the program in .libs and a script that finds the libraries above it. */
+    bool libtool = n >= 6 && strcmp(dir + n - 6, "/.libs") == 0;
+    if (snprintf(p->run, sizeof p->run, "%s%s/amphora-run", dir, libtool ? "/.." : "") >= (int)sizeof p->run || access(p->run, X_OK) != 0) {
+        fprintf(stderr, "amphora-perf: %s, which starts jobs, cannot be run: %s\n", p->run, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+struct job {
+    const char *conduit;
+    enum perf_kind kind;
+    unsigned procs;
+    char tests[2048]; /* names, with commas between */
+};
+
+static void exec_job(const struct perf_options *opt, const struct paths *p, const struct job *job, const char *inside)
+{
+    char n[16], prefix[4200], repeat[16];
+    const char *argv[40];
+    int c = 0;
+    snprintf(n, sizeof n, "%u", job->procs);
+    snprintf(repeat, sizeof repeat, "%u", opt->repeat);
+    snprintf(prefix, sizeof prefix, "%s=%s", PERF_PREFIX, opt->dir);
+    const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
+    const char *files[] = { "-servers", "1", "-iofwd", prefix, "-bind", "core" };
+    const char *tail[] = { p->self, "-inside", inside, "-conduit", job->conduit, "-test", job->tests, "-repeat", repeat, "-dir", opt->dir };
+    for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
+        argv[c++] = head[i];
+    for (size_t i = 0; job->kind == PERF_FILE && i < AMPH_COUNTOF(files); i++)
+        argv[c++] = files[i];
+    for (size_t i = 0; i < AMPH_COUNTOF(tail); i++)
+        argv[c++] = tail[i];
+    if (opt->bytes) {
+        argv[c++] = "-bytes";
+        argv[c++] = opt->bytes;
+    }
+    if (opt->json)
+        argv[c++] = "-json";
+    argv[c] = NULL;
+    setenv("AMPHORA_SMP", strcmp(job->conduit, "smp") == 0 ? "1" : "0", 1);
+    execv(p->run, (char *const *)argv);
+    fprintf(stderr, "amphora-perf: cannot run %s: %s\n", p->run, strerror(errno));
+    _exit(127);
+}
+
+static bool run_job(const struct perf_options *opt, const struct paths *p, const struct job *job, const char *inside)
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_job(opt, p, job, inside);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            pid = -1;
+    if (pid < 0) {
+        fprintf(stderr, "amphora-perf: cannot start a job: %s\n", strerror(errno));
+        return false;
+    }
+    if (status != 0)
+        fprintf(stderr, "amphora-perf: the job of %s on %s with %u processes ended with %s %d\n", job->tests, job->conduit, job->procs,
+                WIFSIGNALED(status) ? "signal" : "exit code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return status == 0;
+}
+
+/* The tests of one kind that run in a job of `procs`.  Limits of the machine do not depend on the conduit: once is enough. */
+static bool fill_job(const struct perf_options *opt, struct job *job, bool first_conduit)
+{
+    job->tests[0] = '\0';
+    for (size_t i = 0; i < perf_test_count; i++) {
+        const struct perf_test *t = &perf_tests[i];
+        unsigned procs[3], n = perf_procs(opt, t, procs);
+        bool here = false;
+        for (unsigned k = 0; k < n; k++)
+            here |= procs[k] == job->procs;
+        if (here && t->kind == job->kind && perf_selected(opt, t) && (first_conduit || !t->machine)) {
+            strcat(job->tests, job->tests[0] ? "," : "");
+            strcat(job->tests, t->name);
+        }
+    }
+    return job->tests[0] != '\0';
+}
+
+static bool run_conduit(const struct perf_options *opt, const struct paths *p, const char *conduit, bool first, const char *inside)
+{
+    bool ok = true;
+    for (int kind = PERF_PAIR; kind <= PERF_FILE; kind++) {
+        bool done[PERF_MAX_PROCS + 1] = { false };
+        for (size_t i = 0; i < perf_test_count; i++) {
+            unsigned procs[3], n = perf_procs(opt, &perf_tests[i], procs);
+            for (unsigned k = 0; perf_tests[i].kind == (enum perf_kind)kind && k < n; k++) {
+                struct job job = { .conduit = conduit, .kind = (enum perf_kind)kind, .procs = procs[k] };
+                if (!done[procs[k]] && fill_job(opt, &job, first))
+                    ok &= run_job(opt, p, &job, inside);
+                done[procs[k]] = true;
+            }
+        }
+    }
+    return ok;
+}
+
+/* The directory in which the file tests make their own. */
+static char work_dir[4096];
+
+static void remove_work_dir(void)
+{
+    char file[4200];
+    snprintf(file, sizeof file, "%s/data", work_dir);
+    unlink(file);
+    rmdir(work_dir);
+}
+
+static void on_signal(int sig)
+{
+    remove_work_dir();
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static bool make_work_dir(struct perf_options *opt)
+{
+    if (snprintf(work_dir, sizeof work_dir, "%s/amphora-perf.XXXXXX", opt->dir) >= (int)sizeof work_dir || !mkdtemp(work_dir)) {
+        fprintf(stderr, "amphora-perf: cannot make a directory in %s: %s; choose another by -dir\n", opt->dir, strerror(errno));
+        return false;
+    }
+    opt->dir = work_dir;
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    return true;
+}
+
+static int run_all(struct perf_options *opt)
+{
+    struct paths paths;
+    char inside[64], conduit[16];
+    bool ok = true;
+    int fd = memfd_create("amphora-perf", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, sizeof(struct perf_shared)) != 0) {
+        fprintf(stderr, "amphora-perf: cannot make shared memory: %s\n", strerror(errno));
+        return 1;
+    }
+    snprintf(inside, sizeof inside, "%ld:%d", (long)getpid(), fd);
+    struct perf_shared *shared = perf_shared_open(inside);
+    if (!shared || !find_programs(&paths) || !make_work_dir(opt))
+        return 1;
+    perf_report_head(opt);
+    for (const char *at = opt->conduits; *at; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        snprintf(conduit, sizeof conduit, "%.*s", (int)len, at);
+        ok &= run_conduit(opt, &paths, conduit, at == opt->conduits, inside);
+        at += len;
+    }
+    remove_work_dir();
+    if (!opt->json)
+        printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows, shared->met, shared->missed, shared->failed);
+    return ok && shared->failed == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct perf_options opt = { .conduits = "smp,tcp", .repeat = 7, .dir = "/dev/shm" };
+    bool want_help = false;
+    if (argc == 2 && strcmp(argv[1], "--first-call") == 0)
+        return perf_first_call_child();
+    if (!parse(&opt, argc, argv, &want_help))
+        return 2;
+    if (want_help) {
+        fputs(help, stdout);
+        return 0;
+    }
+    if (opt.list)
+        return print_list();
+    if (opt.repeat > PERF_MAX_SAMPLES) {
+        fprintf(stderr, "amphora-perf: -repeat %u: at most %d samples are kept\n", opt.repeat, PERF_MAX_SAMPLES);
+        return 2;
+    }
+    if ((opt.tests && !check_tests(opt.tests)) || (opt.bytes && !check_bytes(opt.bytes)) || !check_conduits(opt.conduits))
+        return 2;
+    return opt.inside ? perf_inside(&opt) : run_all(&opt);
+}

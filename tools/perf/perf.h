@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * amphora-perf: figures beside the machine's own limits.  What its files share.  Layer: tools.
+ *
+ *   main.c    options, --list, starting the jobs
+ *   tests.c   the table of tests and the table of targets
+ *   inside.c  what a process of a job does: samples a test and its limit in turn
+ *   report.c  medians, the table, JSON
+ *   limits.c  the machine's limits: cache lines, TCP, memcpy
+ *   am.c, rma.c, sync.c, files.c   the measurements
+ *
+ * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process of the job calls together.
+ */
+#ifndef AMPH_TOOLS_PERF_H
+#define AMPH_TOOLS_PERF_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/platform.h"
+
+#define PERF_MAX_PROCS 1024
+#define PERF_MAX_BYTES (4u << 20)
+#define PERF_MAX_SAMPLES 101
+#define PERF_PREFIX "/amphora-perf"          /* the forwarded prefix of file tests; exists nowhere */
+#define PERF_FILE_BYTES (64u << 20)
+
+/* Memory that the processes of a job and the tool that started it share beside Amphora. */
+struct perf_shared {
+    _Alignas(128) _Atomic uint64_t line_a;
+    _Alignas(128) _Atomic uint64_t line_b;
+    _Alignas(128) _Atomic uint32_t port;     /* of the TCP limit's listener; 0: not yet */
+    _Atomic uint32_t rows, met, missed, failed; /* figures, targets met and not, tests without a figure */
+    double per_proc[PERF_MAX_PROCS];         /* one number of each process */
+};
+
+enum perf_kind {
+    PERF_PAIR,   /* a job of processes; ranks 0 and 1 measure, others wait */
+    PERF_CROWD,  /* a job of processes; all take part */
+    PERF_FILE,   /* one process and one I/O server, prefix forwarded */
+};
+
+struct perf_options {
+    const char *conduits;    /* "smp,tcp" */
+    const char *tests;       /* "a,b" or NULL: all */
+    const char *bytes;       /* "8,1K" or NULL: each test's own */
+    unsigned procs;          /* 0: each test's own */
+    unsigned repeat;
+    bool json, list;
+    const char *inside;      /* "PID:FD": this process is a member of a job that the tool started */
+    const char *dir;         /* real directory of the file tests */
+};
+
+struct perf_run {
+    const struct perf_options *opt;
+    struct perf_shared *shared;
+    const char *conduit;
+    unsigned rank, procs;
+    unsigned char *segment;  /* own */
+    unsigned char *remote;   /* the segment of the peer: rank 1 for rank 0, rank 0 for all others */
+    unsigned char *buffer;   /* PERF_MAX_BYTES of private memory, page-aligned */
+    int tcp_fd;              /* of the TCP limit, -1: none */
+    bool tcp_tried;
+    size_t used_bytes;       /* a sampler that must take fewer bytes than it was told says how many */
+    char why[200];           /* a sampler that cannot measure says why */
+};
+
+/* Takes one sample with messages of `bytes`; collective.  The value counts on rank 0; NaN: cannot measure, see run->why. */
+typedef double (*perf_sampler)(struct perf_run *run, size_t bytes);
+
+struct perf_test {
+    const char *name;
+    const char *unit;
+    enum perf_kind kind;
+    bool once;               /* too long for repeats */
+    bool machine;            /* a limit of the machine: does not depend on the conduit */
+    unsigned procs[3];       /* job sizes, ended by 0; -n overrides */
+    const uint32_t *sizes;   /* ended by PERF_END; -bytes overrides unless it has the one size 0 */
+    perf_sampler sample;
+    const char *limit_smp, *limit_net; /* the test it is compared with, or NULL */
+    const char *what;
+};
+#define PERF_END UINT32_MAX
+
+/* What is to be reached (see the table): by value/limit, or by the value alone. */
+struct perf_target {
+    const char *test, *conduit; /* conduit NULL: any */
+    uint32_t bytes;             /* 0: any */
+    unsigned procs;             /* 0: any */
+    bool is_ratio, at_least;
+    double number;
+};
+
+extern const struct perf_test perf_tests[];
+extern const size_t perf_test_count;
+const struct perf_test *perf_find(const char *name, size_t len);
+const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit, uint32_t bytes, unsigned procs);
+bool perf_selected(const struct perf_options *opt, const struct perf_test *t);
+/* The job sizes of t under these options; returns how many. */
+unsigned perf_procs(const struct perf_options *opt, const struct perf_test *t, unsigned out[3]);
+
+/* Opens what perf_options.inside names; NULL: it cannot. */
+struct perf_shared *perf_shared_open(const char *inside);
+int perf_inside(const struct perf_options *opt);
+
+/* ---- report.c ---- */
+
+struct perf_series {
+    double value[PERF_MAX_SAMPLES];
+    unsigned count;
+};
+struct perf_row {
+    const struct perf_test *test;
+    const char *conduit;
+    unsigned procs;
+    uint32_t bytes;
+    const struct perf_series *values;
+    const char *limit;             /* NULL: none */
+    const struct perf_series *limits;
+};
+void perf_report_head(const struct perf_options *opt);
+void perf_report_row(const struct perf_options *opt, struct perf_shared *shared, const struct perf_row *row);
+double perf_median(const struct perf_series *s);
+
+/* ---- inside a job ---- */
+
+void perf_sync(struct perf_run *run);        /* a barrier */
+void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);
+void perf_am_register(void *ep);             /* handlers of am.c; ep is a gex_EP_t */
+void perf_am_serve(struct perf_run *run);    /* rank 1: polls until rank 0 calls perf_am_release */
+void perf_am_release(struct perf_run *run);  /* rank 0 */
+void perf_am_wake(struct perf_run *run);     /* rank 1: one short request to rank 0 */
+void perf_am_await(struct perf_run *run);    /* rank 0: blocks until it has come */
+void perf_am_to_all(struct perf_run *run);   /* a medium request to every other process */
+
+/* The samplers, by file. */
+double perf_line1(struct perf_run *run, size_t bytes);
+double perf_line2(struct perf_run *run, size_t bytes);
+double perf_tcp_rtt(struct perf_run *run, size_t bytes);
+double perf_tcp_stream(struct perf_run *run, size_t bytes);
+double perf_memcpy(struct perf_run *run, size_t bytes);
+void perf_tcp_close(struct perf_run *run);
+
+double perf_am_short_rtt(struct perf_run *run, size_t bytes);
+double perf_am_medium_rtt(struct perf_run *run, size_t bytes);
+double perf_am_long_rtt(struct perf_run *run, size_t bytes);
+double perf_am_short_flood(struct perf_run *run, size_t bytes);
+double perf_am_medium_flood(struct perf_run *run, size_t bytes);
+double perf_am_long_flood(struct perf_run *run, size_t bytes);
+
+double perf_put_lat(struct perf_run *run, size_t bytes);
+double perf_get_lat(struct perf_run *run, size_t bytes);
+double perf_put_bw(struct perf_run *run, size_t bytes);
+double perf_get_bw(struct perf_run *run, size_t bytes);
+
+double perf_barrier(struct perf_run *run, size_t bytes);
+double perf_idle_wait(struct perf_run *run, size_t bytes);
+double perf_memory_start(struct perf_run *run, size_t bytes);
+double perf_memory_all(struct perf_run *run, size_t bytes);
+
+double perf_direct_fresh(struct perf_run *run, size_t bytes);
+double perf_direct_write(struct perf_run *run, size_t bytes);
+double perf_direct_read(struct perf_run *run, size_t bytes);
+double perf_fwd_fresh(struct perf_run *run, size_t bytes);
+double perf_fwd_write(struct perf_run *run, size_t bytes);
+double perf_fwd_read(struct perf_run *run, size_t bytes);
+double perf_start_plain(struct perf_run *run, size_t bytes);
+double perf_start_preload(struct perf_run *run, size_t bytes);
+double perf_first_call(struct perf_run *run, size_t bytes);
+/* The hidden helper program of perf_first_call: makes one forwarded call and prints how long it took. */
+int perf_first_call_child(void);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tests of amphora-perf, one row each, and what each is to reach.  Layer: tools. */
+#include <string.h>
+
+#include "tools/perf/perf.h"
+
+static const uint32_t none[] = { 0, PERF_END };
+static const uint32_t word[] = { 8, PERF_END };
+static const uint32_t messages[] = { 8, 1u << 10, 4u << 10, 64u << 10, PERF_END };
+static const uint32_t spread[] = { 8, 64, 512, 4u << 10, 32u << 10, 256u << 10, 1u << 20, 4u << 20, PERF_END };
+static const uint32_t calls[] = { 1u << 20, PERF_END };
+
+#define PAIR PERF_PAIR, false, false, { 2 }
+#define PAIR_LIMIT PERF_PAIR, false, true, { 2 }
+#define CROWD(...) PERF_CROWD, false, false, { __VA_ARGS__ }
+#define CROWD_ONCE(...) PERF_CROWD, true, false, { __VA_ARGS__ }
+#define FILE_ONE PERF_FILE, false, false, { 1 }
+#define FILE_LIMIT PERF_FILE, false, true, { 1 }
+
+const struct perf_test perf_tests[] = {
+    { "line1_rtt", "us", PAIR_LIMIT, none, perf_line1, NULL, NULL,
+      "limit: round trip of one cache line that two spinning processes write in turn" },
+    { "line2_rtt", "us", PAIR_LIMIT, none, perf_line2, NULL, NULL,
+      "limit: round trip over two cache lines; each process spins on the one that only the other writes" },
+    { "tcp_rtt", "us", PAIR_LIMIT, messages, perf_tcp_rtt, NULL, NULL,
+      "limit: echo over a TCP connection on loopback, both sides spinning on a non-blocking socket with TCP_NODELAY" },
+    { "tcp_stream", "MB/s", PAIR_LIMIT, spread, perf_tcp_stream, NULL, NULL,
+      "limit: writes of this size one after the other into a TCP connection on loopback, up to the reader's answer" },
+    { "memcpy", "MB/s", PAIR_LIMIT, spread, perf_memcpy, NULL, NULL, "limit: memcpy between two private buffers of one process" },
+
+    { "am_short_rtt", "us", PAIR, none, perf_am_short_rtt, "line2_rtt", "tcp_rtt",
+      "round trip of a short request without arguments and its short reply; both sides poll" },
+    { "am_medium_rtt", "us", PAIR, messages, perf_am_medium_rtt, "line2_rtt", "tcp_rtt",
+      "round trip of a medium request and a medium reply that carries the same payload back" },
+    { "am_long_rtt", "us", PAIR, messages, perf_am_long_rtt, "line2_rtt", "tcp_rtt",
+      "round trip of a long request and a long reply, each with the payload into the other's segment" },
+    { "am_short_flood", "M/s", PAIR, none, perf_am_short_flood, NULL, NULL,
+      "short requests one after the other, in millions a second, until the receiver has handled them all" },
+    { "am_medium_flood", "MB/s", PAIR, messages, perf_am_medium_flood, "memcpy", "tcp_stream",
+      "medium requests one after the other until the receiver has handled them all" },
+    { "am_long_flood", "MB/s", PAIR, messages, perf_am_long_flood, "memcpy", "tcp_stream",
+      "long requests one after the other until the receiver has handled them all" },
+
+    { "put_lat", "us", PAIR, word, perf_put_lat, NULL, "tcp_rtt", "blocking put into the peer's segment, up to remote completion" },
+    { "get_lat", "us", PAIR, word, perf_get_lat, NULL, "tcp_rtt", "blocking get from the peer's segment" },
+    { "put_bw", "MB/s", PAIR, spread, perf_put_bw, "memcpy", "tcp_stream",
+      "puts in windows of NBI operations (64, or as many as make 8 MiB), each window waited for" },
+    { "get_bw", "MB/s", PAIR, spread, perf_get_bw, "memcpy", "tcp_stream",
+      "gets in windows of NBI operations (64, or as many as make 8 MiB), each window waited for" },
+
+    { "barrier", "us", CROWD(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
+    { "idle_wait", "ms", CROWD_ONCE(2), none, perf_idle_wait, NULL, NULL,
+      "CPU time, of the process and all its threads, that a wait of 5 s for a message takes" },
+    { "memory_start", "MiB", CROWD_ONCE(64), none, perf_memory_start, NULL, NULL,
+      "largest Pss of a process (smaps_rollup) without its segment, after attach and one barrier" },
+    { "memory_all", "MiB", CROWD_ONCE(64), none, perf_memory_all, NULL, NULL,
+      "the same after every process has sent a medium request and a put to every other" },
+
+    { "direct_fresh", "MB/s", FILE_LIMIT, calls, perf_direct_fresh, NULL, NULL,
+      "limit: writes of this size, 64 MiB in all, into an empty file of a memory file system" },
+    { "direct_write", "MB/s", FILE_LIMIT, calls, perf_direct_write, NULL, NULL, "limit: the same over the 64 MiB that are there already" },
+    { "direct_read", "MB/s", FILE_LIMIT, calls, perf_direct_read, NULL, NULL, "limit: reads of this size, 64 MiB in all" },
+    { "fwd_fresh", "MB/s", FILE_ONE, calls, perf_fwd_fresh, "direct_fresh", "direct_fresh",
+      "writes into the same file forwarded to an I/O server, empty before" },
+    { "fwd_write", "MB/s", FILE_ONE, calls, perf_fwd_write, "direct_write", "direct_write",
+      "writes into the same file forwarded to an I/O server, over the 64 MiB that are there already" },
+    { "fwd_read", "MB/s", FILE_ONE, calls, perf_fwd_read, "direct_read", "direct_read", "reads of the same file forwarded to an I/O server" },
+    { "start_preload", "us", FILE_ONE, none, perf_start_preload, NULL, NULL,
+      "what the preload library adds to the run of a program (/bin/true) that touches no forwarded path" },
+    { "first_call", "us", FILE_ONE, none, perf_first_call, NULL, NULL,
+      "the first forwarded call (stat) of a new program, the connection to its server on the same host included" },
+};
+const size_t perf_test_count = AMPH_COUNTOF(perf_tests);
+
+static const struct perf_target targets[] = {
+    { "am_short_rtt", "smp", 0, 2, true, false, 1.5 },
+    { "am_short_rtt", "tcp", 0, 2, true, false, 1.35 },
+    { "put_lat", "smp", 8, 2, false, false, 0.008 },
+    { "get_lat", "smp", 8, 2, false, false, 0.008 },
+    { "put_bw", "smp", 1u << 20, 2, true, true, 0.9 },
+    { "get_bw", "smp", 1u << 20, 2, true, true, 0.9 },
+    { "put_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
+    { "get_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
+    { "barrier", "smp", 0, 8, false, false, 20 },
+    { "barrier", "tcp", 0, 8, false, false, 200 },
+    { "idle_wait", NULL, 0, 0, false, false, 50 },
+    { "memory_start", NULL, 0, 0, false, false, 8 },
+    { "memory_all", NULL, 0, 0, false, false, 8 },
+    { "fwd_fresh", "smp", 1u << 20, 0, true, true, 0.68 },
+    { "fwd_write", "smp", 1u << 20, 0, true, true, 0.68 },
+    { "fwd_read", "smp", 1u << 20, 0, true, true, 0.68 },
+    { "start_preload", NULL, 0, 0, false, false, 1000 },
+    { "first_call", "smp", 0, 0, false, false, 3000 },
+};
+
+const struct perf_test *perf_find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < perf_test_count; i++)
+        if (strlen(perf_tests[i].name) == len && strncmp(perf_tests[i].name, name, len) == 0)
+            return &perf_tests[i];
+    return NULL;
+}
+
+const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit, uint32_t bytes, unsigned procs)
+{
+    for (size_t i = 0; i < AMPH_COUNTOF(targets); i++) {
+        const struct perf_target *g = &targets[i];
+        if (strcmp(g->test, t->name) == 0 && (!g->conduit || strcmp(g->conduit, conduit) == 0) && (!g->bytes || g->bytes == bytes) &&
+            (!g->procs || g->procs == procs))
+            return g;
+    }
+    return NULL;
+}
+
+bool perf_selected(const struct perf_options *opt, const struct perf_test *t)
+{
+    if (!opt->tests)
+        return true;
+    size_t len = strlen(t->name);
+    for (const char *at = opt->tests; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == len && strncmp(at, t->name, len) == 0)
+            return true;
+    return false;
+}
+
+unsigned perf_procs(const struct perf_options *opt, const struct perf_test *t, unsigned out[3])
+{
+    unsigned n = 0;
+    if (opt->procs && t->kind != PERF_FILE) {
+        out[0] = opt->procs;
+        return 1;
+    }
+    while (n < 3 && t->procs[n])
+        out[n] = t->procs[n], n++;
+    return n;
+}
