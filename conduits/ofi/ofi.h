@@ -28,6 +28,7 @@ struct ofi_provider {
     const char *name;      /* as in fabric_attr->prov_name */
     enum ofi_wait wait;
     bool mixed_order;      /* reaches peers of the other byte order */
+    bool needs_kicks;      /* see ofi_rx_kick */
 };
 
 struct ofi_family {
@@ -91,6 +92,7 @@ struct ofi_rxbuf {
     struct ofi_rxbuf *next; /* in rx_all */
     uint8_t *mem;
     size_t got_bytes, done_bytes, end_bytes;
+    bool kicker;   /* see ofi_rx_kick */
     bool released; /* the provider takes no more messages into it; end_bytes holds */
     bool damaged;  /* a message failed in it: its bytes are never accounted for */
 };
@@ -125,6 +127,7 @@ struct ofi_cx {
     struct fid_cq *cq;
     struct fid_ep *ep;
     struct ofi_peer *peer; /* [cfg.max_peers] */
+    uint32_t npeers;       /* that are in use */
     size_t inject_bytes;
     struct sockaddr_storage listen_addr;
 
@@ -141,6 +144,10 @@ struct ofi_cx {
     bool rx_starved; /* reposting found no room: tried again in each progress */
     struct ofi_deferred *deferred, **deferred_tail;
     unsigned rx_retired;
+    struct ofi_rxbuf *kicker;
+    bool kicker_posted;
+    uint32_t kicks;        /* still to be given, see ofi_rx_kick */
+    int cq_empty;          /* atomic: nothing can be in the completion queue that progress has not seen */
 
     /* waiting */
     enum ofi_wait wait;
@@ -149,6 +156,12 @@ struct ofi_cx {
     int bell_fd;  /* threaded: rung by the send side when it may have completed something while armed */
     int armed;    /* atomic */
 };
+
+/* Something may have been added to the completion queue.  Either side. */
+static inline void ofi_cq_touched(struct ofi_cx *cx)
+{
+    __atomic_store_n(&cx->cq_empty, 0, __ATOMIC_RELEASE);
+}
 
 static inline struct ofi_cx *ofi_of(struct amph_cx *cx)
 {
@@ -196,6 +209,7 @@ void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_
 void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_err_entry *err);
 unsigned ofi_rx_deferred(struct ofi_cx *cx, unsigned budget);
 void ofi_rx_repost(struct ofi_cx *cx);
+void ofi_rx_kick(struct ofi_cx *cx);
 
 /* progress.c */
 unsigned ofi_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);

@@ -144,7 +144,7 @@ enum amph_status ofi_open(const struct ofi_family *family, const struct amph_con
     cx->wait_fd = cx->inner_fd = cx->bell_fd = -1;
     ofi_pool_init(&cx->ops, sizeof(struct ofi_op), 32, OFI_MAX_OPS);
     ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], OFI_BOUNCE_SMALL_BYTES, 16, 256);
-    ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], OFI_MSG_MAX_BYTES, 2, 32);
+    ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], OFI_MSG_MAX_BYTES, 2, 16);
     cx->peer = calloc(cfg->max_peers ? cfg->max_peers : 1, sizeof *cx->peer);
     enum amph_status st = cx->peer ? open_all(cx, family) : AMPH_ERR_NOMEM;
     if (st != AMPH_OK) {
@@ -173,6 +173,7 @@ enum amph_status ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct 
     p->cookie_in = spec->cookie_in;
     p->cookie_out = spec->cookie_out;
     p->remote_index = spec->remote_index;
+    cx->npeers++;
     __atomic_store_n(&p->state, OFI_PEER_UP, __ATOMIC_RELEASE);
     return AMPH_OK;
 }
@@ -183,5 +184,6 @@ void ofi_del_peer(struct amph_cx *base, uint32_t peer)
     if (peer >= base->cfg.max_peers || __atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED) == OFI_PEER_NONE)
         return;
     __atomic_store_n(&cx->peer[peer].state, OFI_PEER_NONE, __ATOMIC_RELAXED);
+    cx->npeers--;
     fi_av_remove(cx->av, &cx->peer[peer].addr, 1, 0);
 }

@@ -61,9 +61,13 @@ bool ofi_fill_batch(struct ofi_cx *cx)
 {
     if (cx->ev_at != cx->ev_end)
         return true;
+    __atomic_store_n(&cx->cq_empty, 1, __ATOMIC_RELAXED); /* before: whatever comes later says so itself */
+    if (cx->bell_fd >= 0)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
     ssize_t n = fi_cq_read(cx->cq, cx->ev, OFI_BATCH);
     if (AMPH_LIKELY(n == -FI_EAGAIN))
         return false;
+    ofi_cq_touched(cx);
     if (n > 0) {
         cx->ev_at = 0;
         cx->ev_end = (unsigned)n;
@@ -93,7 +97,13 @@ unsigned ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
         ofi_rx_repost(cx);
     if (AMPH_UNLIKELY(cx->deferred && (lanes & (1u << AMPH_LANE_REQUEST))))
         n += ofi_rx_deferred(cx, budget);
-    while (n < budget && ofi_fill_batch(cx)) {
+    while (n < budget) {
+        if (!ofi_fill_batch(cx)) {
+            if (AMPH_LIKELY(!cx->kicks || cx->kicker_posted))
+                break;
+            ofi_rx_kick(cx);
+            continue;
+        }
         if (AMPH_UNLIKELY(cx->ev_error)) {
             cx->ev_error = false;
             handle_error(cx);

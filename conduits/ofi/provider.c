@@ -15,10 +15,10 @@
 /* "tcp" has FI_EP_RDM from libfabric 1.18 on; 1.17 has the same code under the name "net".  rxm over tcp refuses peers of the
  * other byte order. */
 static const struct ofi_provider tcp_providers[] = {
-    { "tcp", OFI_WAIT_INNER, true },
-    { "net", OFI_WAIT_INNER, true },
-    { "tcp;ofi_rxm", OFI_WAIT_CQ, false },
-    { NULL, OFI_WAIT_CQ, false },
+    { "tcp", OFI_WAIT_INNER, true, true },
+    { "net", OFI_WAIT_INNER, true, true },
+    { "tcp;ofi_rxm", OFI_WAIT_CQ, false, false },
+    { NULL, OFI_WAIT_CQ, false, false },
 };
 const struct ofi_family ofi_family_tcp = { "tcp", tcp_providers };
 

@@ -17,21 +17,22 @@
 
 static bool post(struct ofi_cx *cx, struct ofi_rxbuf *rb)
 {
-    struct iovec iov = { rb->mem, OFI_RX_BUF_BYTES };
+    struct iovec iov = { rb->mem, rb->kicker ? OFI_MSG_MAX_BYTES : OFI_RX_BUF_BYTES };
     void *desc = NULL;
     struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx };
     rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
     rb->released = rb->damaged = false;
     ssize_t ret = fi_recvmsg(cx->ep, &msg, FI_MULTI_RECV | FI_COMPLETION);
+    ofi_cq_touched(cx);
     if (ret && ret != -FI_EAGAIN)
         amph_error("%s: libfabric takes no receive buffer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
     return ret == 0;
 }
 
-static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx)
+static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx, size_t len_bytes)
 {
     struct ofi_rxbuf *rb = calloc(1, sizeof *rb);
-    if (!rb || !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, OFI_RX_BUF_BYTES))) {
+    if (!rb || !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(len_bytes, AMPH_CACHE_LINE)))) {
         free(rb);
         return NULL;
     }
@@ -51,12 +52,18 @@ enum amph_status ofi_rx_start(struct ofi_cx *cx)
         return amph_status_from_fi(ret);
     }
     for (unsigned i = 0; i < OFI_RX_BUFS; i++) {
-        struct ofi_rxbuf *rb = make_buffer(cx);
+        struct ofi_rxbuf *rb = make_buffer(cx, OFI_RX_BUF_BYTES);
         if (!rb)
             return AMPH_ERR_NOMEM;
         if (!post(cx, rb))
             return AMPH_ERR_SYS;
     }
+    if (!cx->prov->needs_kicks)
+        return AMPH_OK;
+    cx->kicker = make_buffer(cx, OFI_MSG_MAX_BYTES);
+    if (!cx->kicker)
+        return AMPH_ERR_NOMEM;
+    cx->kicker->kicker = true;
     return AMPH_OK;
 }
 
@@ -81,10 +88,16 @@ static void settle(struct ofi_cx *cx, struct ofi_rxbuf *rb)
 {
     if (AMPH_LIKELY(!rb->released) || (!rb->damaged && rb->done_bytes != rb->end_bytes))
         return;
+    if (cx->kicker && cx->npeers > OFI_RX_BUFS)
+        cx->kicks = cx->npeers;
+    if (rb->kicker) {
+        rb->released = cx->kicker_posted = false;
+        return;
+    }
     if (rb->damaged) {
         cx->rx_retired++;
         rb->released = false;
-        rb = make_buffer(cx);
+        rb = make_buffer(cx, OFI_RX_BUF_BYTES);
         if (!rb) {
             amph_error("%s: no memory for a receive buffer", cx->base.cfg.name);
             return;
@@ -101,6 +114,21 @@ void ofi_rx_repost(struct ofi_cx *cx)
     cx->rx_starved = false;
     for (struct ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
         settle(cx, rb);
+}
+
+/* libfabric 1.17 to 2: a connection whose message finds no receive buffer stops being read, and each buffer that is posted
+ * later makes only the first such connection go on.  When all buffers have been in use at once, some connections would so be
+ * forgotten.  Whether that happened cannot be seen, so after a buffer has been used up, and as soon as there is nothing else to do, a
+ * further buffer is posted and taken back once for each peer.  It holds one message, so it is either untouched or not in the queue. */
+void ofi_rx_kick(struct ofi_cx *cx)
+{
+    if (cx->kicker_posted)
+        return;
+    cx->kicks--;
+    if (!post(cx, cx->kicker))
+        return;
+    cx->kicker_posted = true;
+    fi_cancel(&cx->ep->fid, &cx->kicker->ctx); /* gives an error completion if no message took it meanwhile */
 }
 
 /* ---- messages ---- */
@@ -197,6 +225,10 @@ void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_er
 {
     if (err->err == FI_ETRUNC || err->err == FI_EMSGSIZE)
         amph_count(DROP_MALFORMED);
+    if (rb->kicker) { /* it held one message or none, so now it is quiet */
+        cx->kicker_posted = false;
+        return;
+    }
     rb->damaged = true;
     if (err->flags & FI_MULTI_RECV)
         rb->released = true;

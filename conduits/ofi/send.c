@@ -85,6 +85,7 @@ void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st)
 static enum amph_status started(struct ofi_cx *cx, struct ofi_peer *p, struct ofi_op *op, ssize_t ret)
 {
     if (AMPH_LIKELY(ret == 0)) {
+        ofi_cq_touched(cx);
         ofi_ring_bell(cx);
         return AMPH_OK;
     }

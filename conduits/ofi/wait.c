@@ -183,7 +183,10 @@ enum amph_status ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t timeo
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     }
     struct fid *fid = &cx->cq->fid;
-    bool work = cx->deferred || cx->rx_starved || __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) || ofi_fill_batch(cx) ||
+    /* The progress call before this has usually seen the queue empty; then there is no need to look again. */
+    bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end;
+    bool work = cx->deferred || cx->rx_starved || (cx->kicks && !cx->kicker_posted) ||
+                __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) || (!seen_empty && ofi_fill_batch(cx)) ||
                 (cx->wait == OFI_WAIT_CQ && fi_trywait(cx->fabric, &fid, 1) != 0);
     if (!work)
         return AMPH_OK;
