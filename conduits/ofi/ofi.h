@@ -110,6 +110,7 @@ enum ofi_peer_state { OFI_PEER_NONE, OFI_PEER_UP, OFI_PEER_FAILED, OFI_PEER_DEAD
 struct ofi_peer {
     fi_addr_t addr;
     uint64_t cookie_in, cookie_out;
+    uint64_t again_ns; /* send side: since when it takes nothing, or 0 */
     uint32_t remote_index;
     uint8_t state; /* enum ofi_peer_state; atomic.  FAILED: seen by the send side, upcall still to come; DEAD: upcall made */
 };
@@ -134,6 +135,8 @@ struct ofi_cx {
     /* send side; items come back from the progress side */
     struct ofi_pool ops;
     struct ofi_pool bounce[OFI_NBOUNCE];
+    int reach_fd; /* see reach.c; -1: no question under way */
+    struct ofi_peer *reach_peer;
     int failed; /* atomic: a peer's state is FAILED, progress shall say so */
 
     /* progress side */
@@ -201,6 +204,9 @@ enum amph_status ofi_put(struct amph_cx *cx, uint32_t peer, const struct amph_rm
 enum amph_status ofi_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
                          size_t len_bytes, struct amph_op *done);
 void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st);
+
+/* reach.c: called when p takes nothing; true: its process is gone. */
+bool ofi_peer_gone(struct ofi_cx *cx, struct ofi_peer *p);
 
 /* rx.c */
 enum amph_status ofi_rx_start(struct ofi_cx *cx);

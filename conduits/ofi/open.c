@@ -123,6 +123,8 @@ void ofi_close(struct amph_cx *base)
 {
     struct ofi_cx *cx = ofi_of(base);
     ofi_wait_close(cx);
+    if (cx->reach_fd >= 0)
+        close(cx->reach_fd);
     close_objects(cx);
     ofi_pool_each(&cx->ops, abandon, cx);
     ofi_rx_stop(cx);
@@ -141,7 +143,7 @@ enum amph_status ofi_open(const struct ofi_family *family, const struct amph_con
         return AMPH_ERR_NOMEM;
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
-    cx->wait_fd = cx->inner_fd = cx->bell_fd = -1;
+    cx->wait_fd = cx->inner_fd = cx->bell_fd = cx->reach_fd = -1;
     ofi_pool_init(&cx->ops, sizeof(struct ofi_op), 32, OFI_MAX_OPS);
     ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], OFI_BOUNCE_SMALL_BYTES, 16, 256);
     ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], OFI_MSG_MAX_BYTES, 2, 16);
@@ -170,6 +172,7 @@ enum amph_status ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct 
     if (ofi_get_address(spec->addr, spec->addr_len, &sa) != AMPH_OK || sa.ss_family != cx->listen_addr.ss_family ||
         fi_av_insert(cx->av, &sa, 1, &p->addr, 0, NULL) != 1)
         return AMPH_ERR_PEER;
+    p->again_ns = 0;
     p->cookie_in = spec->cookie_in;
     p->cookie_out = spec->cookie_out;
     p->remote_index = spec->remote_index;

@@ -31,7 +31,7 @@ static struct ofi_peer *peer_up(struct ofi_cx *cx, uint32_t peer, enum amph_stat
  * ends the peer, whose upcall progress makes. */
 static enum amph_status refused(struct ofi_cx *cx, struct ofi_peer *p, ssize_t ret)
 {
-    if (ret == -FI_EAGAIN || ret == -FI_ENOMEM || ret == -FI_EINTR || ret == -FI_EBUSY)
+    if (ret == -FI_ENOMEM || ret == -FI_EINTR || (ret == -FI_EAGAIN && !ofi_peer_gone(cx, p)))
         return AMPH_AGAIN;
     amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
     uint8_t up = OFI_PEER_UP;
@@ -40,6 +40,12 @@ static enum amph_status refused(struct ofi_cx *cx, struct ofi_peer *p, ssize_t r
         ofi_ring_bell(cx);
     }
     return AMPH_ERR_PEER;
+}
+
+static inline void accepted(struct ofi_peer *p)
+{
+    if (AMPH_UNLIKELY(p->again_ns != 0))
+        p->again_ns = 0;
 }
 
 static struct ofi_op *op_get(struct ofi_cx *cx, uint32_t peer, struct amph_op *lc, struct amph_op *rc)
@@ -85,6 +91,7 @@ void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st)
 static enum amph_status started(struct ofi_cx *cx, struct ofi_peer *p, struct ofi_op *op, ssize_t ret)
 {
     if (AMPH_LIKELY(ret == 0)) {
+        accepted(p);
         ofi_cq_touched(cx);
         ofi_ring_bell(cx);
         return AMPH_OK;
@@ -123,6 +130,7 @@ static enum amph_status send_inject(struct ofi_cx *cx, struct ofi_peer *p, enum 
     ssize_t ret = fi_inject(cx->ep, buf, total, p->addr);
     if (AMPH_UNLIKELY(ret != 0))
         return refused(cx, p, ret);
+    accepted(p);
     if (lc)
         lc->done(lc, AMPH_OK);
     return AMPH_OK;
