@@ -130,9 +130,10 @@ struct amph_waiter {
     uint32_t rounds;
     uint64_t start_ns;
     uint64_t nap_ns;
-    uint64_t seen; /* threaded: what had happened when the condition was last looked at */
+    uint32_t seen;  /* what had happened when the condition was last looked at */
+    uint32_t phase; /* spin, yield, sleep */
 };
-#define AMPH_WAITER_INIT { 0, 0, 0, 0 }
+#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0 }
 
 /* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions
  * which no message announces are seen too.  Use: while (!condition) amph_am_wait_step(ep, &w); */
@@ -181,6 +182,8 @@ void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct
 /* ---- the job (am/job.c) ---- */
 
 struct amph_boot;
+struct amph_boot_event;
+struct amph_gather;
 
 /* All state of this process; there is no other mutable global. */
 struct amph_job {
@@ -191,6 +194,15 @@ struct amph_job {
     size_t page_bytes;             /* the job's page size (negotiated) */
     uint64_t area_bytes;           /* transfer area that this process states; set it before amph_job_start (default 0) */
     bool joined, exiting;
+    int exit_code;                 /* of the exit that is going on */
+    unsigned exits_seen;           /* member 0: how many members are exiting; others: 1 when all are */
+    bool member_died;
+    bool told_to_leave;            /* the launcher ends the job: an exit of ours is none */
+    int32_t pid;                   /* of the process that joined: a forked child is another */
+    struct amph_gather *gather;    /* amph_job_allgather's */
+    uint8_t wait_mode;             /* enum amph_wait_mode */
+    bool wait_mode_set, crowded;
+    void (*on_event)(const struct amph_boot_event *event); /* told of each event of the job before it is acted on; or NULL */
     void *extended;                /* extended/'s own state */
 };
 extern struct amph_job amph_job;

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Addresses of endpoints, and the choice of the conduit for a peer.  Layer: am.  Thread rule: add_peer and del_peer take the send lock.
+ *
+ * Address bytes: version u16, flags u8, machine u64, host u64, smp address blob, network's name blob, network's address blob.
+ */
+#include "am/address.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/wire.h"
+
+enum { ADDRESS_VERSION = 1, FLAG_SMP = 1 };
+
+static uint64_t hash(uint64_t h, const void *bytes, size_t len_bytes)
+{
+    const uint8_t *p = bytes; /* FNV-1a */
+    for (size_t i = 0; i < len_bytes; i++)
+        h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static const uint64_t hash_start = UINT64_C(0xcbf29ce484222325);
+
+uint64_t amph_am_host_id(const char *host_name)
+{
+    struct utsname u;
+    if ((!host_name || !host_name[0]) && uname(&u) == 0)
+        host_name = u.nodename;
+    return host_name ? hash(hash_start, host_name, strlen(host_name)) : 0;
+}
+
+/* Processes can map each other's memory only under one running kernel and in one process name space. */
+static uint64_t machine_id(void)
+{
+    char boot_id[64];
+    struct stat ns;
+    uint64_t h = hash_start;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t n = read(fd, boot_id, sizeof boot_id);
+        if (n > 0)
+            h = hash(h, boot_id, (size_t)n);
+        close(fd);
+    }
+    if (stat("/proc/self/ns/pid", &ns) == 0)
+        h = hash(h, &ns.st_ino, sizeof ns.st_ino);
+    return h;
+}
+
+enum amph_status amph_address_make(struct amph_am_ep *ep)
+{
+    const struct amph_cx *smp = ep->cx[AMPH_CX_SMP], *net = ep->cx[AMPH_CX_NET];
+    struct amph_wr w;
+    amph_wr_init(&w, ep->addr, sizeof ep->addr);
+    amph_wr_u16(&w, ADDRESS_VERSION);
+    amph_wr_u8(&w, ep->cfg.use_smp ? FLAG_SMP : 0);
+    amph_wr_u64(&w, machine_id());
+    amph_wr_u64(&w, ep->cfg.host_id);
+    amph_wr_blob(&w, smp->addr, smp->addr_len);
+    amph_wr_blob(&w, net ? net->ops->name : "", net ? strlen(net->ops->name) : 0);
+    amph_wr_blob(&w, net ? net->addr : NULL, net ? net->addr_len : 0);
+    ep->addr_len = amph_wr_len(&w);
+    return w.bad ? AMPH_ERR_RANGE : AMPH_OK;
+}
+
+const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p)
+{
+    *len_bytes_p = ep->addr_len;
+    return ep->addr;
+}
+
+enum amph_status amph_address_parse(const void *bytes, size_t len_bytes, struct amph_address *addr_p)
+{
+    struct amph_rd r;
+    amph_rd_init(&r, bytes, len_bytes);
+    if (amph_rd_u16(&r) != ADDRESS_VERSION)
+        return AMPH_ERR_PROTO;
+    addr_p->smp_allowed = amph_rd_u8(&r) & FLAG_SMP;
+    addr_p->machine = amph_rd_u64(&r);
+    addr_p->host = amph_rd_u64(&r);
+    addr_p->smp = amph_rd_blob(&r, &addr_p->smp_len);
+    addr_p->net_name = amph_rd_blob(&r, &addr_p->net_name_len);
+    addr_p->net = amph_rd_blob(&r, &addr_p->net_len);
+    if (r.bad || amph_rd_left(&r) || addr_p->smp_len > AMPH_ADDR_MAX_BYTES || addr_p->net_len > AMPH_ADDR_MAX_BYTES)
+        return AMPH_ERR_PROTO;
+    return AMPH_OK;
+}
+
+/* The conduit by which both sides reach each other; both decide by the same facts.  NULL: none (logged). */
+static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct amph_address *to, bool self)
+{
+    struct amph_address mine;
+    struct amph_cx *smp = ep->cx[AMPH_CX_SMP], *net = ep->cx[AMPH_CX_NET];
+    if (self)
+        return smp;
+    if (amph_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp && to->smp_allowed &&
+        to->machine == mine.machine && to->host == mine.host)
+        return smp;
+    if (!net) {
+        amph_error("%s: peer %u is on another host (or shared memory is off, AMPHORA_SMP=0) and this process has no network; choose "
+                   "one, for instance AMPHORA_CONDUIT=tcp", ep->cfg.name, peer);
+        return NULL;
+    }
+    if (to->net_name_len != strlen(net->ops->name) || memcmp(to->net_name, net->ops->name, to->net_name_len)) {
+        amph_error("%s: peer %u uses the network '%.*s' and this process '%s'; give both the same AMPHORA_CONDUIT", ep->cfg.name, peer,
+                   (int)to->net_name_len, to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
+        return NULL;
+    }
+    return net;
+}
+
+static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
+{
+    for (unsigned i = 0; i < ep->nactive; i++)
+        if (ep->active[i] == cx)
+            return;
+    ep->active[ep->nactive] = cx;
+    __atomic_store_n(&ep->nactive, ep->nactive + 1, __ATOMIC_RELEASE);
+}
+
+enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
+                                  uint32_t my_id, uint32_t peer_id)
+{
+    struct amph_address to;
+    if (peer >= ep->max_peers)
+        return AMPH_ERR_RANGE;
+    enum amph_status st = amph_address_parse(addr, addr_len, &to);
+    if (st != AMPH_OK)
+        return st;
+    bool self = addr_len == ep->addr_len && memcmp(addr, ep->addr, addr_len) == 0;
+    struct amph_cx *cx = choose(ep, peer, &to, self);
+    if (!cx)
+        return AMPH_ERR_PEER;
+    bool by_smp = cx == ep->cx[AMPH_CX_SMP];
+    const struct amph_peer_spec spec = {
+        .addr = by_smp ? to.smp : to.net,
+        .addr_len = by_smp ? to.smp_len : to.net_len,
+        .remote_index = remote_index,
+        .cookie_out = amph_cookie(ep->cfg.key, ep->cfg.domain, my_id, peer_id),
+        .cookie_in = amph_cookie(ep->cfg.key, ep->cfg.domain, peer_id, my_id),
+    };
+    amph_ep_lock(ep);
+    struct amph_peer *p = &ep->peer[peer];
+    st = p->cx ? AMPH_ERR_STATE : cx->ops->add_peer(cx, peer, &spec);
+    if (st == AMPH_OK) {
+        *p = (struct amph_peer){ .send = cx->ops->am_send, .cx = cx, .windowed = !cx->caps.self_flow, .credits = AMPH_AM_WINDOW };
+        activate(ep, cx);
+    }
+    amph_ep_unlock(ep);
+    return st;
+}
+
+void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer)
+{
+    if (peer >= ep->max_peers)
+        return;
+    amph_ep_lock(ep);
+    struct amph_peer *p = &ep->peer[peer];
+    struct amph_cx *cx = p->cx;
+    *p = (struct amph_peer){ 0 };
+    if (cx)
+        cx->ops->del_peer(cx, peer);
+    amph_ep_unlock(ep);
+}
+
+bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer)
+{
+    return peer < ep->max_peers && ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP];
+}
+
+const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer)
+{
+    return peer < ep->max_peers && ep->peer[peer].cx ? ep->peer[peer].cx->ops->name : "none";
+}
+
+void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+{
+    if (peer >= ep->max_peers || !ep->peer[peer].cx || __atomic_exchange_n(&ep->peer[peer].dead, true, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&ep->peer[peer].send, NULL, __ATOMIC_RELAXED);
+    if (ep->cfg.on_peer_error)
+        ep->cfg.on_peer_error(ep, peer, st, why);
+    else
+        amph_fatal("%s: peer %u cannot be reached any more: %s", ep->cfg.name, peer, why);
+}

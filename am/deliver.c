@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Delivery: what comes from a conduit is checked and given to its handler.  Layer: am.
+ * Thread rule: upcalls come from inside progress, so the poll lock is held.
+ *
+ * Indirect calls of one message, sender to handler: am_send (from amph_am_request); progress (from amph_am_poll), on_am (from the
+ * conduit), the handler; for a client's handler with arguments one more, the row of its call shape.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "am/ep.h"
+#include "base/log.h"
+
+/* Kind bit (as amph_am_entry.kinds) of each kind that has a handler. */
+static const uint8_t kind_bit[] = { [AMPH_AM_SHORT] = 1, [AMPH_AM_MEDIUM] = 2, [AMPH_AM_LONG] = 4, [AMPH_AM_LONG_PACKED] = 4 };
+
+static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    amph_count_exact(DROP_MALFORMED, 1);
+    if (!atomic_flag_test_and_set(&warned))
+        amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u bytes); further ones are only counted",
+                  ep->cfg.name, peer, why, am->kind, am->handler, am->nargs, am->nbytes);
+}
+
+/* Where a long's payload belongs, or NULL if it does not lie in the own segment. */
+static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
+{
+    uint64_t offset = am->dest - (uint64_t)(uintptr_t)ep->segment_base;
+    if (am->nbytes > ep->segment_bytes || offset > ep->segment_bytes - am->nbytes)
+        return NULL;
+    return ep->segment_base + offset;
+}
+
+static void run(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+{
+    if (!hot->client_form)
+        ((amph_am_fn)hot->fn)(token, am);
+    else if (am->kind == AMPH_AM_SHORT)
+        amph_call_short[am->nargs](hot->fn, token, am->args);
+    else
+        amph_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes, am->args);
+}
+
+/* Longs: the payload is put into (or found in) the own segment, and the handler gets its place there. */
+static void deliver_long(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+{
+    struct amph_am placed = *am;
+    if (am->nbytes == 0) {
+        placed.payload = (void *)(uintptr_t)am->dest; /* nothing lies there; a client may compare it */
+    } else {
+        void *dest = long_dest(token->ep, am);
+        if (!dest) {
+            drop(token->ep, token->peer, am, "its destination lies outside the segment");
+            return;
+        }
+        if (am->kind == AMPH_AM_LONG_PACKED)
+            memcpy(dest, am->payload, am->nbytes);
+        placed.payload = dest;
+    }
+    placed.kind = AMPH_AM_LONG;
+    token->am = &placed;
+    amph_count(AM_RECEIVED);
+    run(token, hot, &placed);
+}
+
+static const char *refusal(const struct amph_hot *hot, const struct amph_am *am, unsigned need)
+{
+    if (!hot->fn)
+        return "no handler has this index";
+    if ((hot->accept & need) != need)
+        return "its handler was not registered for this kind or direction";
+    return "its handler expects another number of arguments";
+}
+
+static void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    if (AMPH_UNLIKELY(am->kind >= AMPH_COUNTOF(kind_bit) || am->nargs > AMPH_AM_MAX_ARGS)) {
+        drop(ep, peer, am, "there is no such kind of message");
+        return;
+    }
+    const struct amph_hot *hot = &ep->hot[am->handler];
+    unsigned need = kind_bit[am->kind] | 8u << lane;
+    if (AMPH_UNLIKELY((hot->accept & need) != need || (hot->nargs >= 0 && hot->nargs != am->nargs))) {
+        drop(ep, peer, am, refusal(hot, am, need));
+        return;
+    }
+    struct amph_token token = { ep, peer, am, &ep->entry[am->handler], lane == AMPH_LANE_REQUEST, false };
+    if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG)) {
+        deliver_long(&token, hot, am);
+        return;
+    }
+    amph_count(AM_RECEIVED);
+    run(&token, hot, am);
+}
+
+/* A message of a peer whose conduit keeps no bounds: it may bring credits, and a request uses one until it is given back. */
+static void on_windowed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    struct amph_peer *p = &ep->peer[peer];
+    if (am->aux) {
+        uint32_t now = __atomic_add_fetch(&p->credits, am->aux, __ATOMIC_RELAXED);
+        if (AMPH_UNLIKELY(now > AMPH_AM_WINDOW)) {
+            __atomic_store_n(&p->credits, AMPH_AM_WINDOW, __ATOMIC_RELAXED);
+            drop(ep, peer, am, "it gives back more credits than were used");
+        }
+    }
+    if (am->kind == AMPH_AM_INTERNAL)
+        return;
+    if (lane == AMPH_LANE_REQUEST)
+        __atomic_add_fetch(&p->owed, 1, __ATOMIC_RELAXED); /* before the handler: its reply takes the credit home */
+    deliver(ep, peer, lane, am);
+    if (__atomic_load_n(&p->owed, __ATOMIC_RELAXED) >= AMPH_AM_WINDOW / 2)
+        amph_ep_return_credits(ep, peer);
+}
+
+static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    struct amph_am_ep *ep = up;
+    if (AMPH_UNLIKELY(peer >= ep->max_peers || (unsigned)lane >= AMPH_NLANES))
+        return;
+    if (ep->peer[peer].windowed)
+        on_windowed(ep, peer, lane, am);
+    else
+        deliver(ep, peer, lane, am);
+}
+
+static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
+{
+    amph_am_peer_failed(up, peer, st, why);
+}
+
+const struct amph_upcalls amph_am_upcalls = { on_am, on_peer_error };

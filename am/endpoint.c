@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Endpoints: opening and closing, the handler table, and how much a message may carry.
+ * Layer: am.  Thread rule: open and close by one thread; see am.h for the rest.
+ */
+#include "am/ep.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "am/address.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/wire.h"
+
+static enum amph_status open_conduit(struct amph_am_ep *ep, int which, const struct amph_conduit_ops *ops)
+{
+    const struct amph_cx_config cx_cfg = {
+        .name = ep->cfg.name,
+        .max_peers = ep->max_peers,
+        .threaded = ep->threaded,
+        .loopback_only = ep->cfg.loopback_only,
+        .interface = amph_env_str(AMPH_ENV_INTERFACE),
+        .upcalls = &amph_am_upcalls,
+        .up = ep,
+    };
+    return amph_conduit_open(ops, &cx_cfg, &ep->cx[which]);
+}
+
+enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_ep **ep_p)
+{
+    enum amph_status st = AMPH_ERR_NOMEM;
+    struct amph_am_ep *ep = calloc(1, sizeof *ep);
+    if (!ep)
+        return AMPH_ERR_NOMEM;
+    ep->cfg = *cfg;
+    ep->max_peers = cfg->max_peers;
+    ep->threaded = cfg->threaded;
+    ep->deferred_end = &ep->deferred;
+    pthread_mutex_init(&ep->send_lock, NULL);
+    ep->peer = calloc(cfg->max_peers, sizeof *ep->peer);
+    if (!ep->peer)
+        goto free_ep;
+    ep->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (ep->kick_fd < 0) {
+        st = AMPH_ERR_SYS;
+        amph_error("%s: no descriptor for waking sleepers: %m; raise the limit of open files (ulimit -n)", cfg->name);
+        goto free_peers;
+    }
+    /* smp is there even where AMPHORA_SMP=0: messages to oneself use it. */
+    st = open_conduit(ep, AMPH_CX_SMP, &amph_smp_ops);
+    if (st != AMPH_OK)
+        goto close_kick;
+    if (cfg->net) {
+        st = open_conduit(ep, AMPH_CX_NET, cfg->net);
+        if (st != AMPH_OK)
+            goto close_smp;
+    }
+    st = amph_address_make(ep);
+    if (st != AMPH_OK)
+        goto close_net;
+    *ep_p = ep;
+    return AMPH_OK;
+
+close_net:
+    if (ep->cx[AMPH_CX_NET])
+        ep->cx[AMPH_CX_NET]->ops->close(ep->cx[AMPH_CX_NET]);
+close_smp:
+    ep->cx[AMPH_CX_SMP]->ops->close(ep->cx[AMPH_CX_SMP]);
+close_kick:
+    close(ep->kick_fd);
+free_peers:
+    free(ep->peer);
+free_ep:
+    pthread_mutex_destroy(&ep->send_lock);
+    free(ep);
+    return st;
+}
+
+void amph_am_close(struct amph_am_ep *ep)
+{
+    if (!ep)
+        return;
+    for (int i = AMPH_NCX - 1; i >= 0; i--)
+        if (ep->cx[i])
+            ep->cx[i]->ops->close(ep->cx[i]);
+    amph_ep_drop_deferred(ep);
+    close(ep->kick_fd);
+    pthread_mutex_destroy(&ep->send_lock);
+    free(ep->peer);
+    free(ep);
+}
+
+void *amph_am_user(struct amph_am_ep *ep)
+{
+    return ep->cfg.user;
+}
+
+void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep))
+{
+    ep->tick = tick;
+}
+
+enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry)
+{
+    if (index == 0 || index >= AMPH_COUNTOF(ep->entry))
+        return AMPH_ERR_RANGE;
+    if (!entry->fn || entry->nargs < -1 || entry->nargs > AMPH_AM_MAX_ARGS || !(entry->kinds & 7) || !(entry->dirs & 3))
+        return AMPH_ERR_ARG;
+    struct amph_hot *hot = &ep->hot[index];
+    if (hot->fn)
+        return AMPH_ERR_STATE;
+    ep->entry[index] = *entry;
+    hot->client_form = entry->client_form;
+    hot->nargs = (int8_t)entry->nargs;
+    hot->accept = (uint8_t)((entry->kinds & 7) | (entry->dirs & 3) << 3);
+    __atomic_store_n(&hot->fn, entry->fn, __ATOMIC_RELEASE);
+    return AMPH_OK;
+}
+
+const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned index)
+{
+    return index < AMPH_COUNTOF(ep->entry) && ep->hot[index].fn ? &ep->entry[index] : NULL;
+}
+
+static uint32_t max_long_of(const struct amph_cx *cx)
+{
+    return cx->caps.maps_memory || cx->caps.put_then_am ? AMPH_AM_LONG_BYTES : cx->caps.max_medium;
+}
+
+/* The least over the conduits that peers may be reached by, or the peer's own. */
+static uint32_t least(struct amph_am_ep *ep, uint32_t peer, uint32_t (*fact)(const struct amph_cx *))
+{
+    if (peer < ep->max_peers)
+        return ep->peer[peer].cx ? fact(ep->peer[peer].cx) : 0;
+    uint32_t least = UINT32_MAX;
+    for (int i = 0; i < AMPH_NCX; i++)
+        if (ep->cx[i] && fact(ep->cx[i]) < least)
+            least = fact(ep->cx[i]);
+    return least;
+}
+
+static uint32_t max_medium_of(const struct amph_cx *cx)
+{
+    return cx->caps.max_medium;
+}
+
+uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer)
+{
+    return least(ep, peer, max_medium_of);
+}
+
+uint32_t amph_am_max_long(struct amph_am_ep *ep, uint32_t peer)
+{
+    return least(ep, peer, max_long_of);
+}
+
+void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes)
+{
+    ep->segment_base = base;
+    ep->segment_bytes = len_bytes;
+}
+
+void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem)
+{
+    if (peer >= ep->max_peers)
+        return;
+    amph_ep_lock(ep);
+    ep->peer[peer].segment = *rmem;
+    ep->peer[peer].has_segment = true;
+    amph_ep_unlock(ep);
+}

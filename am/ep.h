@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of an active-message endpoint, shared by the files of am/ and by nobody else.  Layer: am.
+ *
+ * Thread rule.  Without cfg.threaded no lock is touched.  With it: `send_lock` (a mutex, held for one conduit call) guards the
+ * conduits' send side; `poll_owner` (tried, never waited for) is the poll lock: its owner makes progress and runs handlers.  Lock
+ * order: poll lock, then send lock.  Credits are atomic: senders take, the poll lock's owner gives.
+ */
+#ifndef AMPH_AM_EP_H
+#define AMPH_AM_EP_H
+
+#include <pthread.h>
+
+#include "am/am.h"
+#include "base/counters.h"
+
+enum { AMPH_CX_SMP = 0, AMPH_CX_NET = 1, AMPH_NCX = 2 };
+
+#define AMPH_AM_WINDOW 64u       /* unanswered requests to one peer, where the conduit keeps no bounds */
+#define AMPH_AM_BUDGET 32u       /* messages taken in one progress call; bounds the replies that can be put off */
+#define AMPH_AM_WATCH_MAX 32u
+#define AMPH_AM_PACKED_BYTES (16u << 10) /* longs up to this travel in one message */
+#define AMPH_AM_LONG_BYTES (1u << 30)
+#define AMPH_AM_INTERNAL_CREDITS 1 /* code of an AMPH_AM_INTERNAL that only brings aux */
+
+typedef enum amph_status (*amph_am_send_fn)(struct amph_cx *, uint32_t, enum amph_lane, const struct amph_am *, struct amph_op *);
+
+struct amph_peer {
+    amph_am_send_fn send;      /* NULL: not added, or dead */
+    struct amph_cx *cx;        /* NULL: not added */
+    bool windowed;             /* the conduit keeps no bounds: credits count */
+    bool has_segment;
+    bool dead;
+    uint32_t credits;          /* requests that may still be sent */
+    uint32_t owed;             /* requests taken since credits were last given back */
+    struct amph_rmem segment;
+};
+
+/* What delivery looks at, in one cache line for four handlers. */
+struct amph_hot {
+    void *fn;
+    uint8_t accept; /* bits 0-2: kinds, bits 3-4: directions */
+    bool client_form;
+    int8_t nargs;
+};
+
+/* A reply (or a message of our own) that found no room. */
+struct amph_deferred {
+    struct amph_deferred *next;
+    uint32_t peer;
+    bool put_first;              /* a long whose data still has to be put */
+    struct amph_am am;
+    int32_t args[AMPH_AM_MAX_ARGS];
+    struct amph_bounce *payload; /* owned; NULL: none */
+};
+
+/* A copy of a payload that frees itself when its operation is done. */
+struct amph_bounce {
+    struct amph_op op;
+    uint8_t bytes[];
+};
+
+struct amph_am_ep {
+    /* read by each message */
+    struct amph_peer *peer;
+    uint32_t max_peers;
+    bool threaded;
+    unsigned nactive;
+    struct amph_cx *active[AMPH_NCX]; /* conduits that have peers */
+    const void *poll_owner;           /* NULL: nobody polls */
+    struct amph_deferred *deferred, **deferred_end;
+    uint8_t *segment_base;
+    uint64_t segment_bytes;
+    unsigned idle_polls;
+    pthread_mutex_t send_lock;
+
+    /* waiting */
+    uint32_t happened;   /* kicks, and (threaded) polls that did something; a futex */
+    unsigned sleepers;   /* threads that sleep or are about to */
+    bool sleeping;       /* one thread sleeps on the descriptors; others on the futex */
+    bool armed;          /* conduits ring for messages; poll lock */
+    int kick_fd;
+    unsigned nwatch;
+    int watch[AMPH_AM_WATCH_MAX];
+    void (*tick)(struct amph_am_ep *ep);
+    bool in_tick;
+
+    struct amph_am_config cfg;
+    struct amph_cx *cx[AMPH_NCX];
+    uint8_t addr[AMPH_AM_ADDR_MAX_BYTES];
+    size_t addr_len;
+    struct amph_hot hot[256];
+    struct amph_am_entry entry[256];
+};
+
+
+/* A thread's own mark, for poll_owner. */
+static inline const void *amph_am_self_mark(void)
+{
+    return (const void *)(uintptr_t)pthread_self();
+}
+
+static inline void amph_ep_lock(struct amph_am_ep *ep)
+{
+    if (AMPH_UNLIKELY(ep->threaded))
+        pthread_mutex_lock(&ep->send_lock);
+}
+
+static inline void amph_ep_unlock(struct amph_am_ep *ep)
+{
+    if (AMPH_UNLIKELY(ep->threaded))
+        pthread_mutex_unlock(&ep->send_lock);
+}
+
+/* Is this thread inside a handler or done callback of ep? */
+static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
+{
+    const void *owner = __atomic_load_n(&ep->poll_owner, __ATOMIC_RELAXED);
+    return owner && (!ep->threaded || owner == amph_am_self_mark());
+}
+
+/* ---- send.c ---- */
+
+/* Sends one message now: AMPH_AGAIN where there is no room or no credit.  Takes the send lock. */
+enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
+
+/* The same for a request, waiting for room by polling. */
+enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+
+/* Puts a message of the reply lane off, with a copy of its payload.  Poll lock held. */
+enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, bool put_first);
+
+/* Sends what was put off, as far as there is room.  Poll lock held.  Returns how many went out. */
+unsigned amph_ep_flush_deferred(struct amph_am_ep *ep);
+void amph_ep_drop_deferred(struct amph_am_ep *ep);
+
+/* A copy of len_bytes in a bounce buffer (aborts the process where there is no memory: the caller cannot wait). */
+struct amph_bounce *amph_bounce_make(const void *src, size_t len_bytes);
+
+/* Gives credits back by a message of its own where half the window is owed.  Poll lock held. */
+void amph_ep_return_credits(struct amph_am_ep *ep, uint32_t peer);
+
+/* ---- longs.c ---- */
+
+enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+/* One put with the send lock taken; AMPH_AGAIN where there is no room. */
+enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                 size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
+
+/* ---- deliver.c ---- */
+
+extern const struct amph_upcalls amph_am_upcalls;
+
+/* ---- dispatch.c ---- */
+
+typedef void (*amph_call_short_fn)(void *fn, struct amph_token *token, const int32_t *a);
+typedef void (*amph_call_data_fn)(void *fn, struct amph_token *token, void *buf, size_t nbytes, const int32_t *a);
+extern const amph_call_short_fn amph_call_short[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
+extern const amph_call_data_fn amph_call_data[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
+
+/* ---- poll.c ---- */
+
+/* The poll lock: tried, never waited for.  false also from inside a handler. */
+static inline bool amph_ep_enter(struct amph_am_ep *ep)
+{
+    const void *nobody = NULL;
+    if (AMPH_UNLIKELY(ep->threaded))
+        return __atomic_compare_exchange_n(&ep->poll_owner, &nobody, amph_am_self_mark(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    if (ep->poll_owner)
+        return false;
+    ep->poll_owner = ep;
+    return true;
+}
+
+static inline void amph_ep_leave(struct amph_am_ep *ep)
+{
+    __atomic_store_n(&ep->poll_owner, NULL, __ATOMIC_RELEASE);
+}
+
+/* One round of progress, with nothing around it.  0 also when another thread, or this one from a handler, is polling. */
+unsigned amph_ep_poll_once(struct amph_am_ep *ep);
+void amph_ep_tick(struct amph_am_ep *ep);
+
+/* ---- waiting.c ---- */
+
+/* One round of waiting for room, which no message announces: polls, then relaxes, yields, naps.  rounds starts at 0. */
+void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds);
+/* Wakes threads that wait on what a poll may have done.  threaded only. */
+void amph_ep_announce(struct amph_am_ep *ep);
+/* Are there more processes of the job on this host than cores? */
+static inline bool amph_am_crowded(void)
+{
+    return amph_job.crowded;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a process of the job.  Layer: am.
+ * Thread rule: any thread and handlers; the first that exits wins, others that follow are held until the process ends.
+ *
+ * Two ways lead out.  amph_job_exit ends the whole job.  Returning from main (or exit) ends only this process: a destructor, which
+ * runs after all other destructors, leaves the job in order; _exit passes it by and counts as death.
+ *
+ * Before the process goes, what its conduits still hold must leave it.  So members that exit go on polling until all have said that
+ * they exit (to member 0, which tells all), or GASNET_EXITTIMEOUT has passed.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "am/ep.h"
+#include "am/job.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/boot.h"
+
+#define LAST_WORDS_NS (2 * AMPH_NS_PER_MS) /* polling after all have met, so that the message which says so leaves too */
+
+static void watchdog(int signo)
+{
+    _exit(amph_job.exit_code);
+}
+
+/* Whatever hangs from here on (a stream whose lock is held, a full pipe), the process ends. */
+static void start_watchdog(uint64_t limit_ns)
+{
+    struct sigaction sa = { .sa_handler = watchdog };
+    struct itimerval when = { .it_value = { (time_t)(limit_ns / AMPH_NS_PER_S), 1000 } };
+    sigset_t set;
+    sigaction(SIGALRM, &sa, NULL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    setitimer(ITIMER_REAL, &when, NULL);
+}
+
+static void tell(uint32_t member, int handler)
+{
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler };
+    amph_am_request(amph_job.ep, member, &am, 0, NULL); /* to one that is gone already: nothing is lost */
+}
+
+void amph_exiting_handler(struct amph_token *token, const struct amph_am *am)
+{
+    __atomic_add_fetch(&amph_job.exits_seen, 1, __ATOMIC_RELEASE);
+}
+
+void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
+{
+    __atomic_store_n(&amph_job.exits_seen, 1, __ATOMIC_RELEASE);
+}
+
+/* Polls until *seen has come, a member has died or the time is over. */
+static void linger(unsigned wanted, uint64_t end_ns)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    while (__atomic_load_n(&amph_job.exits_seen, __ATOMIC_ACQUIRE) < wanted && !amph_job.member_died && amph_now_ns() < end_ns)
+        amph_am_wait_step(amph_job.ep, &w);
+}
+
+/* Meets the others at the exit.  Needed only where a network may still hold messages of ours. */
+static void meet(uint64_t limit_ns)
+{
+    struct amph_am_ep *ep = amph_job.ep;
+    bool network = false;
+    for (unsigned i = 0; ep && i < ep->nactive; i++)
+        network |= ep->active[i] == ep->cx[AMPH_CX_NET];
+    if (!network || amph_job.size < 2 || amph_ep_in_handler(ep) || amph_job.member_died)
+        return;
+    uint64_t end_ns = amph_now_ns() + limit_ns;
+    if (amph_job.rank == 0) {
+        linger(amph_job.size - 1, end_ns);
+        for (uint32_t i = 1; i < amph_job.size && amph_now_ns() < end_ns; i++)
+            tell(i, AMPH_AM_ALL_EXIT);
+    } else {
+        tell(0, AMPH_AM_EXITING);
+        linger(1, end_ns);
+    }
+    for (end_ns = amph_now_ns() + LAST_WORDS_NS; amph_now_ns() < end_ns;)
+        amph_ep_poll_once(ep);
+}
+
+static void print_counters(void)
+{
+    if (amph_env_bool(AMPH_ENV_STATS))
+        amph_counters_print(stderr);
+}
+
+/* true for the one thread that may go on; a second call of the same thread ends the process at once. */
+static void claim_exit(int code)
+{
+    static __thread bool mine;
+    if (!__atomic_exchange_n(&amph_job.exiting, true, __ATOMIC_ACQ_REL)) {
+        mine = true;
+        amph_job.exit_code = code;
+        return;
+    }
+    if (mine)
+        _exit(amph_job.exit_code);
+    for (;;)
+        pause();
+}
+
+void amph_job_exit(int code)
+{
+    bool ours = amph_job.joined && amph_job.pid == (int32_t)getpid();
+    uint64_t limit_ns = amph_env_ns(AMPH_ENV_EXITTIMEOUT);
+    claim_exit(code);
+    start_watchdog(limit_ns + AMPH_NS_PER_S);
+    fflush(NULL);
+    if (ours) {
+        amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
+        meet(limit_ns);
+        print_counters();
+        fflush(NULL);
+    }
+    _exit(code);
+}
+
+static void note_status(int status, void *unused)
+{
+    amph_job.exit_code = status;
+}
+
+/* Runs last of all destructors: forwarded files are flushed by then, or are now. */
+__attribute__((destructor(101))) static void leave_at_return(void)
+{
+    if (!amph_job.joined || amph_job.exiting || amph_job.pid != (int32_t)getpid())
+        return;
+    amph_job.exiting = true;
+    fflush(NULL);
+    meet(amph_env_ns(AMPH_ENV_EXITTIMEOUT));
+    amph_boot_leave(amph_job.boot, false, amph_job.exit_code);
+    print_counters();
+}
+
+static void on_fatal(int code)
+{
+    if (amph_job.joined && amph_job.pid == (int32_t)getpid())
+        amph_boot_abort(amph_job.boot, code);
+}
+
+void amph_exit_setup(void)
+{
+    amph_job.pid = (int32_t)getpid();
+    amph_fatal_hook = on_fatal;
+    on_exit(note_status, NULL);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The start of a runtime: joining the job, the endpoint over the own group, addresses, the job's page size; and the events of the job.
+ * Layer: am.  Thread rule: start by one thread; events are handled by one thread at a time (amph_ep_tick).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "am/ep.h"
+#include "am/job.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/wire.h"
+#include "boot/boot.h"
+
+struct amph_job amph_job;
+
+#define SERVERS_WAIT_NS (60 * AMPH_NS_PER_S)
+
+static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
+
+/* What is known of the own group's member. */
+static const struct amph_proc *member(const struct amph_jobdesc *desc, uint32_t rank)
+{
+    return &desc->proc[amph_job.first + rank];
+}
+
+static const char *host_of(const struct amph_jobdesc *desc, uint32_t absolute)
+{
+    uint32_t host = desc->proc[absolute].host;
+    return host < desc->nhosts ? desc->host_name[host] : "?";
+}
+
+/* ---- events of the job ---- */
+
+static void on_death(const struct amph_boot_event *e)
+{
+    char why[64];
+    if (e->rank < amph_job.first || e->rank - amph_job.first >= amph_job.size)
+        return; /* of the other group: iofwd's business */
+    amph_job.member_died = true;
+    snprintf(why, sizeof why, "process %u died with exit code %d", e->rank, e->code);
+    amph_am_peer_failed(amph_job.ep, e->rank - amph_job.first, AMPH_ERR_PEER, why);
+}
+
+static void on_drain(const struct amph_boot_event *e)
+{
+    /* for servers, through on_event */
+}
+
+static void on_shutdown(const struct amph_boot_event *e)
+{
+    if (amph_job.exiting)
+        return;
+    amph_job.told_to_leave = true;
+    amph_job_exit(e->code);
+}
+
+static void on_lost(const struct amph_boot_event *e)
+{
+    if (!amph_job.exiting)
+        amph_fatal("the launcher of this job is gone, so this process ends; start the job again");
+}
+
+static void (*const on_event[])(const struct amph_boot_event *) = {
+    [AMPH_BOOT_DEATH] = on_death,
+    [AMPH_BOOT_DRAIN] = on_drain,
+    [AMPH_BOOT_SHUTDOWN] = on_shutdown,
+    [AMPH_BOOT_LOST] = on_lost,
+};
+
+static void tick(struct amph_am_ep *ep)
+{
+    struct amph_boot_event e;
+    while (amph_boot_progress(amph_job.boot, &e) == AMPH_OK) {
+        if (amph_job.on_event)
+            amph_job.on_event(&e);
+        if ((size_t)e.kind < AMPH_COUNTOF(on_event))
+            on_event[e.kind](&e);
+    }
+}
+
+/* The launcher ends the job when a process dies; a peer that has merely left is only out of reach. */
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+{
+    amph_info("%s %u cannot be reached any more: %s", group_name[amph_boot_group(amph_job.boot)], peer, why);
+}
+
+/* ---- the start ---- */
+
+static void set_identity(const struct amph_jobdesc *desc, enum amph_group group, uint32_t self)
+{
+    char who[96];
+    snprintf(who, sizeof who, "%s %u (%s)", group_name[group], amph_job.rank, host_of(desc, self));
+    amph_log_identity(who);
+}
+
+/* How many processes of the job share this host; *one_host_p: all of the own group do. */
+static unsigned crowd(const struct amph_jobdesc *desc, uint32_t self, bool *one_host_p)
+{
+    uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER], here = 0;
+    for (uint32_t i = 0; i < total; i++)
+        here += desc->proc[i].host == desc->proc[self].host;
+    *one_host_p = true;
+    for (uint32_t i = 0; i < amph_job.size; i++)
+        *one_host_p &= member(desc, i)->host == desc->proc[self].host;
+    return here;
+}
+
+static const struct {
+    unsigned index;
+    struct amph_am_entry entry;
+} own_handlers[] = {
+    { AMPH_AM_GATHER, { (void *)amph_gather_handler, false, 2, 1, 4, NULL, "gather" } },
+    { AMPH_AM_EXITING, { (void *)amph_exiting_handler, false, 1, 1, 0, NULL, "exiting" } },
+    { AMPH_AM_ALL_EXIT, { (void *)amph_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },
+};
+
+static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *desc, uint32_t self, bool one_host)
+{
+    struct amph_am_config cfg = {
+        .name = "am",
+        .domain = 1,
+        .max_peers = amph_job.size,
+        .threaded = threaded,
+        .use_smp = amph_env_bool(AMPH_ENV_SMP),
+        /* Our own launcher starts processes on its own machine, also under several pretended host names. */
+        .loopback_only = desc->nhosts == 1 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0,
+        .host_id = amph_am_host_id(host_of(desc, self)),
+        .on_peer_error = on_peer_error,
+    };
+    memcpy(cfg.key, desc->key, sizeof cfg.key);
+    enum amph_status st = AMPH_OK;
+    if (amph_job.size > 1)
+        st = amph_conduit_choose(one_host && cfg.use_smp, &cfg.net);
+    if (st == AMPH_OK)
+        st = amph_am_open(&cfg, &amph_job.ep);
+    for (size_t i = 0; st == AMPH_OK && i < AMPH_COUNTOF(own_handlers); i++)
+        st = amph_am_register(amph_job.ep, own_handlers[i].index, &own_handlers[i].entry);
+    return st;
+}
+
+/* The facts of all members and servers are there: the page size that suits them all. */
+static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
+{
+    uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER], page, n = 0;
+    uint32_t *pages = calloc(total, 2 * sizeof *pages), *who = pages + total;
+    size_t a, b;
+    if (!pages)
+        return AMPH_ERR_NOMEM;
+    for (uint32_t i = 0; i < total; i++) {
+        /* Servers do not wait for compute processes, so to them only what has been stated counts. */
+        if (desc->proc[i].stated) {
+            who[n] = i;
+            pages[n++] = desc->proc[i].page_bytes;
+        }
+    }
+    enum amph_status st = amph_page_negotiate(pages, n, &page, &a, &b);
+    if (st == AMPH_OK)
+        amph_job.page_bytes = page;
+    else if (n)
+        amph_error("page sizes do not fit together: process %u on host %s has pages of %u bytes, process %u on host %s of %u; the "
+                   "largest must be a multiple of each, so leave one of these hosts out", who[a], host_of(desc, who[a]), pages[a],
+                   who[b], host_of(desc, who[b]), pages[b]);
+    free(pages);
+    return st;
+}
+
+/* Publishes the own address, and gets to know everyone. */
+static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self, enum amph_group group)
+{
+    const void *const *value;
+    const size_t *len;
+    size_t addr_len;
+    const void *addr = amph_am_address(amph_job.ep, &addr_len);
+    enum amph_status st = amph_boot_publish(amph_job.boot, "am", addr, addr_len);
+    if (st == AMPH_OK)
+        st = amph_boot_state(amph_job.boot, amph_avail_mem_bytes(), amph_job.area_bytes);
+    if (st == AMPH_OK)
+        st = amph_boot_exchange(amph_job.boot, "am", &value, &len);
+    if (st == AMPH_OK && group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER])
+        st = amph_boot_wait_servers(amph_job.boot, SERVERS_WAIT_NS);
+    if (st == AMPH_OK)
+        st = negotiate_pages(desc);
+    for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++) {
+        st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self, amph_job.first + i);
+        if (st != AMPH_OK)
+            amph_error("%s %u on host %s cannot be reached: %s", group_name[group], i, host_of(desc, amph_job.first + i),
+                       amph_status_text(st));
+    }
+    return st;
+}
+
+enum amph_status amph_job_start(bool threaded)
+{
+    if (amph_job.joined)
+        return AMPH_ERR_STATE;
+    amph_wire_setup();
+    enum amph_status st = amph_boot_join(&amph_job.boot);
+    if (st != AMPH_OK)
+        return st;
+    const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
+    const enum amph_group group = amph_boot_group(amph_job.boot);
+    const uint32_t self = amph_boot_self(amph_job.boot);
+    amph_job.first = amph_boot_first(amph_job.boot, group);
+    amph_job.rank = self - amph_job.first;
+    amph_job.size = desc->nproc[group];
+    amph_job.joined = true;
+    set_identity(desc, group, self);
+    amph_exit_setup();
+    bool one_host;
+    amph_am_set_crowd(crowd(desc, self, &one_host));
+    st = amph_gather_setup();
+    if (st == AMPH_OK)
+        st = open_endpoint(threaded, desc, self, one_host);
+    if (st == AMPH_OK)
+        st = exchange(desc, self, group);
+    if (st == AMPH_OK)
+        amph_am_set_tick(amph_job.ep, tick);
+    return st;
+}

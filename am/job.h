@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of a process's job that the files of am/ share.  Layer: am; internal.  Thread rule: none of its own. */
+#ifndef AMPH_AM_JOB_H
+#define AMPH_AM_JOB_H
+
+#include "am/am.h"
+
+/* Handlers of am/ itself. */
+enum { AMPH_AM_GATHER = AMPH_AM_INDEX_AM, AMPH_AM_EXITING, AMPH_AM_ALL_EXIT };
+
+enum amph_status amph_gather_setup(void);
+void amph_gather_handler(struct amph_token *token, const struct amph_am *am);
+void amph_exiting_handler(struct amph_token *token, const struct amph_am *am);
+void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am);
+
+/* Arranges that returning from main leaves the job in order, and that a fatal error ends it. */
+void amph_exit_setup(void);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Long messages, which put their payload into the peer's segment: through a mapping, packed into the message, or by a put that the
+ * message follows.  Layer: am.  Thread rule: see ep.h.
+ */
+#include <string.h>
+
+#include "am/ep.h"
+
+/* The offset of [dest, dest + nbytes) in the peer's segment, checked in 64 bits. */
+static enum amph_status locate(const struct amph_peer *p, const struct amph_am *am, uint64_t *offset_p)
+{
+    if (!p->cx)
+        return AMPH_ERR_PEER;
+    uint64_t offset = am->dest - p->segment.base;
+    if (!p->has_segment || am->nbytes > p->segment.len_bytes || offset > p->segment.len_bytes - am->nbytes ||
+        am->nbytes > AMPH_AM_LONG_BYTES)
+        return AMPH_ERR_RANGE;
+    *offset_p = offset;
+    return AMPH_OK;
+}
+
+static bool packs(const struct amph_peer *p, const struct amph_am *am)
+{
+    return am->nbytes <= AMPH_AM_PACKED_BYTES || !p->cx->caps.put_then_am;
+}
+
+enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                 size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+{
+    struct amph_cx *cx = ep->peer[peer].cx;
+    if (!cx || ep->peer[peer].dead)
+        return AMPH_ERR_PEER;
+    amph_ep_lock(ep);
+    enum amph_status st = cx->ops->put(cx, peer, rmem, offset, src, len_bytes, lc, rc);
+    amph_ep_unlock(ep);
+    if (st == AMPH_OK)
+        amph_count(PUT_NET);
+    return st;
+}
+
+struct flag_op {
+    struct amph_op op;
+    bool done;
+    enum amph_status st;
+};
+
+static void flag_done(struct amph_op *op, enum amph_status st)
+{
+    struct flag_op *f = AMPH_CONTAINER_OF(op, struct flag_op, op);
+    f->st = st;
+    __atomic_store_n(&f->done, true, __ATOMIC_RELEASE);
+}
+
+/* Put, then message.  Once the put has been taken the message must follow, so IMMEDIATE ends there. */
+static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, uint64_t offset, unsigned flags,
+                                    struct amph_op *lc)
+{
+    struct flag_op wait = { { flag_done }, false, AMPH_OK };
+    if (!lc && amph_ep_in_handler(ep))
+        return AMPH_ERR_STATE;
+    enum amph_status st = amph_am_put(ep, peer, &ep->peer[peer].segment, offset, am->payload, am->nbytes, flags, lc ? lc : &wait.op, NULL);
+    if (st != AMPH_OK)
+        return st;
+    struct amph_am m = *am;
+    m.payload = NULL;
+    st = amph_ep_send_wait(ep, peer, &m, 0, NULL);
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    while (!lc && !__atomic_load_n(&wait.done, __ATOMIC_ACQUIRE))
+        amph_am_wait_step(ep, &w);
+    return st != AMPH_OK ? st : wait.st;
+}
+
+enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+{
+    struct amph_peer *p = &ep->peer[peer];
+    struct amph_am m = *am;
+    uint64_t offset;
+    if (am->nbytes) {
+        enum amph_status st = locate(p, am, &offset);
+        if (st != AMPH_OK)
+            return st;
+        if (p->segment.local)
+            memcpy((uint8_t *)p->segment.local + offset, am->payload, am->nbytes);
+        else if (packs(p, am))
+            m.kind = AMPH_AM_LONG_PACKED;
+        else
+            return put_request(ep, peer, am, offset, flags, lc);
+    }
+    if (m.kind == AMPH_AM_LONG_PACKED)
+        return amph_ep_send_wait(ep, peer, &m, flags, lc);
+    m.payload = NULL;
+    enum amph_status st = amph_ep_send_wait(ep, peer, &m, flags, NULL);
+    if (st == AMPH_OK && lc)
+        lc->done(lc, AMPH_OK);
+    return st;
+}
+
+/* The put and the message of a long reply, or either put off.  A payload that must be free on return goes by a copy. */
+static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, uint64_t offset, unsigned flags,
+                                  struct amph_op *lc)
+{
+    struct amph_bounce *copy = lc ? NULL : amph_bounce_make(am->payload, am->nbytes);
+    enum amph_status st = amph_ep_put_now(ep, peer, &ep->peer[peer].segment, offset, copy ? copy->bytes : am->payload, am->nbytes,
+                                          copy ? &copy->op : lc, NULL);
+    if (st != AMPH_OK && copy)
+        copy->op.done(&copy->op, st);
+    if (st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE)) {
+        st = amph_ep_defer(ep, peer, am, true);
+        if (lc)
+            lc->done(lc, st);
+        return st;
+    }
+    if (st != AMPH_OK)
+        return st;
+    struct amph_am m = *am;
+    m.payload = NULL;
+    st = amph_ep_send(ep, peer, AMPH_LANE_REPLY, &m, NULL);
+    return st == AMPH_AGAIN ? amph_ep_defer(ep, peer, &m, false) : st;
+}
+
+/* A long reply whose data is there already or travels along. */
+static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+{
+    bool packed = am->kind == AMPH_AM_LONG_PACKED;
+    enum amph_status st = amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
+    bool put_off = st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE);
+    if (put_off)
+        st = amph_ep_defer(ep, peer, am, false);
+    if (lc && st == AMPH_OK && (put_off || !packed))
+        lc->done(lc, AMPH_OK);
+    return st;
+}
+
+enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+{
+    struct amph_am_ep *ep = token->ep;
+    struct amph_peer *p = &ep->peer[token->peer];
+    struct amph_am m = *am;
+    uint64_t offset = 0;
+    enum amph_status st = am->nbytes ? locate(p, am, &offset) : AMPH_OK;
+    if (st != AMPH_OK)
+        return st;
+    bool mapped = am->nbytes == 0 || p->segment.local;
+    if (mapped) {
+        if (am->nbytes)
+            memcpy((uint8_t *)p->segment.local + offset, am->payload, am->nbytes);
+        m.payload = NULL;
+    } else if (packs(p, am)) {
+        m.kind = AMPH_AM_LONG_PACKED;
+    }
+    if (mapped || m.kind == AMPH_AM_LONG_PACKED)
+        st = plain_reply(ep, token->peer, &m, flags, lc);
+    else
+        st = put_reply(ep, token->peer, am, offset, flags, lc);
+    if (st == AMPH_OK) {
+        token->replied = true;
+        amph_count(AM_REPLIES);
+    }
+    return st;
+}

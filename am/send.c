@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending requests and replies: credits, waiting for room, and replies that are put off.
+ * Layer: am.  Thread rule: see ep.h; what is put off belongs to the owner of the poll lock.
+ *
+ * Why nothing deadlocks.  Replies travel in a lane of their own, and a handler of a reply sends nothing, so a process that polls can
+ * always take replies.  A handler never waits: a reply that finds no room is put off, and while any is put off its endpoint takes
+ * only replies.  So whoever waits for room polls, and with that makes room for the others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "am/ep.h"
+#include "base/log.h"
+
+/* For peers whose conduit keeps no bounds: a request takes a credit, and each message takes home what is owed. */
+static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                      amph_am_send_fn send, struct amph_op *lc)
+{
+    struct amph_am m = *am;
+    if (lane == AMPH_LANE_REQUEST && __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
+        return AMPH_AGAIN;
+    uint32_t owed = __atomic_exchange_n(&p->owed, 0, __ATOMIC_RELAXED);
+    m.aux = (uint16_t)(owed + am->aux);
+    enum amph_status st = send(p->cx, peer, lane, &m, lc);
+    if (st != AMPH_OK)
+        __atomic_add_fetch(&p->owed, owed, __ATOMIC_RELAXED);
+    else if (lane == AMPH_LANE_REQUEST)
+        __atomic_sub_fetch(&p->credits, 1, __ATOMIC_RELAXED);
+    return st;
+}
+
+enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    struct amph_peer *p = &ep->peer[peer];
+    enum amph_status st = AMPH_ERR_PEER;
+    amph_ep_lock(ep);
+    amph_am_send_fn send = __atomic_load_n(&p->send, __ATOMIC_RELAXED);
+    if (AMPH_LIKELY(send != NULL)) {
+        if (!p->windowed)
+            st = send(p->cx, peer, lane, am, lc);
+        else
+            st = send_windowed(p, peer, lane, am, send, lc);
+    }
+    amph_ep_unlock(ep);
+    return st;
+}
+
+enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+{
+    enum amph_status st = amph_ep_send(ep, peer, AMPH_LANE_REQUEST, am, lc);
+    if (AMPH_LIKELY(st == AMPH_OK)) {
+        amph_count(AM_REQUESTS);
+        return AMPH_OK;
+    }
+    if (st != AMPH_AGAIN || (flags & AMPH_AM_IMMEDIATE))
+        return st;
+    if (amph_ep_in_handler(ep))
+        return AMPH_ERR_STATE;
+    amph_count(AM_AGAIN);
+    unsigned rounds = 0;
+    do {
+        amph_ep_room_wait(ep, &rounds);
+        st = amph_ep_send(ep, peer, AMPH_LANE_REQUEST, am, lc);
+    } while (st == AMPH_AGAIN);
+    if (st == AMPH_OK)
+        amph_count(AM_REQUESTS);
+    return st;
+}
+
+enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+{
+    if (AMPH_UNLIKELY(peer >= ep->max_peers))
+        return AMPH_ERR_RANGE;
+    if (AMPH_LIKELY(am->kind < AMPH_AM_LONG))
+        return amph_ep_send_wait(ep, peer, am, flags, lc);
+    return am->kind == AMPH_AM_LONG ? amph_ep_long_request(ep, peer, am, flags, lc) : AMPH_ERR_ARG;
+}
+
+enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+{
+    struct amph_am_ep *ep = token->ep;
+    if (AMPH_UNLIKELY(!token->is_request || token->replied))
+        return AMPH_ERR_STATE;
+    if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
+        return am->kind == AMPH_AM_LONG ? amph_ep_long_reply(token, am, flags, lc) : AMPH_ERR_ARG;
+    enum amph_status st = amph_ep_send(ep, token->peer, AMPH_LANE_REPLY, am, lc);
+    if (AMPH_UNLIKELY(st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE))) {
+        st = amph_ep_defer(ep, token->peer, am, false);
+        if (lc)
+            lc->done(lc, st);
+    }
+    if (AMPH_LIKELY(st == AMPH_OK)) {
+        token->replied = true;
+        amph_count(AM_REPLIES);
+    }
+    return st;
+}
+
+/* ---- what is put off ---- */
+
+static void bounce_done(struct amph_op *op, enum amph_status st)
+{
+    free(AMPH_CONTAINER_OF(op, struct amph_bounce, op));
+}
+
+struct amph_bounce *amph_bounce_make(const void *src, size_t len_bytes)
+{
+    struct amph_bounce *b = malloc(sizeof *b + len_bytes);
+    if (!b)
+        amph_fatal("no memory for a copy of a reply of %zu bytes; give the process more memory", len_bytes);
+    b->op.done = bounce_done;
+    memcpy(b->bytes, src, len_bytes);
+    return b;
+}
+
+enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, bool put_first)
+{
+    if (am->nargs > AMPH_AM_MAX_ARGS)
+        return AMPH_ERR_ARG;
+    struct amph_deferred *d = calloc(1, sizeof *d);
+    if (!d)
+        amph_fatal("no memory to put a reply off; give the process more memory");
+    d->peer = peer;
+    d->put_first = put_first;
+    d->am = *am;
+    if (am->nargs)
+        memcpy(d->args, am->args, am->nargs * sizeof d->args[0]);
+    d->am.args = d->args;
+    if (am->payload && am->nbytes && (put_first || am->kind != AMPH_AM_LONG)) {
+        d->payload = amph_bounce_make(am->payload, am->nbytes);
+        d->am.payload = d->payload->bytes;
+    }
+    *ep->deferred_end = d;
+    ep->deferred_end = &d->next;
+    return AMPH_OK;
+}
+
+static enum amph_status send_deferred(struct amph_am_ep *ep, struct amph_deferred *d)
+{
+    if (d->put_first) {
+        const struct amph_rmem *segment = &ep->peer[d->peer].segment;
+        enum amph_status st = amph_ep_put_now(ep, d->peer, segment, d->am.dest - segment->base, d->payload->bytes, d->am.nbytes,
+                                              &d->payload->op, NULL);
+        if (st != AMPH_OK)
+            return st;
+        d->put_first = false;
+        d->payload = NULL; /* frees itself */
+        d->am.payload = NULL;
+    }
+    return amph_ep_send(ep, d->peer, AMPH_LANE_REPLY, &d->am, NULL);
+}
+
+unsigned amph_ep_flush_deferred(struct amph_am_ep *ep)
+{
+    unsigned n = 0;
+    struct amph_deferred *d;
+    while ((d = ep->deferred) != NULL && send_deferred(ep, d) != AMPH_AGAIN) {
+        ep->deferred = d->next;
+        if (!d->next)
+            ep->deferred_end = &ep->deferred;
+        free(d->payload);
+        free(d);
+        n++;
+    }
+    return n;
+}
+
+void amph_ep_drop_deferred(struct amph_am_ep *ep)
+{
+    struct amph_deferred *d;
+    while ((d = ep->deferred) != NULL) {
+        ep->deferred = d->next;
+        free(d->payload);
+        free(d);
+    }
+    ep->deferred_end = &ep->deferred;
+}
+
+void amph_ep_return_credits(struct amph_am_ep *ep, uint32_t peer)
+{
+    struct amph_am m = { .kind = AMPH_AM_INTERNAL, .handler = AMPH_AM_INTERNAL_CREDITS };
+    if (amph_ep_send(ep, peer, AMPH_LANE_REPLY, &m, NULL) != AMPH_AGAIN)
+        return;
+    m.aux = (uint16_t)__atomic_exchange_n(&ep->peer[peer].owed, 0, __ATOMIC_RELAXED);
+    amph_ep_defer(ep, peer, &m, false);
+}

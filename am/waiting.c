@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waiting: spin, then yield, then sleep in the kernel.  Layer: am.
+ *
+ * Thread rule.  Any thread.  Of the threads of one endpoint that wait, one sleeps on the descriptors and the others on a futex that
+ * counts what happened; whoever polls and did something counts it up and wakes them (amph_ep_announce).  No wake-up is lost: a
+ * waiter notes the count before its caller looks at the condition, and sleeps only while the count is the same.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "am/ep.h"
+#include "base/clock.h"
+#include "base/env.h"
+
+#define SLEEP_NS (10 * AMPH_NS_PER_MS)     /* longest sleep */
+#define NAP_LEAST_NS (20 * AMPH_NS_PER_US) /* naps, where a conduit's descriptor does not wake us */
+#define NAP_MOST_NS (1 * AMPH_NS_PER_MS)
+#define NAP_LATE_NS (2 * AMPH_NS_PER_MS)   /* after a second without an event */
+#define YIELD_NS (100 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps */
+
+enum { PHASE_SPIN, PHASE_YIELD, PHASE_SLEEP };
+enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
+
+/* ---- the policy of the process ---- */
+
+void amph_am_set_wait_mode(enum amph_wait_mode mode)
+{
+    amph_job.wait_mode = (uint8_t)mode;
+    amph_job.wait_mode_set = true;
+}
+
+static enum amph_wait_mode wait_mode(void)
+{
+    if (AMPH_UNLIKELY(!amph_job.wait_mode_set))
+        amph_am_set_wait_mode((enum amph_wait_mode)amph_env_enum(AMPH_ENV_WAIT));
+    return (enum amph_wait_mode)amph_job.wait_mode;
+}
+
+/* Cores of the job on this host.  A process that was bound to one core by its launcher sees only that one; the launcher sees all. */
+static unsigned cores(void)
+{
+    cpu_set_t own, parent;
+    int n = 1, m;
+    if (sched_getaffinity(0, sizeof own, &own) == 0)
+        n = CPU_COUNT(&own);
+    if (sched_getaffinity(getppid(), sizeof parent, &parent) == 0 && (m = CPU_COUNT(&parent)) > n)
+        n = m;
+    return (unsigned)n;
+}
+
+void amph_am_set_crowd(unsigned procs_on_host)
+{
+    amph_job.crowded = procs_on_host > cores();
+}
+
+/* ---- waking ---- */
+
+static void futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+/* Wakes the sleepers if there are any; only async-signal-safe calls. */
+static void wake(struct amph_am_ep *ep)
+{
+    int saved = errno;
+    const uint64_t one = 1;
+    __atomic_add_fetch(&ep->happened, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&ep->sleepers, __ATOMIC_SEQ_CST)) {
+        while (write(ep->kick_fd, &one, sizeof one) < 0 && errno == EINTR)
+            ;
+        futex(&ep->happened, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
+    }
+    errno = saved;
+}
+
+void amph_am_kick(struct amph_am_ep *ep)
+{
+    wake(ep);
+}
+
+void amph_ep_announce(struct amph_am_ep *ep)
+{
+    wake(ep);
+}
+
+enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd)
+{
+    enum amph_status st = AMPH_ERR_NOMEM;
+    amph_ep_lock(ep);
+    if (ep->nwatch < AMPH_AM_WATCH_MAX) {
+        ep->watch[ep->nwatch++] = fd;
+        st = AMPH_OK;
+    }
+    amph_ep_unlock(ep);
+    wake(ep); /* a sleeper takes the new list */
+    return st;
+}
+
+void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd)
+{
+    amph_ep_lock(ep);
+    for (unsigned i = 0; i < ep->nwatch; i++)
+        if (ep->watch[i] == fd)
+            ep->watch[i--] = ep->watch[--ep->nwatch];
+    amph_ep_unlock(ep);
+    wake(ep);
+}
+
+/* ---- sleeping ---- */
+
+static struct timespec to_timespec(uint64_t ns)
+{
+    return (struct timespec){ .tv_sec = (time_t)(ns / AMPH_NS_PER_S), .tv_nsec = (long)(ns % AMPH_NS_PER_S) };
+}
+
+static void disarm(struct amph_am_ep *ep)
+{
+    for (unsigned i = 0; ep->armed && i < ep->nactive; i++)
+        if (ep->active[i]->caps.fd_blocks)
+            ep->active[i]->ops->arm(ep->active[i], AMPH_ARM_OFF, 0);
+    ep->armed = false;
+}
+
+/* Arms the conduits and lists their descriptors.  false: there is work.  *naps_p: some conduit cannot wake us.  Poll lock held. */
+static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool *naps_p)
+{
+    disarm(ep);
+    for (unsigned i = 0; i < ep->nactive; i++) {
+        struct amph_cx *cx = ep->active[i];
+        if (!cx->caps.fd_blocks) {
+            *naps_p = true;
+            continue;
+        }
+        ep->armed = true;
+        if (cx->ops->arm(cx, AMPH_ARM_FD, 0) != AMPH_OK)
+            return false;
+        fds[(*nfds_p)++] = (struct pollfd){ .fd = cx->ops->wait_fd(cx), .events = POLLIN };
+    }
+    return true;
+}
+
+static uint64_t nap_length(struct amph_waiter *w)
+{
+    uint64_t most = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? NAP_LATE_NS : NAP_MOST_NS;
+    w->nap_ns = w->nap_ns < NAP_LEAST_NS ? NAP_LEAST_NS : w->nap_ns * 2 > most ? most : w->nap_ns * 2;
+    return w->nap_ns;
+}
+
+/* Sleeps on the descriptors of the conduits, the kick and what is watched.  This thread holds `sleeping`. */
+static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
+{
+    struct pollfd fds[AMPH_NCX + 1 + AMPH_AM_WATCH_MAX];
+    nfds_t n = 0;
+    bool naps = false;
+    uint64_t drain;
+    if (!amph_ep_enter(ep)) {
+        sched_yield(); /* another thread is polling */
+        return;
+    }
+    bool idle = arm(ep, fds, &n, &naps);
+    if (!idle)
+        disarm(ep);
+    amph_ep_leave(ep);
+    if (!idle)
+        return;
+    nfds_t kick = n++;
+    fds[kick] = (struct pollfd){ .fd = ep->kick_fd, .events = POLLIN };
+    amph_ep_lock(ep);
+    for (unsigned i = 0; i < ep->nwatch; i++)
+        fds[n++] = (struct pollfd){ .fd = ep->watch[i], .events = POLLIN };
+    amph_ep_unlock(ep);
+    struct timespec timeout = to_timespec(naps ? nap_length(w) : SLEEP_NS);
+    if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) == w->seen && ppoll(fds, n, &timeout, NULL) > 0 && fds[kick].revents)
+        while (read(ep->kick_fd, &drain, sizeof drain) < 0 && errno == EINTR)
+            ;
+    /* Where another thread is polling the conduits stay armed; the next sleeper sees to it. */
+    if (amph_ep_enter(ep)) {
+        disarm(ep);
+        amph_ep_leave(ep);
+    }
+}
+
+/* One conduit that can put us to sleep by itself, and nothing else to wake for? */
+static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
+{
+    bool sole = !ep->threaded && ep->nactive == 1 && ep->nwatch == 0 && ep->active[0]->caps.can_sleep;
+    return sole ? ep->active[0] : NULL;
+}
+
+static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
+{
+    struct amph_cx *cx = sole_sleeper(ep);
+    struct timespec timeout = to_timespec(SLEEP_NS);
+    amph_count(BLOCKED);
+    __atomic_add_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) != w->seen) {
+        /* the condition may have come true since it was looked at */
+    } else if (cx) {
+        cx->ops->arm(cx, AMPH_ARM_SLEEP, SLEEP_NS);
+    } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_ACQUIRE)) {
+        futex(&ep->happened, FUTEX_WAIT_PRIVATE, w->seen, &timeout);
+    } else {
+        sleep_on_fds(ep, w);
+        __atomic_store_n(&ep->sleeping, false, __ATOMIC_RELEASE);
+    }
+    __atomic_sub_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
+    amph_ep_tick(ep);
+}
+
+/* ---- waiting ---- */
+
+/* The clock is read once in many rounds. */
+static void spin_or_yield(struct amph_waiter *w)
+{
+    if (w->rounds % ROUNDS_BETWEEN_CLOCKS == 1) {
+        uint64_t now = amph_now_ns(), spin_ns = amph_env_ns(AMPH_ENV_SPIN);
+        if (w->rounds == 1)
+            w->start_ns = now;
+        if (now - w->start_ns >= spin_ns)
+            w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? PHASE_SLEEP : PHASE_YIELD;
+    }
+    if (w->phase == PHASE_SPIN)
+        amph_cpu_relax();
+    else
+        sched_yield();
+}
+
+static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_wait_mode mode)
+{
+    if (mode == AMPH_WAIT_SPIN) {
+        amph_cpu_relax();
+        if (w->rounds % ROUNDS_BETWEEN_TICKS == 0)
+            amph_ep_tick(ep);
+    } else if (w->phase == PHASE_SLEEP) {
+        do_sleep(ep, w);
+    } else if (mode == AMPH_WAIT_BLOCK) {
+        w->phase = PHASE_SLEEP;
+        w->start_ns = amph_now_ns();
+    } else if (amph_am_crowded()) {
+        if (w->rounds == CROWD_YIELDS) {
+            w->phase = PHASE_SLEEP;
+            w->start_ns = amph_now_ns();
+        }
+        sched_yield();
+    } else {
+        spin_or_yield(w);
+    }
+}
+
+void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
+{
+    if (amph_ep_poll_once(ep)) {
+        w->rounds = 0;
+        w->phase = PHASE_SPIN;
+        w->nap_ns = 0;
+    } else if (!amph_ep_in_handler(ep)) {
+        w->rounds++;
+        pause_round(ep, w, wait_mode());
+    }
+    w->seen = __atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST);
+}
+
+void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds)
+{
+    if (amph_ep_poll_once(ep))
+        return;
+    unsigned round = ++*rounds;
+    if (round < ROOM_SPINS && !amph_am_crowded()) {
+        amph_cpu_relax();
+    } else if (round < ROOM_SPINS + ROOM_YIELDS) {
+        sched_yield();
+    } else {
+        const struct timespec nap = { 0, (long)(50 * AMPH_NS_PER_US) };
+        nanosleep(&nap, NULL);
+        amph_ep_tick(ep);
+    }
+}
