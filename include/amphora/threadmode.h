@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the client uses threads.  A client defines exactly one of
+ *   GASNET_SEQ      one thread makes all calls,
+ *   GASNET_PARSYNC  several threads, but only one at a time makes calls,
+ *   GASNET_PAR      any thread, any time,
+ * the same one in all its files, before it includes gasnetex.h or gasnet.h.  The library is the same for all three: the mode is
+ * passed to it at initialisation.
+ *
+ * Each object file carries the absolute symbol amphora_client_threadmode.  A linker accepts an absolute symbol twice with one
+ * value and refuses it with two, so files of different modes do not link ("multiple definition of amphora_client_threadmode").
+ */
+#ifndef AMPHORA_THREADMODE_H
+#define AMPHORA_THREADMODE_H
+
+#include "amphora/compiler.h"
+
+#if defined(GASNET_SEQ) + defined(GASNET_PARSYNC) + defined(GASNET_PAR) != 1
+#error "define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before this header (for example -DGASNET_SEQ)"
+#endif
+
+#ifdef GASNET_SEQ
+#undef GASNET_SEQ
+#define GASNET_SEQ 1
+#define AMPHORA_THREADMODE 1
+#define AMPHORA_THREADMODE_NAME "SEQ"
+#endif
+#ifdef GASNET_PARSYNC
+#undef GASNET_PARSYNC
+#define GASNET_PARSYNC 1
+#define AMPHORA_THREADMODE 2
+#define AMPHORA_THREADMODE_NAME "PARSYNC"
+#endif
+#ifdef GASNET_PAR
+#undef GASNET_PAR
+#define GASNET_PAR 1
+#define AMPHORA_THREADMODE 3
+#define AMPHORA_THREADMODE_NAME "PAR"
+#endif
+
+__asm__(".globl amphora_client_threadmode\n\t"
+        ".hidden amphora_client_threadmode\n\t"
+        ".set amphora_client_threadmode, " AMPHORA_TEXT(AMPHORA_THREADMODE));
+
+#endif

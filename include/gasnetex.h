@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The GASNet-EX API (specification 0.19) of Amphora: the runtime's own API.  gasnet.h holds the GASNet-1 API on top of it.
+ *
+ * Define exactly one of GASNET_SEQ, GASNET_PARSYNC, GASNET_PAR first; see amphora/threadmode.h.
+ */
+#ifndef GASNETEX_H
+#define GASNETEX_H
+
+#include <inttypes.h>
+
+#include "amphora/threadmode.h"
+#include "amphora/types.h"
+#include "amphora/team.h"
+#include "amphora/lock.h"
+#include "amphora/job.h"
+#include "amphora/event.h"
+#include "amphora/message.h"
+#include "amphora/rma.h"
+
+/* Settings that two objects must agree on to be linked together, in words. */
+#define GASNET_CONFIG_STRING \
+    "RELEASE=" AMPHORA_TEXT(GASNET_RELEASE_VERSION_MAJOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_MINOR) "." \
+    AMPHORA_TEXT(GASNET_RELEASE_VERSION_PATCH) ",SPEC=" AMPHORA_TEXT(GEX_SPEC_VERSION_MAJOR) "." \
+    AMPHORA_TEXT(GEX_SPEC_VERSION_MINOR) ",CONDUIT=AMPHORA,THREADMODEL=" AMPHORA_THREADMODE_NAME ",SEGMENT=FAST"
+
+#endif
