@@ -116,8 +116,9 @@ void wave_io_path(const struct wave_field *f, const char *name, char *path, size
 
 /* ---- time and report ---- */
 
-enum wave_clock { WAVE_COMPUTE, WAVE_COMM, WAVE_FILE, WAVE_WRITTEN, WAVE_TIMES };
-extern double wave_time[WAVE_TIMES];  /* seconds of this process in each; WAVE_WRITTEN: bytes */
+enum wave_clock { WAVE_COMPUTE, WAVE_COMM, WAVE_FILE, WAVE_WRITTEN, WAVE_CALLS, WAVE_OUT, WAVE_IN, WAVE_TIMES };
+/* Of this process: seconds in each of the first three; bytes written; calls, bytes written and read as its I/O server counted them. */
+extern double wave_time[WAVE_TIMES];
 
 double wave_now(void);                /* seconds */
 void wave_barrier(void);              /* a whole barrier, counted as communication */
