@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/env.h"
+#include "base/platform.h"
 #include "base/topo.h"
 #include "conduits/conduit.h"
 
