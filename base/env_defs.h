@@ -31,4 +31,5 @@
     ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "8", "pieces", 2, 1024, "iofwd", "data slots of a client at each of its servers") \
     ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", "servers open with O_DIRECT") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", "run without forwarding where no server is found instead of failing") \
+    ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", "connections to I/O servers that a process hands to its next image by exec; set by Amphora") \
     ENV(ON_SERVER_DEATH, "AMPHORA_ON_SERVER_DEATH", ENUM, "end|eio|failover", "", 0, 0, "iofwd", "what a server's death does to the job")

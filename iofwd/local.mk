@@ -10,8 +10,16 @@ $(iofwd_generated): iofwd/calls.def iofwd/calls.awk
 
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
-libiofwd_la_SOURCES = iofwd/client.h
-nodist_libiofwd_la_SOURCES = iofwd/calls_client.c
+libiofwd_la_SOURCES = \
+	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_int.h iofwd/client_life.c \
+	iofwd/door.c iofwd/door.h iofwd/encode.c iofwd/encode.h iofwd/exports.c iofwd/exports.h iofwd/layer.c \
+	iofwd/marshal.c iofwd/marshal.h iofwd/server.c iofwd/server.h iofwd/server_door.c iofwd/server_exec.c iofwd/server_file.c \
+	iofwd/server_int.h iofwd/server_path.c iofwd/server_peer.c iofwd/server_request.c iofwd/server_work.c
+nodist_libiofwd_la_SOURCES = iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
 libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)
 libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
 libiofwd_la_LIBADD = libamphora.la
+
+bin_PROGRAMS += iofwd-server
+iofwd_server_SOURCES = iofwd/server_main.c
+iofwd_server_LDADD = libiofwd.la libamphora.la

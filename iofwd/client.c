@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file client of the process: opening it, its ways to servers, and noticing that a server has gone.  Layer: iofwd.
+ * Thread rule: see client_int.h.
+ */
+#include "iofwd/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "iofwd/client_int.h"
+
+#define LOOKUP_NS (30 * AMPH_NS_PER_S)
+#define SLOTS_MOST 64
+
+struct fwd_state fwd_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the conversation at the door ---- */
+
+static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NONCE_BYTES])
+{
+    struct fwd_frame_in in;
+    enum amph_status st = fwd_door_receive(fd, buf, &in);
+    if (st != AMPH_OK)
+        return st;
+    if (in.version != FWD_VERSION) {
+        amph_error("this client speaks version %d of the iofwd protocol, the I/O server version %u; use one version of Amphora for the "
+                   "whole job", FWD_VERSION, in.version);
+        return AMPH_ERR_PROTO;
+    }
+    if (in.type != FWD_FRAME_GREET || in.len != FWD_NONCE_BYTES)
+        return AMPH_ERR_PROTO;
+    memcpy(nonce, in.body, FWD_NONCE_BYTES);
+    return AMPH_OK;
+}
+
+/* HELLO and its answer; buf holds a frame and keeps the welcome's bytes. */
+static enum amph_status greet_server(struct amph_fwd_client *cl, int fd, struct fwd_hello *h, bool ask, uint8_t *buf,
+                                     struct fwd_welcome *wc)
+{
+    uint8_t server_nonce[FWD_NONCE_BYTES];
+    struct fwd_frame_in in;
+    enum amph_status st = AMPH_OK;
+    if (ask)
+        st = fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0));
+    if (st == AMPH_OK)
+        st = receive_greet(fd, buf, server_nonce);
+    if (st != AMPH_OK)
+        return st;
+    amph_random(h->nonce, sizeof h->nonce);
+    size_t n = fwd_hello_build(buf + FWD_DOOR_HEAD_BYTES, FWD_DOOR_BODY_MOST, h, cl->job->key, server_nonce);
+    st = n ? fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_DOOR_HEAD_BYTES, n)) : AMPH_ERR_RANGE;
+    if (st == AMPH_OK)
+        st = fwd_door_receive(fd, buf, &in);
+    if (st != AMPH_OK)
+        return st;
+    if (in.type == FWD_FRAME_REFUSE) {
+        amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
+        return AMPH_ERR_DENIED;
+    }
+    if (in.type != FWD_FRAME_WELCOME)
+        return AMPH_ERR_PROTO;
+    return fwd_welcome_take(in.body, in.len, wc, cl->job->key, server_nonce, h->nonce);
+}
+
+static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
+{
+    uint32_t all = cl->job->nproc[AMPH_COMPUTE] + cl->job->nproc[AMPH_SERVER];
+    return rank < all ? cl->job->proc[rank].host : 0;
+}
+
+static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server, int *fd_p)
+{
+    void *value;
+    size_t len;
+    struct fwd_door_addr addr;
+    pthread_mutex_lock(&cl->boot_lock);
+    enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_DOOR_KEY, LOOKUP_NS, &value, &len);
+    pthread_mutex_unlock(&cl->boot_lock);
+    if (st != AMPH_OK)
+        return st;
+    bool ok = fwd_door_addr_take(value, len, &addr);
+    free(value);
+    return ok ? fwd_door_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p) : AMPH_ERR_PROTO;
+}
+
+/* The connection outlives exec and stays out of the way of the program's own small numbers. */
+static int move_up(int fd)
+{
+    int up = fcntl(fd, F_DUPFD, FWD_OWN_FDS);
+    if (up < 0) {
+        fcntl(fd, F_SETFD, 0);
+        return fd;
+    }
+    close(fd);
+    return up;
+}
+
+static void fill_hello(const struct amph_fwd_client *cl, const struct fwd_link *link, struct fwd_hello *h)
+{
+    *h = (struct fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = sizeof(void *),
+                             .page_bytes = (uint32_t)amph_page_bytes(), .rank = cl->rank, .number = cl->number,
+                             .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid(), .index = link->server - cl->first };
+}
+
+/* A part of the transfer area for a server, while there are parts left. */
+static void give_part(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_hello *h)
+{
+    if (cl->parts_used >= cl->nparts)
+        return;
+    h->part_at = (uint64_t)cl->parts_used * cl->part_bytes;
+    h->part_len = cl->part_bytes;
+    h->area_key = cl->area_mem.key;
+    h->area_key_len = cl->area_mem.key_len;
+    link->part = cl->area + h->part_at;
+    cl->parts_used++;
+    atomic_store(&link->slots, cl->nslots == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cl->nslots) - 1);
+}
+
+/* An inherited connection to this server, once; or -1. */
+static int inherited_door(uint32_t server)
+{
+    struct fwd_inherited *inh = &fwd_state.inherited;
+    for (uint32_t i = 0; inh->any && i < inh->n; i++)
+        if (inh->server[i] == server && inh->door[i] >= 0) {
+            int fd = inh->door[i];
+            inh->door[i] = -1;
+            return fd;
+        }
+    return -1;
+}
+
+static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *link)
+{
+    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
+    struct fwd_welcome wc;
+    struct fwd_hello h;
+    int fd = inherited_door(link->server);
+    bool again = fd >= 0;
+    enum amph_status st = !buf ? AMPH_ERR_NOMEM : again ? AMPH_OK : connect_server(cl, link->server, &fd);
+    if (st != AMPH_OK)
+        goto free_buf;
+    fill_hello(cl, link, &h);
+    h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
+    h.addr = amph_am_address(cl->ep, &h.addr_len);
+    give_part(cl, link, &h);
+    st = greet_server(cl, fd, &h, again, buf, &wc);
+    if (st == AMPH_OK && wc.server != link->server)
+        st = AMPH_ERR_PROTO;
+    if (st == AMPH_OK)
+        st = amph_am_add_peer(cl->ep, link->server - cl->first, wc.addr, wc.addr_len, wc.index, wc.number, link->server);
+    if (st != AMPH_OK)
+        goto close_fd;
+    cl->number = wc.number;
+    if (cl->nservers == 0) {
+        cl->nservers = wc.nservers;
+        memcpy(cl->servers, wc.servers, wc.nservers * sizeof cl->servers[0]);
+    }
+    link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
+    link->cookie = amph_cookie(cl->job->key, 3, cl->number, link->server);
+    link->door = again ? fd : move_up(fd);
+    link->child_door = -1;
+    amph_am_watch_fd(cl->ep, link->door);
+    atomic_store_explicit(&link->state, FWD_LINK_READY, memory_order_release);
+    free(buf);
+    return AMPH_OK;
+
+close_fd:
+    close(fd);
+free_buf:
+    free(buf);
+    return st;
+}
+
+int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p)
+{
+    struct fwd_link *link = &cl->link[server - cl->first];
+    if (server < cl->first || server - cl->first >= cl->nlinks)
+        return EBADF;
+    *link_p = link;
+    uint32_t state = atomic_load_explicit(&link->state, memory_order_acquire);
+    if (AMPH_LIKELY(state == FWD_LINK_READY))
+        return 0;
+    if (state == FWD_LINK_DEAD)
+        return EIO;
+    struct fwd_guard g;
+    fwd_guard_enter(&g);
+    pthread_mutex_lock(&fwd_state.lock);
+    if (atomic_load(&link->state) == FWD_LINK_NONE) {
+        enum amph_status st = open_link(cl, link);
+        if (st != AMPH_OK)
+            fwd_link_dead(cl, link, amph_status_text(st));
+    }
+    state = atomic_load(&link->state);
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(&g);
+    return state == FWD_LINK_READY ? 0 : EIO;
+}
+
+enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p)
+{
+    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
+    struct fwd_welcome wc;
+    struct fwd_hello h;
+    int fd;
+    enum amph_status st = buf ? connect_server(cl, link->server, &fd) : AMPH_ERR_NOMEM;
+    if (st == AMPH_OK) {
+        fill_hello(cl, link, &h);
+        h.kind = FWD_HELLO_CHILD;
+        h.child = *child_p;
+        st = greet_server(cl, fd, &h, false, buf, &wc);
+        if (st == AMPH_OK) {
+            *child_p = wc.number;
+            link->child_door = move_up(fd);
+        } else
+            close(fd);
+    }
+    free(buf);
+    return st;
+}
+
+/* ---- when a server goes ---- */
+
+void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+{
+    uint32_t state = atomic_exchange(&link->state, FWD_LINK_DEAD);
+    if (state == FWD_LINK_DEAD)
+        return;
+    if (state == FWD_LINK_READY)
+        amph_am_unwatch_fd(cl->ep, link->door);
+    amph_error("I/O server %" PRIu32 " cannot be reached (%s): calls on its files give EIO", link->server, why);
+}
+
+static void take_notices(struct amph_fwd_client *cl)
+{
+    struct amph_boot_event ev;
+    if (pthread_mutex_trylock(&cl->boot_lock) != 0)
+        return;
+    while (amph_boot_progress(cl->boot, &ev) == AMPH_OK)
+        if (ev.kind == AMPH_BOOT_DEATH && ev.rank >= cl->first && ev.rank - cl->first < cl->nlinks)
+            fwd_link_dead(cl, &cl->link[ev.rank - cl->first], "its process has ended");
+    pthread_mutex_unlock(&cl->boot_lock);
+}
+
+void fwd_client_check(struct amph_fwd_client *cl)
+{
+    uint64_t now = amph_now_ns(), last = atomic_load(&cl->checked_ns);
+    if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
+        return;
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        struct fwd_link *link = &cl->link[i];
+        char byte;
+        if (atomic_load(&link->state) != FWD_LINK_READY)
+            continue;
+        ssize_t n = recv(link->door, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            fwd_link_dead(cl, link, "it has closed the connection");
+    }
+    take_notices(cl);
+}
+
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+{
+    struct amph_fwd_client *cl = amph_am_user(ep);
+    if (peer < cl->nlinks)
+        fwd_link_dead(cl, &cl->link[peer], why);
+}
+
+/* ---- opening the client ---- */
+
+/* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones. */
+static int fill_small_fds(int fds[FWD_OWN_FDS])
+{
+    int n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd < FWD_OWN_FDS) {
+        fds[n++] = fd;
+        fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    return n;
+}
+
+static enum amph_status open_endpoint(struct amph_fwd_client *cl)
+{
+    struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = cl->nlinks, .threaded = true,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = true, .on_peer_error = on_peer_error,
+                                  .user = cl };
+    cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)] : NULL);
+    memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
+    enum amph_status st = AMPH_OK;
+    if (cl->job->nhosts > 1 || !cfg.use_smp)
+        st = amph_conduit_choose(false, &cfg.net);
+    if (st == AMPH_OK)
+        st = amph_am_open(&cfg, &cl->ep);
+    if (st != AMPH_OK)
+        return st;
+    struct amph_am_entry reply = { .fn = (void *)fwd_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply" };
+    return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
+}
+
+static enum amph_status open_area(struct amph_fwd_client *cl)
+{
+    struct amph_arena_part part;
+    size_t page = amph_page_bytes();
+    cl->piece = amph_env_size(AMPH_ENV_IOFWD_PIECE);
+    cl->nslots = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
+    if (cl->nslots > SLOTS_MOST)
+        cl->nslots = SLOTS_MOST;
+    cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
+    cl->part_bytes = amph_align_up(cl->piece * cl->nslots, page);
+    enum amph_status st = amph_arena_area(cl->part_bytes * cl->nparts, page, &part);
+    if (st != AMPH_OK)
+        return st;
+    cl->area = part.base;
+    if (part.len_bytes / cl->part_bytes < cl->nparts)
+        cl->nparts = (uint32_t)(part.len_bytes / cl->part_bytes);
+    return amph_am_mem_reg(cl->ep, part.base, part.len_bytes, part.fd, part.offset, &cl->area_mem);
+}
+
+static bool make_pends(struct amph_fwd_client *cl)
+{
+    uint8_t *mem = mmap(NULL, (size_t)FWD_PENDS * FWD_PEND_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                        -1, 0);
+    if (mem == MAP_FAILED)
+        return false;
+    for (unsigned i = 0; i < FWD_PENDS; i++)
+        cl->pend[i].buf = mem + (size_t)i * FWD_PEND_BYTES;
+    atomic_store(&cl->pends, ~UINT64_C(0));
+    return true;
+}
+
+/* Numbers and servers from the job description; a process of no group learns its own from the first server. */
+static bool place_client(struct amph_fwd_client *cl)
+{
+    const struct amph_jobdesc *job = cl->job;
+    cl->rank = amph_boot_self(cl->boot);
+    cl->first = amph_boot_first(cl->boot, AMPH_SERVER);
+    cl->nlinks = job->nproc[AMPH_SERVER];
+    cl->number = fwd_state.inherited.any ? fwd_state.inherited.number : FWD_NUMBER_NONE;
+    cl->pid = getpid();
+    cl->link = calloc(cl->nlinks, sizeof *cl->link);
+    if (!cl->link)
+        return false;
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        cl->link[i].server = cl->first + i;
+        cl->link[i].door = cl->link[i].child_door = -1;
+    }
+    if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
+        cl->nservers = 1;
+        cl->servers[0] = job->server_of[cl->rank];
+    }
+    return true;
+}
+
+/* Opens the links that the client starts with: its home's, and those it has inherited connections to. */
+static enum amph_status open_links(struct amph_fwd_client *cl)
+{
+    struct fwd_inherited *inh = &fwd_state.inherited;
+    enum amph_status st = AMPH_OK;
+    for (uint32_t i = 0; inh->any && i < inh->n && st == AMPH_OK; i++)
+        if (inh->server[i] >= cl->first && inh->server[i] - cl->first < cl->nlinks)
+            st = open_link(cl, &cl->link[inh->server[i] - cl->first]);
+    inh->any = false;
+    /* The registrar is server 0; it says which server is home. */
+    if (st == AMPH_OK && cl->nservers == 0)
+        st = open_link(cl, &cl->link[0]);
+    if (st == AMPH_OK && (cl->nservers == 0 || cl->servers[0] < cl->first || cl->servers[0] - cl->first >= cl->nlinks))
+        st = AMPH_ERR_PROTO;
+    struct fwd_link *home = st == AMPH_OK ? &cl->link[cl->servers[0] - cl->first] : NULL;
+    return home && atomic_load(&home->state) == FWD_LINK_NONE ? open_link(cl, home) : st;
+}
+
+static int open_client(struct amph_fwd_client **client_p)
+{
+    struct amph_fwd_client *cl = calloc(1, sizeof *cl);
+    if (!cl)
+        return ENOMEM;
+    pthread_mutex_init(&cl->boot_lock, NULL);
+    enum amph_status st = amph_boot_attach(&cl->boot);
+    if (st == AMPH_OK) {
+        cl->job = amph_boot_job(cl->boot);
+        if (cl->job->nproc[AMPH_SERVER] == 0) {
+            amph_boot_close(cl->boot);
+            st = AMPH_ERR_NOENT;
+        }
+    }
+    if (st == AMPH_ERR_NOENT) {
+        free(cl);
+        return ENOTCONN;
+    }
+    if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
+        st = AMPH_ERR_NOMEM;
+    if (st == AMPH_OK)
+        st = open_endpoint(cl);
+    if (st == AMPH_OK)
+        st = open_area(cl);
+    if (st == AMPH_OK)
+        st = open_links(cl);
+    if (st != AMPH_OK) {
+        amph_error("files cannot be forwarded: no connection to the job's I/O servers (%s); is amphora-run -servers running?",
+                   amph_status_text(st));
+        if (cl->ep)
+            amph_am_close(cl->ep);
+        if (cl->boot)
+            amph_boot_close(cl->boot);
+        free(cl->link);
+        free(cl);
+        return EIO;
+    }
+    *client_p = cl;
+    return 0;
+}
+
+int amph_fwd_process(struct amph_fwd_client **client_p)
+{
+    *client_p = atomic_load_explicit(&fwd_state.client, memory_order_acquire);
+    if (AMPH_LIKELY(*client_p != NULL))
+        return 0;
+    struct fwd_guard g;
+    int fds[FWD_OWN_FDS];
+    fwd_guard_enter(&g);
+    pthread_mutex_lock(&fwd_state.lock);
+    *client_p = atomic_load(&fwd_state.client);
+    if (!*client_p && !fwd_state.failed) {
+        int nfds = fill_small_fds(fds);
+        (void)amph_fwd_inherited(); /* looks at IOFWD_DOOR */
+        fwd_state.failed = open_client(client_p);
+        for (int i = 0; i < nfds; i++)
+            close(fds[i]);
+        if (!fwd_state.failed)
+            atomic_store_explicit(&fwd_state.client, *client_p, memory_order_release);
+    }
+    int err = *client_p ? 0 : fwd_state.failed;
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(&g);
+    return err;
+}
+
+struct amph_fwd_client *amph_fwd_process_if_open(void)
+{
+    return atomic_load_explicit(&fwd_state.client, memory_order_acquire);
+}
+
+uint32_t amph_fwd_client_number(const struct amph_fwd_client *cl)
+{
+    return cl->number;
+}
+
+size_t amph_fwd_client_servers(const struct amph_fwd_client *cl, const uint32_t **servers_p)
+{
+    *servers_p = cl->servers;
+    return cl->nservers;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One request and its reply, the client's side; and the layer `forward`.  Layer: iofwd.
+ * Thread rule: see client_int.h.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/log.h"
+#include "iofwd/client_int.h"
+
+#define CHECK_NS (10 * AMPH_NS_PER_MS)
+
+/* ---- signals and cancellation stay out ---- */
+
+void fwd_guard_enter(struct fwd_guard *g)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &g->old);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
+}
+
+void fwd_guard_leave(struct fwd_guard *g)
+{
+    pthread_setcancelstate(g->cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &g->old, NULL);
+}
+
+/* ---- pending records ---- */
+
+struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl)
+{
+    uint64_t bits = atomic_load_explicit(&cl->pends, memory_order_relaxed);
+    while (bits) {
+        unsigned i = (unsigned)__builtin_ctzll(bits);
+        if (atomic_compare_exchange_weak_explicit(&cl->pends, &bits, bits & ~(UINT64_C(1) << i), memory_order_acquire,
+                                                  memory_order_relaxed)) {
+            struct fwd_pend *p = &cl->pend[i];
+            p->error = 0;
+            p->got = 0;
+            p->data = NULL;
+            p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * FWD_PENDS + i;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    struct fwd_pend *p;
+    while (!(p = fwd_pend_try(cl)))
+        amph_am_wait_step(cl->ep, &w);
+    return p;
+}
+
+void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p)
+{
+    atomic_store_explicit(&p->state, FWD_PEND_FREE, memory_order_relaxed);
+    atomic_fetch_or_explicit(&cl->pends, UINT64_C(1) << (p - cl->pend), memory_order_release);
+}
+
+static void put_head(const struct amph_fwd_client *cl, const struct fwd_link *link, const struct fwd_pend *p, uint16_t service,
+                     size_t length)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, p->buf, FWD_REQ_HEAD_BYTES);
+    fwd_put_req_head(&w, &(struct fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = service,
+                                                 .length = (uint32_t)length, .client = cl->number, .seq = p->seq,
+                                                 .cookie = link->cookie });
+}
+
+static int send_built(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, size_t length)
+{
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)length, .payload = p->buf };
+    p->peer = link->server - cl->first;
+    atomic_store_explicit(&p->state, FWD_PEND_WAITING, memory_order_release);
+    enum amph_status st = amph_am_request(cl->ep, p->peer, &am, 0, NULL);
+    if (st == AMPH_OK)
+        return 0;
+    fwd_link_dead(cl, link, amph_status_text(st));
+    return EIO;
+}
+
+int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk, const void *data)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, p->buf, FWD_PEND_BYTES);
+    w.at += FWD_REQ_HEAD_BYTES;
+    int err = fwd_put_args(&w, p->desc, p->args, link->server);
+    if (err)
+        return err;
+    if (bulk)
+        fwd_put_bulk(&w, bulk);
+    if (data)
+        amph_wr_bytes(&w, data, bulk->len);
+    if (w.bad)
+        return ENAMETOOLONG;
+    put_head(cl, link, p, p->desc->service, amph_wr_len(&w));
+    return send_built(cl, link, p, amph_wr_len(&w));
+}
+
+/* Gives up waiting.  A reply that is being taken right now is let finish, since it writes to the caller's memory. */
+static int leave_pend(struct fwd_pend *p)
+{
+    uint32_t expected = FWD_PEND_WAITING;
+    if (atomic_compare_exchange_strong(&p->state, &expected, FWD_PEND_LEFT))
+        return EIO;
+    while (atomic_load_explicit(&p->state, memory_order_acquire) == FWD_PEND_FILLING)
+        amph_cpu_relax();
+    return p->error;
+}
+
+int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    uint64_t next = 0;
+    while (atomic_load_explicit(&p->state, memory_order_acquire) != FWD_PEND_DONE) {
+        amph_am_wait_step(cl->ep, &w);
+        if ((w.rounds & 63) != 63 && w.nap_ns == 0)
+            continue;
+        uint64_t now = amph_now_ns();
+        if (next == 0)
+            next = now + CHECK_NS;
+        if (now < next)
+            continue;
+        next = now + CHECK_NS;
+        fwd_client_check(cl);
+        if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
+            return leave_pend(p);
+        if (let_in) {
+            fwd_guard_leave(let_in);
+            fwd_guard_enter(let_in);
+        }
+    }
+    return p->error;
+}
+
+/* ---- replies ---- */
+
+static void skip_tags(struct amph_rd *r, const struct fwd_rep_head *head, const struct fwd_pend *p)
+{
+    struct amph_rd tags;
+    const void *at = amph_rd_bytes(r, head->tags_len);
+    amph_rd_init(&tags, at, at ? head->tags_len : 0);
+    while (amph_rd_left(&tags) > 0 && !tags.bad) {
+        uint16_t tag = amph_rd_u16(&tags), len = amph_rd_u16(&tags);
+        const char *text = amph_rd_bytes(&tags, len);
+        if (tag == FWD_TAG_REASON && text)
+            amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len, text);
+    }
+}
+
+/* Takes a reply's results; gives an errno value. */
+static int take_results(struct amph_rd *r, struct fwd_pend *p, uint32_t server)
+{
+    if (!p->desc) { /* raw */
+        size_t n = amph_rd_left(r);
+        if (n > p->want)
+            return EPROTO;
+        memcpy(p->data, amph_rd_bytes(r, n), n);
+        p->got = n;
+        return 0;
+    }
+    if (!fwd_get_results(r, p->desc, p->args, server))
+        return EPROTO;
+    if (p->desc->arg[p->desc->nargs - 1].word != FWD_OUT_BUF)
+        return 0;
+    size_t n = amph_rd_u32(r);
+    if (r->bad || n > p->want)
+        return EPROTO;
+    if (p->data) {
+        const void *at = amph_rd_bytes(r, n);
+        if (!at)
+            return EPROTO;
+        memcpy(p->data, at, n);
+    }
+    p->got = n;
+    return 0;
+}
+
+void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
+{
+    struct amph_fwd_client *cl = amph_am_user(token->ep);
+    struct fwd_rep_head head;
+    struct amph_rd r;
+    amph_rd_init(&r, am->payload, am->nbytes);
+    if (!fwd_get_rep_head(&r, &head)) {
+        amph_count(DROP_MALFORMED);
+        return;
+    }
+    struct fwd_pend *p = &cl->pend[head.seq % FWD_PENDS];
+    uint32_t expected = FWD_PEND_WAITING;
+    if (p->seq != head.seq || p->peer != token->peer ||
+        !atomic_compare_exchange_strong_explicit(&p->state, &expected, FWD_PEND_FILLING, memory_order_acq_rel, memory_order_relaxed))
+        return; /* of a call that nobody waits for any more */
+    skip_tags(&r, &head, p);
+    p->error = head.error ? fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);
+    atomic_store_explicit(&p->state, FWD_PEND_DONE, memory_order_release);
+}
+
+/* ---- calls ---- */
+
+int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
+                       size_t cap, size_t *got_p)
+{
+    struct fwd_guard g;
+    if (len > FWD_PEND_BYTES - FWD_REQ_HEAD_BYTES)
+        return ENOBUFS;
+    fwd_guard_enter(&g);
+    struct fwd_pend *p = fwd_pend_take(cl);
+    p->desc = NULL;
+    p->data = out;
+    p->want = cap;
+    put_head(cl, link, p, service, FWD_REQ_HEAD_BYTES + len);
+    if (len)
+        memcpy(p->buf + FWD_REQ_HEAD_BYTES, body, len);
+    int err = send_built(cl, link, p, FWD_REQ_HEAD_BYTES + len);
+    if (!err)
+        err = fwd_pend_wait(cl, link, p, &g);
+    *got_p = p->got;
+    fwd_pend_give(cl, p);
+    fwd_guard_leave(&g);
+    return err;
+}
+
+static int simple_call(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
+{
+    struct fwd_guard g;
+    fwd_guard_enter(&g);
+    struct fwd_pend *p = fwd_pend_take(cl);
+    p->desc = &fwd_calls[id];
+    p->args = args;
+    int err = fwd_pend_send(cl, link, p, NULL, NULL);
+    if (!err)
+        err = fwd_pend_wait(cl, link, p, &g);
+    fwd_pend_give(cl, p);
+    fwd_guard_leave(&g);
+    return err;
+}
+
+int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+{
+    const struct fwd_call_desc *desc = &fwd_calls[id];
+    const struct amph_fwd_file *file = fwd_call_file(desc, args);
+    struct fwd_link *link;
+    if (file && file->nparts == 0)
+        return EBADF;
+    int err = fwd_link_to(cl, file ? file->part[0].server : cl->servers[0], &link);
+    if (err)
+        return err;
+    amph_count(IOFWD_CALLS);
+    return desc->flags & FWD_CALL_BULK ? fwd_client_bulk(cl, link, id, args) : simple_call(cl, link, id, args);
+}

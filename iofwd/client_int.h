@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of the file client, shared by its files.  Layer: iofwd.
+ *
+ * Thread rule.  Links and the client itself are made under fwd_state.lock with signals blocked; a call touches only its own pending
+ * records and slots, which it takes and gives back with atomic operations.  Signals are blocked while a call uses the endpoint (a
+ * handler that makes a forwarded call could otherwise wait for a lock that its own thread holds) and let in now and then while a
+ * call only waits.
+ */
+#ifndef AMPH_IOFWD_CLIENT_INT_H
+#define AMPH_IOFWD_CLIENT_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "am/am.h"
+#include "boot/boot.h"
+#include "iofwd/client.h"
+#include "iofwd/door.h"
+#include "iofwd/encode.h"
+#include "iofwd/marshal.h"
+
+#define FWD_PENDS 64            /* requests of this process under way at one time */
+#define FWD_PEND_BYTES 45056    /* of one request: header, two paths, inline data */
+#define FWD_INLINE_NEAR 1024    /* up to here data travels in the message to a server that maps our area */
+#define FWD_INLINE_FAR 32768    /* and to one that does not */
+#define FWD_WINDOW 8            /* pieces of one call under way */
+#define FWD_OWN_FDS 256         /* the client's descriptors lie above this, out of the program's way */
+
+enum fwd_pend_state { FWD_PEND_FREE, FWD_PEND_WAITING, FWD_PEND_FILLING, FWD_PEND_DONE, FWD_PEND_LEFT };
+
+/* A request that waits for its reply. */
+struct fwd_pend {
+    _Atomic uint32_t state;
+    uint32_t peer;                     /* place of its server in the endpoint */
+    uint64_t seq;
+    const struct fwd_call_desc *desc;  /* NULL: a service without a table row; raw gets its answer */
+    void *args;                        /* the call's record: results go where it points */
+    int error;
+    uint8_t *data;                     /* inline data of a read goes here */
+    size_t want, got;                  /* bytes of a bulk piece */
+    uint8_t *buf;
+};
+
+enum fwd_link_state { FWD_LINK_NONE, FWD_LINK_READY, FWD_LINK_DEAD };
+
+/* The way to one server. */
+struct fwd_link {
+    _Atomic uint32_t state;
+    uint32_t server;                   /* absolute number */
+    int door;
+    bool near;                         /* it maps our area */
+    uint64_t cookie;
+    uint8_t *part;                     /* our part of the transfer area for it, or NULL */
+    _Atomic uint64_t slots;            /* bit set: free */
+    int child_door;                    /* for the child about to be forked, or -1 */
+};
+
+struct amph_fwd_client {
+    struct amph_boot *boot;
+    pthread_mutex_t boot_lock;
+    const struct amph_jobdesc *job;
+    struct amph_am_ep *ep;
+    uint32_t rank, number, first;      /* first: absolute number of server 0 */
+    uint32_t nlinks, nservers, servers[AMPH_FWD_PARTS_MAX];
+    pid_t pid;
+    struct fwd_link *link;             /* [nlinks] by server - first */
+    uint8_t *area;
+    struct amph_am_mem area_mem;
+    size_t part_bytes, piece;
+    uint32_t nslots, nparts, parts_used;
+    _Atomic uint64_t pends;            /* bit set: free */
+    _Atomic uint64_t counter;
+    _Atomic uint64_t checked_ns;
+    struct fwd_pend pend[FWD_PENDS];
+};
+
+/* What outlives a client: connections that a forked child or a new image goes on with. */
+struct fwd_inherited {
+    bool any;
+    uint32_t number;
+    uint32_t n;
+    uint32_t server[AMPH_FWD_PARTS_MAX];
+    int door[AMPH_FWD_PARTS_MAX];
+};
+
+struct fwd_state {
+    pthread_mutex_t lock;
+    struct amph_fwd_client *_Atomic client;
+    int failed;                        /* errno of a client that could not be opened */
+    bool looked;                       /* at IOFWD_DOOR */
+    bool new_image;                    /* inherited is from the image before this one */
+    struct fwd_inherited inherited;
+};
+extern struct fwd_state fwd_state;
+
+/* client.c: gets the way to a server, opened if need be.  0 or EIO. */
+int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p);
+void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why);
+void fwd_client_check(struct amph_fwd_client *cl); /* are the servers still there? */
+enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p);
+
+/* client_call.c */
+int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
+int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
+                       size_t cap, size_t *got_p);
+void fwd_on_reply(struct amph_token *token, const struct amph_am *am);
+
+/* Pieces of a call, for client_bulk.c.  All with signals blocked. */
+struct fwd_guard {
+    sigset_t old;
+    int cancel;
+};
+void fwd_guard_enter(struct fwd_guard *g);
+void fwd_guard_leave(struct fwd_guard *g);
+struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl);
+struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl);
+void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p);
+/* Sends one request; bulk NULL: none; data: of the bulk call, inline.  0 or an errno value; then p waits for its reply. */
+int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk, const void *data);
+/* Waits for the reply; let_in: signals may come in now and then.  0 or an errno value. */
+int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in);
+
+/* client_bulk.c: a read or write of any size */
+int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
+
+#endif

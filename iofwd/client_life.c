@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.  Thread rule: see client_int.h.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "iofwd/client_int.h"
+
+/* ---- files as values ---- */
+
+size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t len_bytes)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++) {
+        int n = snprintf(buf + at, len_bytes - at, "%s%" PRIu32 ".%" PRIx64, i ? "," : "", file->part[i].server, file->part[i].handle);
+        if (n < 0 || (size_t)n >= len_bytes - at)
+            return 0;
+        at += (size_t)n;
+    }
+    return at;
+}
+
+bool amph_fwd_file_parse(const char *text, struct amph_fwd_file *file_p)
+{
+    struct amph_fwd_file f = { 0 };
+    while (f.nparts < AMPH_FWD_PARTS_MAX) {
+        char *end;
+        struct amph_fwd_ref *ref = &f.part[f.nparts];
+        errno = 0;
+        unsigned long server = strtoul(text, &end, 10);
+        if (end == text || *end != '.' || server > UINT32_MAX || errno)
+            return false;
+        text = end + 1;
+        ref->server = (uint32_t)server;
+        ref->handle = strtoull(text, &end, 16);
+        if (end == text || ref->handle == 0 || errno)
+            return false;
+        f.nparts++;
+        if (*end != ',')
+            break;
+        text = end + 1;
+    }
+    *file_p = f;
+    return true;
+}
+
+bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_file *b)
+{
+    if (a->nparts != b->nparts)
+        return false;
+    for (uint32_t i = 0; i < a->nparts && i < AMPH_FWD_PARTS_MAX; i++)
+        if (a->part[i].server != b->part[i].server || a->part[i].handle != b->part[i].handle)
+            return false;
+    return true;
+}
+
+/* ---- holds and counters ---- */
+
+int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *files, size_t nfiles)
+{
+    int worst = 0;
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        struct fwd_link *link = &cl->link[i];
+        uint64_t handles[1024];
+        size_t n = 0, got;
+        struct amph_wr w;
+        if (atomic_load(&link->state) != FWD_LINK_READY)
+            continue;
+        amph_wr_init(&w, handles, sizeof handles);
+        for (size_t f = 0; f < nfiles; f++)
+            for (uint32_t k = 0; k < files[f].nparts; k++)
+                if (files[f].part[k].server == link->server)
+                    amph_wr_u64(&w, files[f].part[k].handle);
+        n = amph_wr_len(&w);
+        int err = w.bad ? ENOBUFS : fwd_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0, &got);
+        worst = err ? err : worst;
+    }
+    return worst;
+}
+
+int amph_fwd_server_stats(struct amph_fwd_client *cl, uint32_t server, struct amph_fwd_stats *st)
+{
+    uint64_t v[11];
+    struct fwd_link *link;
+    struct amph_rd r;
+    size_t got;
+    int err = fwd_link_to(cl, server, &link);
+    if (!err)
+        err = fwd_client_special(cl, link, FWD_SERVICE_STATS, NULL, 0, v, sizeof v, &got);
+    if (err)
+        return err;
+    amph_rd_init(&r, v, got);
+    st->server = (uint32_t)amph_rd_u64(&r);
+    st->client = (uint32_t)amph_rd_u64(&r);
+    st->calls = amph_rd_u64(&r);
+    st->errors = amph_rd_u64(&r);
+    st->bytes_out = amph_rd_u64(&r);
+    st->bytes_in = amph_rd_u64(&r);
+    st->all_calls = amph_rd_u64(&r);
+    st->all_bytes_out = amph_rd_u64(&r);
+    st->all_bytes_in = amph_rd_u64(&r);
+    st->clients = (uint32_t)amph_rd_u64(&r);
+    st->handles = (uint32_t)amph_rd_u64(&r);
+    return r.bad ? EPROTO : 0;
+}
+
+bool amph_fwd_owns_fd(int fd)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
+            return true;
+    for (uint32_t i = 0; fwd_state.inherited.any && i < fwd_state.inherited.n; i++)
+        if (fd >= 0 && fwd_state.inherited.door[i] == fd)
+            return true;
+    return false;
+}
+
+/* ---- fork ---- */
+
+static struct fwd_guard fork_guard; /* of the one thread that is inside fork; guarded by fwd_state.lock */
+static uint32_t fork_number;
+
+void amph_fwd_fork_before(void)
+{
+    struct fwd_guard g;
+    fwd_guard_enter(&g);
+    pthread_mutex_lock(&fwd_state.lock);
+    fork_guard = g;
+    fork_number = FWD_NUMBER_NONE;
+    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    /* A server that cannot be reached now will be missed by the child's first call on it, with a message. */
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (atomic_load(&cl->link[i].state) == FWD_LINK_READY)
+            fwd_link_child(cl, &cl->link[i], &fork_number);
+}
+
+static void leave_fork(void)
+{
+    struct fwd_guard g = fork_guard;
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(&g);
+}
+
+void amph_fwd_fork_parent(pid_t pid_or_error)
+{
+    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (cl->link[i].child_door >= 0) {
+            close(cl->link[i].child_door);
+            cl->link[i].child_door = -1;
+        }
+    leave_fork();
+}
+
+void amph_fwd_fork_child(void)
+{
+    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    struct fwd_inherited *inh = &fwd_state.inherited;
+    if (cl) {
+        *inh = (struct fwd_inherited){ .any = true, .number = fork_number };
+        for (uint32_t i = 0; i < cl->nlinks; i++) {
+            if (cl->link[i].door >= 0)
+                close(cl->link[i].door);
+            if (cl->link[i].child_door < 0 || inh->n >= AMPH_FWD_PARTS_MAX)
+                continue;
+            inh->server[inh->n] = cl->link[i].server;
+            inh->door[inh->n++] = cl->link[i].child_door;
+        }
+        inh->any = inh->n > 0;
+        /* The endpoint's memory is shared with the parent: it is left alone.  The child's first call makes its own. */
+        amph_boot_close(cl->boot);
+        amph_arena_forget_area();
+        atomic_store(&fwd_state.client, NULL);
+    }
+    fwd_state.new_image = false;
+    leave_fork();
+}
+
+/* ---- exec ---- */
+
+size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    const struct fwd_inherited *inh = &fwd_state.inherited;
+    size_t at = 0, doors = 0;
+    uint32_t number = cl ? cl->number : inh->number;
+    /* In a vfork child the client is the parent's: its number goes with the parent's process number, so that nobody takes it over. */
+    int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()), number);
+    if (n < 0 || (size_t)n >= len_bytes)
+        return 0;
+    at = (size_t)n;
+    uint32_t many = cl ? cl->nlinks : inh->any ? inh->n : 0;
+    for (uint32_t i = 0; i < many; i++) {
+        bool ready = cl ? atomic_load(&cl->link[i].state) == FWD_LINK_READY : inh->door[i] >= 0;
+        if (!ready)
+            continue;
+        n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d", cl ? cl->link[i].server : inh->server[i],
+                     cl ? cl->link[i].door : inh->door[i]);
+        if (n < 0 || (size_t)n >= len_bytes - at)
+            return 0;
+        at += (size_t)n;
+        doors++;
+    }
+    return doors ? at : 0;
+}
+
+/* IOFWD_DOOR: PID:NUMBER[:SERVER=FD]... */
+static bool parse_door(const char *text, struct fwd_inherited *inh)
+{
+    long pid;
+    int used = 0;
+    if (sscanf(text, "%ld:%" SCNu32 "%n", &pid, &inh->number, &used) != 2 || pid != (long)getpid())
+        return false;
+    text += used;
+    while (*text == ':' && inh->n < AMPH_FWD_PARTS_MAX) {
+        used = 0;
+        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->door[inh->n], &used) != 2 || used == 0)
+            return false;
+        inh->n++;
+        text += used;
+    }
+    return inh->n > 0;
+}
+
+bool amph_fwd_inherited(void)
+{
+    if (!fwd_state.looked) {
+        struct fwd_inherited inh = { 0 };
+        fwd_state.looked = true;
+        if (!fwd_state.inherited.any && parse_door(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
+            inh.any = true;
+            fwd_state.inherited = inh;
+            fwd_state.new_image = true;
+        }
+    }
+    return fwd_state.new_image;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The door's frames and proofs, and the client's end of its conversation; see door.h.  Layer: iofwd. */
+#include "iofwd/door.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "iofwd/marshal.h"
+
+size_t fwd_frame_build(uint8_t *out, enum fwd_frame type, const void *body, size_t len)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, out, FWD_DOOR_HEAD_BYTES + len);
+    amph_wr_u32(&w, FWD_DOOR_MAGIC);
+    amph_wr_u8(&w, FWD_VERSION);
+    amph_wr_u8(&w, (uint8_t)type);
+    amph_wr_u16(&w, 0);
+    amph_wr_u32(&w, (uint32_t)len);
+    if (body != out + FWD_DOOR_HEAD_BYTES)
+        amph_wr_bytes(&w, body, len);
+    return FWD_DOOR_HEAD_BYTES + len;
+}
+
+enum amph_status fwd_frame_take(const uint8_t *buf, size_t have, struct fwd_frame_in *in, size_t *used_p)
+{
+    struct amph_rd r;
+    if (have < FWD_DOOR_HEAD_BYTES)
+        return AMPH_AGAIN;
+    amph_rd_init(&r, buf, have);
+    uint32_t magic = amph_rd_u32(&r);
+    in->version = amph_rd_u8(&r);
+    in->type = amph_rd_u8(&r);
+    amph_rd_u16(&r);
+    in->len = amph_rd_u32(&r);
+    if (magic != FWD_DOOR_MAGIC || in->len > FWD_DOOR_BODY_MOST)
+        return AMPH_ERR_PROTO;
+    if (amph_rd_left(&r) < in->len)
+        return AMPH_AGAIN;
+    in->body = r.at;
+    *used_p = FWD_DOOR_HEAD_BYTES + in->len;
+    return AMPH_OK;
+}
+
+/* ---- proofs ---- */
+
+static const uint8_t no_nonce[FWD_NONCE_BYTES];
+
+static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const uint8_t *server_nonce, const uint8_t *client_nonce,
+                  const void *body, size_t len, uint8_t mac[AMPH_MAC_BYTES])
+{
+    uint8_t text[8 + 2 * FWD_NONCE_BYTES + FWD_DOOR_BODY_MOST];
+    struct amph_wr w;
+    amph_wr_init(&w, text, sizeof text);
+    amph_wr_bytes(&w, label, 8);
+    amph_wr_bytes(&w, server_nonce, FWD_NONCE_BYTES);
+    amph_wr_bytes(&w, client_nonce, FWD_NONCE_BYTES);
+    amph_wr_bytes(&w, body, len);
+    if (w.bad)
+        return false;
+    amph_mac(key, text, amph_wr_len(&w), mac);
+    return true;
+}
+
+static size_t seal(struct amph_wr *w, const char *label, const uint8_t *key, const uint8_t *server_nonce, const uint8_t *client_nonce)
+{
+    uint8_t mac[AMPH_MAC_BYTES];
+    if (w->bad || !proof(label, key, server_nonce, client_nonce, w->base, amph_wr_len(w), mac))
+        return 0;
+    amph_wr_bytes(w, mac, sizeof mac);
+    return w->bad ? 0 : amph_wr_len(w);
+}
+
+static enum amph_status unseal(const uint8_t *body, size_t len, const char *label, const uint8_t *key, const uint8_t *server_nonce,
+                               const uint8_t *client_nonce, struct amph_rd *r)
+{
+    uint8_t mac[AMPH_MAC_BYTES];
+    if (len < AMPH_MAC_BYTES || !proof(label, key, server_nonce, client_nonce, body, len - AMPH_MAC_BYTES, mac))
+        return AMPH_ERR_PROTO;
+    if (!amph_mac_equal(mac, body + len - AMPH_MAC_BYTES, AMPH_MAC_BYTES))
+        return AMPH_ERR_DENIED;
+    amph_rd_init(r, body, len - AMPH_MAC_BYTES);
+    return AMPH_OK;
+}
+
+/* ---- HELLO and WELCOME ---- */
+
+size_t fwd_hello_build(uint8_t *out, size_t room, const struct fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
+                       const uint8_t server_nonce[FWD_NONCE_BYTES])
+{
+    struct amph_wr w;
+    amph_wr_init(&w, out, room);
+    amph_wr_u8(&w, h->kind);
+    amph_wr_u8(&w, h->big_endian);
+    amph_wr_u8(&w, h->pointer_bytes);
+    amph_wr_u8(&w, 0);
+    amph_wr_u32(&w, h->page_bytes);
+    amph_wr_u32(&w, h->rank);
+    amph_wr_u32(&w, h->number);
+    amph_wr_u32(&w, h->child);
+    amph_wr_u32(&w, h->pid);
+    amph_wr_u32(&w, h->index);
+    amph_wr_bytes(&w, h->nonce, sizeof h->nonce);
+    amph_wr_blob(&w, h->addr, h->addr_len);
+    amph_wr_blob(&w, h->area_key, h->area_key_len);
+    amph_wr_u64(&w, h->part_at);
+    amph_wr_u64(&w, h->part_len);
+    return seal(&w, "fwdhello", key, server_nonce, no_nonce);
+}
+
+enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
+                                const uint8_t server_nonce[FWD_NONCE_BYTES])
+{
+    struct amph_rd r;
+    enum amph_status st = unseal(body, len, "fwdhello", key, server_nonce, no_nonce, &r);
+    if (st != AMPH_OK)
+        return st;
+    h->kind = amph_rd_u8(&r);
+    h->big_endian = amph_rd_u8(&r);
+    h->pointer_bytes = amph_rd_u8(&r);
+    amph_rd_u8(&r);
+    h->page_bytes = amph_rd_u32(&r);
+    h->rank = amph_rd_u32(&r);
+    h->number = amph_rd_u32(&r);
+    h->child = amph_rd_u32(&r);
+    h->pid = amph_rd_u32(&r);
+    h->index = amph_rd_u32(&r);
+    const void *nonce = amph_rd_bytes(&r, FWD_NONCE_BYTES);
+    h->addr = amph_rd_blob(&r, &h->addr_len);
+    h->area_key = amph_rd_blob(&r, &h->area_key_len);
+    h->part_at = amph_rd_u64(&r);
+    h->part_len = amph_rd_u64(&r);
+    if (r.bad || h->kind > FWD_HELLO_AGAIN || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
+        return AMPH_ERR_PROTO;
+    memcpy(h->nonce, nonce, FWD_NONCE_BYTES);
+    return AMPH_OK;
+}
+
+size_t fwd_welcome_build(uint8_t *out, size_t room, const struct fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
+                         const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES])
+{
+    struct amph_wr w;
+    amph_wr_init(&w, out, room);
+    amph_wr_u32(&w, wc->number);
+    amph_wr_u32(&w, wc->index);
+    amph_wr_u32(&w, wc->server);
+    amph_wr_u32(&w, wc->nservers);
+    for (uint32_t i = 0; i < wc->nservers && i < AMPH_FWD_PARTS_MAX; i++)
+        amph_wr_u32(&w, wc->servers[i]);
+    amph_wr_blob(&w, wc->addr, wc->addr_len);
+    return seal(&w, "fwdwelco", key, server_nonce, client_nonce);
+}
+
+enum amph_status fwd_welcome_take(const uint8_t *body, size_t len, struct fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
+                                  const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES])
+{
+    struct amph_rd r;
+    enum amph_status st = unseal(body, len, "fwdwelco", key, server_nonce, client_nonce, &r);
+    if (st != AMPH_OK)
+        return st;
+    wc->number = amph_rd_u32(&r);
+    wc->index = amph_rd_u32(&r);
+    wc->server = amph_rd_u32(&r);
+    wc->nservers = amph_rd_u32(&r);
+    if (wc->nservers > AMPH_FWD_PARTS_MAX)
+        return AMPH_ERR_PROTO;
+    for (uint32_t i = 0; i < wc->nservers; i++)
+        wc->servers[i] = amph_rd_u32(&r);
+    wc->addr = amph_rd_blob(&r, &wc->addr_len);
+    return r.bad ? AMPH_ERR_PROTO : AMPH_OK;
+}
+
+/* ---- where a door is ---- */
+
+size_t fwd_door_addr_build(uint8_t *out, size_t room, const struct fwd_door_addr *a)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, out, room);
+    amph_wr_u8(&w, FWD_VERSION);
+    amph_wr_blob(&w, a->unix_name, strlen(a->unix_name));
+    amph_wr_u32(&w, a->ip);
+    amph_wr_u16(&w, a->port);
+    return w.bad ? 0 : amph_wr_len(&w);
+}
+
+bool fwd_door_addr_take(const uint8_t *buf, size_t len, struct fwd_door_addr *a)
+{
+    struct amph_rd r;
+    size_t n;
+    memset(a, 0, sizeof *a);
+    amph_rd_init(&r, buf, len);
+    uint8_t version = amph_rd_u8(&r);
+    const void *name = amph_rd_blob(&r, &n);
+    if (!name || n >= sizeof a->unix_name || version != FWD_VERSION)
+        return false;
+    memcpy(a->unix_name, name, n);
+    a->ip = amph_rd_u32(&r);
+    a->port = amph_rd_u16(&r);
+    return !r.bad;
+}
+
+/* ---- the client's end ---- */
+
+static enum amph_status connect_to(int fd, const void *sa, socklen_t len, int *fd_p)
+{
+    int ret;
+    while ((ret = connect(fd, sa, len)) != 0 && errno == EINTR)
+        ;
+    if (ret != 0 && errno != EISCONN) {
+        close(fd);
+        return AMPH_ERR_PEER;
+    }
+    *fd_p = fd;
+    return AMPH_OK;
+}
+
+enum amph_status fwd_door_connect(const struct fwd_door_addr *a, bool same_host, int *fd_p)
+{
+    if (same_host && a->unix_name[0]) {
+        struct sockaddr_un sun = { .sun_family = AF_UNIX };
+        size_t n = strlen(a->unix_name);
+        memcpy(sun.sun_path + 1, a->unix_name, n);
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        return fd < 0 ? AMPH_ERR_NOMEM : connect_to(fd, &sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), fd_p);
+    }
+    if (!a->ip)
+        return AMPH_ERR_PEER;
+    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(a->port), .sin_addr.s_addr = htonl(a->ip) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, idle = 5, count = 3, limit_ms = 15000;
+    if (fd < 0)
+        return AMPH_ERR_NOMEM;
+    /* A host that vanishes without a word is noticed too. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+    return connect_to(fd, &sin, sizeof sin, fd_p);
+}
+
+static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
+{
+    for (;;) {
+        uint64_t now = amph_now_ns();
+        struct pollfd p = { .fd = fd, .events = events };
+        if (now >= deadline_ns)
+            return AMPH_ERR_TIMEOUT;
+        int n = poll(&p, 1, (int)((deadline_ns - now) / AMPH_NS_PER_MS) + 1);
+        if (n > 0)
+            return AMPH_OK;
+        if (n < 0 && errno != EINTR)
+            return AMPH_ERR_SYS;
+    }
+}
+
+enum amph_status fwd_door_send(int fd, const void *buf, size_t len)
+{
+    uint64_t deadline = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+    const uint8_t *at = buf;
+    while (len > 0) {
+        ssize_t n = send(fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0) {
+            at += n;
+            len -= (size_t)n;
+        } else if (errno == EAGAIN) {
+            enum amph_status st = wait_fd(fd, POLLOUT, deadline);
+            if (st != AMPH_OK)
+                return st;
+        } else if (errno != EINTR)
+            return AMPH_ERR_PEER;
+    }
+    return AMPH_OK;
+}
+
+static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadline_ns)
+{
+    while (len > 0) {
+        ssize_t n = recv(fd, buf, len, MSG_DONTWAIT);
+        if (n > 0) {
+            buf += n;
+            len -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            enum amph_status st = wait_fd(fd, POLLIN, deadline_ns);
+            if (st != AMPH_OK)
+                return st;
+        } else if (n == 0 || errno != EINTR)
+            return AMPH_ERR_PEER;
+    }
+    return AMPH_OK;
+}
+
+enum amph_status fwd_door_receive(int fd, uint8_t *buf, struct fwd_frame_in *in)
+{
+    uint64_t deadline = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+    size_t used;
+    enum amph_status st = receive(fd, buf, FWD_DOOR_HEAD_BYTES, deadline);
+    if (st != AMPH_OK)
+        return st;
+    st = fwd_frame_take(buf, FWD_DOOR_HEAD_BYTES, in, &used);
+    if (st != AMPH_AGAIN)
+        return st;
+    st = receive(fd, buf + FWD_DOOR_HEAD_BYTES, in->len, deadline);
+    return st == AMPH_OK ? fwd_frame_take(buf, FWD_DOOR_HEAD_BYTES + in->len, in, &used) : st;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fixed encodings of what POSIX leaves to each system: errno, open flags, modes, whence, stat, statfs, directory entries, locks,
+ * times.  Table driven.  Layer: iofwd.  Thread rule: pure functions on the caller's memory.
+ *
+ * Numbers on the wire never change; tests/unit_iofwd_encode.c holds golden bytes of each.
+ */
+#ifndef AMPH_IOFWD_ENCODE_H
+#define AMPH_IOFWD_ENCODE_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "base/wire.h"
+
+/* One number or bit here and on the wire. */
+struct fwd_pair {
+    uint32_t native, wire;
+};
+
+/* A set of flags: bits by table, perhaps below them a field that is a number (access mode, file type). */
+struct fwd_flagset {
+    const char *name;
+    const struct fwd_pair *bit;
+    size_t nbits;
+    const struct fwd_pair *field;
+    size_t nfield;
+    uint32_t native_mask, wire_mask; /* of the field */
+};
+
+enum fwd_set { FWD_SET_OFLAGS, FWD_SET_MODE, FWD_SET_ATFLAGS, FWD_SET_AMODE, FWD_SET_RFLAGS, FWD_SET_XFLAGS, FWD_SET_FALLOC,
+               FWD_SET_LOCKOP, FWD_NSETS };
+
+/* false: a bit or number that has no place on the wire (or here); *out_p holds the rest. */
+bool fwd_flags_to_wire(enum fwd_set set, uint32_t native, uint32_t *out_p);
+bool fwd_flags_from_wire(enum fwd_set set, uint32_t wire, uint32_t *out_p);
+
+uint32_t fwd_errno_to_wire(int err);   /* what has no number of its own travels as EIO */
+int fwd_errno_from_wire(uint32_t wire);
+
+bool fwd_whence_to_wire(int whence, uint8_t *out_p);
+bool fwd_whence_from_wire(uint8_t wire, int *out_p);
+
+void fwd_put_stat(struct amph_wr *w, const struct stat *st);
+void fwd_get_stat(struct amph_rd *r, struct stat *st);
+void fwd_put_statfs(struct amph_wr *w, const struct statfs *fs);
+void fwd_get_statfs(struct amph_rd *r, struct statfs *fs);
+void fwd_put_lock(struct amph_wr *w, const struct flock *lock);
+void fwd_get_lock(struct amph_rd *r, struct flock *lock);
+void fwd_put_times(struct amph_wr *w, const struct timespec *times); /* NULL: both now */
+void fwd_get_times(struct amph_rd *r, struct timespec times[2]);
+
+/* Whole entries of getdents64, len_bytes of them; and back into at most cap bytes (false: they do not fit or do not parse). */
+void fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes);
+bool fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *len_p);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exports and confined look-ups; see exports.h.  Layer: iofwd. */
+#include "iofwd/exports.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define LINKS_MOST 40
+
+static int open2(int base, const char *rel, int flags, mode_t mode, uint64_t resolve)
+{
+    struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
+    int fd;
+    if (flags & (O_CREAT | __O_TMPFILE))
+        how.mode = mode & 07777;
+    if (flags & O_PATH)
+        how.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it stayed inside. */
+    for (int tries = 0; (fd = (int)syscall(SYS_openat2, base, rel, &how, sizeof how)) < 0 && errno == EAGAIN && tries < 64; tries++)
+        ;
+    return fd < 0 ? -errno : fd;
+}
+
+/* ---- the list ---- */
+
+static enum amph_status add_export(struct fwd_exports *ex, const char *text, size_t len)
+{
+    const char *eq = memchr(text, '=', len);
+    size_t name_len = eq ? (size_t)(eq - text) : len;
+    char name[PATH_MAX], dir[PATH_MAX];
+    size_t dir_len = eq ? len - name_len - 1 : name_len;
+    const char *dir_text = eq ? eq + 1 : text;
+    if (name_len == 0 || name_len >= sizeof name || dir_len == 0 || dir_len >= sizeof dir || text[0] != '/' || dir_text[0] != '/') {
+        amph_error("IOFWD_PREFIX: \"%.*s\" is no PATH or PATH=DIR with absolute paths", (int)len, text);
+        return AMPH_ERR_ARG;
+    }
+    memcpy(name, text, name_len);
+    memcpy(dir, dir_text, dir_len);
+    dir[dir_len] = 0;
+    while (name_len > 0 && name[name_len - 1] == '/')
+        name_len--;
+    name[name_len] = 0;
+    struct fwd_export e = { .name = strdup(name), .name_len = name_len, .dir = realpath(dir, NULL) };
+    int fd = e.dir ? open(e.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        amph_error("the I/O server cannot open directory %s, which %s is mapped to: %m; make it or change -iofwd (IOFWD_PREFIX)", dir,
+                   name_len ? name : "/");
+        free(e.name);
+        free(e.dir);
+        return AMPH_ERR_NOENT;
+    }
+    e.fd = fd;
+    e.dir_len = strcmp(e.dir, "/") == 0 ? 0 : strlen(e.dir);
+    struct fwd_export *more = realloc(ex->item, (ex->n + 1) * sizeof *more);
+    if (!more) {
+        close(fd);
+        free(e.name);
+        free(e.dir);
+        return AMPH_ERR_NOMEM;
+    }
+    ex->item = more;
+    ex->item[ex->n++] = e;
+    return AMPH_OK;
+}
+
+enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex)
+{
+    memset(ex, 0, sizeof *ex);
+    while (*spec) {
+        size_t len = strcspn(spec, ":");
+        enum amph_status st = len ? add_export(ex, spec, len) : AMPH_OK;
+        if (st != AMPH_OK) {
+            fwd_exports_close(ex);
+            return st;
+        }
+        spec += len + (spec[len] == ':');
+    }
+    return AMPH_OK;
+}
+
+void fwd_exports_close(struct fwd_exports *ex)
+{
+    for (size_t i = 0; i < ex->n; i++) {
+        close(ex->item[i].fd);
+        free(ex->item[i].name);
+        free(ex->item[i].dir);
+    }
+    free(ex->item);
+    memset(ex, 0, sizeof *ex);
+}
+
+/* Is path prefix itself or below it?  Gives what is left ("" for itself), or NULL. */
+static const char *below(const char *path, const char *prefix, size_t len)
+{
+    if (strncmp(path, prefix, len) != 0 || (path[len] != '/' && path[len] != 0))
+        return NULL;
+    path += len;
+    while (*path == '/')
+        path++;
+    return path;
+}
+
+/* The export with the longest name (or directory, for the server's own names) above path. */
+static const struct fwd_export *export_of(const struct fwd_exports *ex, const char *path, bool own, const char **rest_p)
+{
+    const struct fwd_export *best = NULL;
+    size_t best_len = 0;
+    for (size_t i = 0; i < ex->n; i++) {
+        const struct fwd_export *e = &ex->item[i];
+        size_t len = own ? e->dir_len : e->name_len;
+        const char *rest = below(path, own ? e->dir : e->name, len);
+        if (rest && (!best || len > best_len)) {
+            best = e;
+            best_len = len;
+            *rest_p = rest;
+        }
+    }
+    return best;
+}
+
+int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_export, int dir_fd, const char *path,
+                   struct fwd_place *pl)
+{
+    pl->all = ex;
+    pl->walked = false;
+    pl->reason = NULL;
+    pl->buf[0] = 0;
+    if (strlen(path) >= PATH_MAX)
+        return ENAMETOOLONG;
+    if (dir_export && path[0] != '/') {
+        pl->export = dir_export;
+        pl->base = dir_fd;
+        pl->rel = path[0] ? path : ".";
+        return 0;
+    }
+    if (!path[0])
+        return ENOENT;
+    pl->export = export_of(ex, path, false, &pl->rel);
+    if (!pl->export) {
+        pl->reason = "the path lies under no directory that this server exports";
+        return EACCES;
+    }
+    pl->base = pl->export->fd;
+    if (!pl->rel[0])
+        pl->rel = ".";
+    return 0;
+}
+
+/* ---- walking by hand ---- */
+
+struct walk {
+    const struct fwd_exports *all;
+    const struct fwd_export *export;
+    char done[PATH_MAX];  /* link-free path from the export's directory; "" is that directory */
+    char todo[2 * PATH_MAX];
+    int links;
+};
+
+static int refuse(struct fwd_place *pl)
+{
+    pl->reason = "a symbolic link or .. on the path leads out of what this server exports";
+    return -EACCES;
+}
+
+/* Puts a link's target before what is left to do. */
+static int follow(struct fwd_place *pl, struct walk *wk, const char *target, const char *rest)
+{
+    char next[2 * PATH_MAX];
+    const char *from = target;
+    if (++wk->links > LINKS_MOST)
+        return -ELOOP;
+    if (target[0] == '/') {
+        const struct fwd_export *e = export_of(wk->all, target, false, &from);
+        if (!e)
+            e = export_of(wk->all, target, true, &from);
+        if (!e)
+            return refuse(pl);
+        wk->export = e;
+        wk->done[0] = 0;
+    }
+    int n = snprintf(next, sizeof next, "%s%s%s", from, rest[0] ? "/" : "", rest);
+    if (n < 0 || (size_t)n >= sizeof next)
+        return -ENAMETOOLONG;
+    memcpy(wk->todo, next, (size_t)n + 1);
+    return 0;
+}
+
+/* One part of the path: goes into it, or follows it where it is a link.  1: it does not exist (and may be the last). */
+static int step(struct fwd_place *pl, struct walk *wk, const char *part, const char *rest, bool follow_it)
+{
+    char at[PATH_MAX], target[PATH_MAX];
+    struct stat st;
+    int n = snprintf(at, sizeof at, "%s%s%s", wk->done, wk->done[0] ? "/" : "", part);
+    if (n < 0 || (size_t)n >= sizeof at)
+        return -ENAMETOOLONG;
+    int fd = open2(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
+    if (fd == -ENOENT && !rest[0]) {
+        memcpy(wk->done, at, (size_t)n + 1);
+        return 1;
+    }
+    if (fd < 0)
+        return fd == -EXDEV ? refuse(pl) : fd;
+    int err = fstat(fd, &st) == 0 ? 0 : -errno;
+    ssize_t len = 0;
+    if (!err && S_ISLNK(st.st_mode) && follow_it) {
+        len = readlinkat(fd, "", target, sizeof target - 1);
+        err = len < 0 ? -errno : 0;
+    }
+    close(fd);
+    if (err)
+        return err;
+    if (len > 0) {
+        target[len] = 0;
+        return follow(pl, wk, target, rest);
+    }
+    memcpy(wk->done, at, (size_t)n + 1);
+    return 0;
+}
+
+static int climb(struct fwd_place *pl, struct walk *wk)
+{
+    if (!wk->done[0])
+        return refuse(pl);
+    char *slash = strrchr(wk->done, '/');
+    if (slash)
+        *slash = 0;
+    else
+        wk->done[0] = 0;
+    return 0;
+}
+
+/* Where a look-up that starts at a directory's descriptor starts, seen from the export. */
+static int start_of(struct fwd_place *pl, struct walk *wk)
+{
+    char link[64], path[PATH_MAX];
+    if (pl->base == pl->export->fd)
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", pl->base);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return -errno;
+    path[n] = 0;
+    const char *rest = below(path, pl->export->dir, pl->export->dir_len);
+    if (!rest)
+        return refuse(pl);
+    memcpy(wk->done, rest, strlen(rest) + 1);
+    return 0;
+}
+
+/* Rewrites the place so that only its last part may be a link (follow_last: not even that).  0 or a negative errno. */
+static int walk(struct fwd_place *pl, bool follow_last)
+{
+    struct walk *wk = calloc(1, sizeof *wk);
+    if (!wk)
+        return -ENOMEM;
+    wk->all = pl->all;
+    wk->export = pl->export;
+    int err = start_of(pl, wk);
+    bool slash = pl->rel[0] && pl->rel[strlen(pl->rel) - 1] == '/';
+    memcpy(wk->todo, pl->rel, strlen(pl->rel) + 1);
+    while (err == 0) {
+        char part[NAME_MAX + 2], rest[2 * PATH_MAX];
+        const char *at = wk->todo + strspn(wk->todo, "/");
+        size_t n = strcspn(at, "/");
+        if (n == 0)
+            break;
+        if (n > NAME_MAX) {
+            err = -ENAMETOOLONG;
+            break;
+        }
+        memcpy(part, at, n);
+        part[n] = 0;
+        at += n;
+        at += strspn(at, "/");
+        memcpy(rest, at, strlen(at) + 1);
+        memcpy(wk->todo, rest, strlen(rest) + 1);
+        if (strcmp(part, "..") == 0)
+            err = climb(pl, wk);
+        else if (strcmp(part, ".") != 0)
+            err = step(pl, wk, part, rest, rest[0] || follow_last || slash);
+    }
+    if (err >= 0) {
+        pl->export = wk->export;
+        pl->base = wk->export->fd;
+        snprintf(pl->buf, sizeof pl->buf, "%s%s", wk->done[0] ? wk->done : ".", slash && wk->done[0] ? "/" : "");
+        pl->rel = pl->buf;
+        pl->walked = true;
+        err = 0;
+    }
+    free(wk);
+    return err;
+}
+
+int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode)
+{
+    int fd = open2(pl->base, pl->rel, flags, mode, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
+    if (fd != -EXDEV || pl->walked)
+        return fd == -EXDEV ? refuse(pl) : fd;
+    int err = walk(pl, !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL));
+    if (err)
+        return err;
+    /* A link put there since then is not followed. */
+    fd = open2(pl->base, pl->rel, flags, mode, flags & O_NOFOLLOW ? 0 : RESOLVE_NO_SYMLINKS);
+    return fd == -EXDEV ? refuse(pl) : fd;
+}
+
+/* Splits rel at its last part; the parent's text goes to `parent`. */
+static int split(const struct fwd_place *pl, char *parent, size_t room, const char **last_p)
+{
+    const char *rel = pl->rel, *end = rel + strlen(rel);
+    while (end > rel && end[-1] == '/')
+        end--;
+    const char *last = end;
+    while (last > rel && last[-1] != '/')
+        last--;
+    size_t n = (size_t)(last - rel);
+    if (n >= room)
+        return ENAMETOOLONG;
+    memcpy(parent, rel, n);
+    parent[n] = 0;
+    *last_p = last;
+    return 0;
+}
+
+int fwd_place_parent(struct fwd_place *pl, const char **last_p)
+{
+    char parent[PATH_MAX];
+    for (;;) {
+        int err = split(pl, parent, sizeof parent, last_p);
+        if (err)
+            return -err;
+        /* ".." as the last part names what may lie outside: resolve it. */
+        bool up = strcmp(*last_p, "..") == 0 || strcmp(*last_p, "../") == 0;
+        int fd = up ? -EXDEV : parent[0] ? open2(pl->base, parent, O_PATH | O_DIRECTORY, 0, pl->walked ? RESOLVE_NO_SYMLINKS : 0) : pl->base;
+        if (fd != -EXDEV)
+            return fd;
+        if (pl->walked)
+            return refuse(pl);
+        err = walk(pl, false);
+        if (err)
+            return err;
+    }
+}
+
+void fwd_place_put_parent(struct fwd_place *pl, int fd)
+{
+    if (fd >= 0 && fd != pl->base)
+        close(fd);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a server exports, and finding places under it without ever leaving it.  Layer: iofwd.
+ * Thread rule: exports are made once and then read-only; everything else is callable from any thread.
+ *
+ * IOFWD_PREFIX=/a:/b=/srv/b names exports: the name that clients use, and after = the server's directory (else the same).
+ * The kernel confines every look-up (openat2 with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS).  Where it refuses because a symbolic link
+ * is absolute or climbs, the path is walked by hand: a link whose target lies under an export is followed, any other answers EACCES.
+ */
+#ifndef AMPH_IOFWD_EXPORTS_H
+#define AMPH_IOFWD_EXPORTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/status.h"
+
+struct fwd_export {
+    char *name;      /* as clients say it, without trailing slash ("" for the root) */
+    size_t name_len;
+    char *dir;       /* on this host, with all links resolved */
+    size_t dir_len;
+    int fd;          /* O_PATH of dir */
+    uint64_t ns_ewma; /* time of a call by path; the server's progress thread keeps it */
+};
+
+struct fwd_exports {
+    struct fwd_export *item;
+    size_t n;
+};
+
+/* Opens all exports of spec; a mistake or a missing directory is logged in one sentence. */
+enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex);
+void fwd_exports_close(struct fwd_exports *ex);
+
+/* A path under an export: where a look-up starts and what is left to look up. */
+struct fwd_place {
+    const struct fwd_exports *all;
+    const struct fwd_export *export;
+    int base;              /* descriptor of the export, or of the directory that rel starts from */
+    const char *rel;       /* never empty, never absolute; may point into buf */
+    bool walked;           /* rel has no links left but perhaps its last part */
+    const char *reason;    /* of an EACCES that confinement decided */
+    char buf[4096 + 256];
+};
+
+/* Finds the export of an absolute path, or takes dir_fd (of dir_export) and a relative one.  0, EACCES (under no export), ENOENT
+ * (empty), ENAMETOOLONG. */
+int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_export, int dir_fd, const char *path,
+                   struct fwd_place *pl);
+
+/* Opens the place with open flags (O_CLOEXEC is added), mode as given.  Gives a descriptor or a negative errno. */
+int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode);
+
+/* The directory that holds the place, and its last part there ("." for an export itself).  Gives a descriptor, to be given back with
+ * fwd_place_put_parent, or a negative errno. */
+int fwd_place_parent(struct fwd_place *pl, const char **last_p);
+void fwd_place_put_parent(struct fwd_place *pl, int fd);
+
+#endif

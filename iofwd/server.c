@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server as a whole: its start, its loop, its end.  See server.h and server_int.h.  Layer: iofwd. */
+#include "iofwd/server.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "iofwd/server_int.h"
+
+/* Clients beside the compute processes (forked children, commands of scripts) that a server has room for at one time. */
+#define CLIENTS_MORE 512
+/* After the last compute process has left, its last I/O clients get this long. */
+#define DRAIN_NS (30 * AMPH_NS_PER_S)
+
+static void set_limits(void)
+{
+    struct rlimit lim;
+    umask(0); /* clients apply their own */
+    signal(SIGPIPE, SIG_IGN);
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    mallopt(M_TRIM_THRESHOLD, 128 << 20);
+    if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+        lim.rlim_cur = lim.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &lim);
+    }
+}
+
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+{
+    amph_debug("client at place %" PRIu32 " cannot be reached: %s", peer, why); /* its door says when it is gone */
+}
+
+static enum amph_status open_endpoint(struct fwd_server *s)
+{
+    struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = s->max_peers, .threaded = true,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = true, .on_peer_error = on_peer_error,
+                                  .user = s };
+    cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
+    memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
+    if (s->job->nhosts > 1 || !cfg.use_smp) {
+        enum amph_status st = amph_conduit_choose(false, &cfg.net);
+        if (st != AMPH_OK)
+            return st;
+    }
+    enum amph_status st = amph_am_open(&cfg, &s->ep);
+    if (st != AMPH_OK)
+        return st;
+    struct amph_am_entry request = { .fn = (void *)fwd_on_request, .kinds = 2, .dirs = 1, .nargs = 0, .name = "iofwd request" };
+    return amph_am_register(s->ep, FWD_AM_REQUEST, &request);
+}
+
+static enum amph_status publish(struct fwd_server *s)
+{
+    uint8_t where[128];
+    const void *const *value;
+    const size_t *len;
+    size_t n = fwd_door_addr_build(where, sizeof where, &s->door);
+    enum amph_status st = amph_boot_state(s->boot, amph_phys_mem_bytes(), 0);
+    if (st == AMPH_OK)
+        st = amph_boot_publish(s->boot, FWD_DOOR_KEY, where, n);
+    return st == AMPH_OK ? amph_boot_exchange(s->boot, FWD_DOOR_KEY, &value, &len) : st;
+}
+
+static enum amph_status open_all(struct fwd_server *s)
+{
+    enum amph_status st = amph_boot_join(&s->boot);
+    if (st != AMPH_OK)
+        return st;
+    s->job = amph_boot_job(s->boot);
+    s->self = amph_boot_self(s->boot);
+    if (amph_boot_group(s->boot) != AMPH_SERVER) {
+        amph_error("iofwd-server was started as compute process %" PRIu32 "; start it with amphora-run -servers", s->self);
+        return AMPH_ERR_STATE;
+    }
+    s->max_peers = s->job->nproc[AMPH_COMPUTE] + CLIENTS_MORE;
+    s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
+    s->peer = calloc(s->max_peers, sizeof *s->peer);
+    s->reply = malloc(FWD_OUT_BYTES);
+    if (!s->peer || !s->reply) {
+        amph_error("the I/O server has no memory for %" PRIu32 " clients", s->max_peers);
+        return AMPH_ERR_NOMEM;
+    }
+    if ((st = fwd_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) != AMPH_OK)
+        return st;
+    if ((st = open_endpoint(s)) != AMPH_OK || (st = fwd_door_open(s)) != AMPH_OK)
+        return st;
+    return publish(s);
+}
+
+enum amph_status fwd_server_open(struct fwd_server **server_p)
+{
+    struct fwd_server *s = calloc(1, sizeof *s);
+    if (!s)
+        return AMPH_ERR_NOMEM;
+    set_limits();
+    s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = -1;
+    s->unsent_tail = &s->unsent;
+    s->work_tail = &s->work;
+    s->done_tail = &s->done;
+    s->news_tail = &s->news;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->work_cond, NULL);
+    enum amph_status st = open_all(s);
+    if (st == AMPH_OK)
+        st = fwd_door_start(s);
+    if (st != AMPH_OK) {
+        fwd_server_close(s);
+        return st;
+    }
+    *server_p = s;
+    return AMPH_OK;
+}
+
+static unsigned take_news(struct fwd_server *s)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&s->lock);
+    struct fwd_news *news = s->news, *next;
+    s->news = NULL;
+    s->news_tail = &s->news;
+    pthread_mutex_unlock(&s->lock);
+    for (; news; news = next, n++) {
+        next = news->next;
+        switch (news->kind) {
+        case FWD_NEWS_HELLO: fwd_peer_hello(s, news); break;
+        case FWD_NEWS_GONE: fwd_peer_gone(s, news->conn); break;
+        case FWD_NEWS_DRAIN:
+            s->draining = true;
+            s->drain_ns = amph_now_ns();
+            break;
+        case FWD_NEWS_STOP:
+            s->stop = true;
+            s->exit_code = 0;
+            break;
+        }
+        free(news);
+    }
+    return n;
+}
+
+int fwd_server_run(struct fwd_server *s)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    while (!s->stop) {
+        unsigned did = 0;
+        if (__atomic_load_n(&s->posted, __ATOMIC_ACQUIRE)) {
+            __atomic_store_n(&s->posted, false, __ATOMIC_RELEASE);
+            did += take_news(s);
+            did += fwd_exec_progress(s);
+        } else if (s->unsent || s->transfers || s->locks)
+            did += fwd_exec_progress(s);
+        if (s->draining && (s->npeers == 0 || amph_now_ns() - s->drain_ns > DRAIN_NS))
+            break;
+        if (did)
+            w = (struct amph_waiter)AMPH_WAITER_INIT;
+        amph_am_wait_step(s->ep, &w);
+    }
+    return s->exit_code;
+}
+
+void fwd_server_close(struct fwd_server *s)
+{
+    fwd_work_stop(s);
+    fwd_door_stop(s);
+    if (amph_env_bool(AMPH_ENV_STATS) && s->job)
+        fwd_server_print_stats(s);
+    for (uint32_t i = 0; i < s->nslots; i++)
+        if (s->handle[i])
+            close(s->handle[i]->fd);
+    fwd_exports_close(&s->exports);
+    if (s->ep)
+        amph_am_close(s->ep);
+    if (s->boot)
+        amph_boot_leave(s->boot, false, s->exit_code);
+    /* Workers may still be inside a file call, so the rest lives until the process ends, which is next. */
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's end of the door: sockets, who knocks, and the job's own notices.  Layer: iofwd.
+ * Thread rule: fwd_door_thread is the door thread of server_int.h; open, start and stop are called by the thread that runs the server.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "iofwd/server_int.h"
+
+#define TICK_MS 500
+
+/* ---- sockets ---- */
+
+static int listen_unix(struct fwd_server *s)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int n = snprintf(s->door.unix_name, sizeof s->door.unix_name, "amphora-door-%016" PRIx64 "-%u", s->job->id, s->self);
+    memcpy(sun.sun_path + 1, s->door.unix_name, (size_t)n);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
+        listen(fd, 1024) != 0) {
+        amph_error("the I/O server cannot open its door @%s: %m", s->door.unix_name);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int listen_tcp(struct fwd_server *s)
+{
+    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof sin;
+    const char *given = amph_env_str(AMPH_ENV_INTERFACE);
+    if (given[0])
+        inet_pton(AF_INET, given, &sin.sin_addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof sin) != 0 || listen(fd, 1024) != 0 ||
+        getsockname(fd, (struct sockaddr *)&sin, &len) != 0) {
+        amph_error("the I/O server cannot open its door on a TCP port: %m");
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    s->door.ip = ntohl(sin.sin_addr.s_addr);
+    s->door.port = ntohs(sin.sin_port);
+    return fd;
+}
+
+static bool watch(struct fwd_server *s, int fd, void *what)
+{
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = what };
+    return fd < 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+enum amph_status fwd_door_open(struct fwd_server *s)
+{
+    bool tcp = s->job->nhosts > 1 || !amph_env_bool(AMPH_ENV_SMP);
+    s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->unix_fd = listen_unix(s);
+    s->tcp_fd = tcp ? listen_tcp(s) : -1;
+    if (s->epoll_fd < 0 || s->stop_fd < 0 || s->unix_fd < 0 || (tcp && s->tcp_fd < 0))
+        return AMPH_ERR_SYS;
+    if (!watch(s, s->unix_fd, &s->unix_fd) || !watch(s, s->tcp_fd, &s->tcp_fd) || !watch(s, s->stop_fd, &s->stop_fd) ||
+        !watch(s, amph_boot_fd(s->boot), &s->boot)) {
+        amph_error("the I/O server cannot watch its door: %m");
+        return AMPH_ERR_SYS;
+    }
+    return AMPH_OK;
+}
+
+/* ---- news for the progress thread ---- */
+
+void fwd_post_news(struct fwd_server *s, struct fwd_news *news)
+{
+    news->next = NULL;
+    pthread_mutex_lock(&s->lock);
+    *s->news_tail = news;
+    s->news_tail = &news->next;
+    __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&s->lock);
+    amph_am_kick(s->ep);
+}
+
+static struct fwd_news *make_news(int kind, struct fwd_conn *conn, size_t len)
+{
+    struct fwd_news *news = calloc(1, sizeof *news + len);
+    if (!news)
+        amph_fatal("the I/O server has no memory for its door");
+    news->kind = kind;
+    news->conn = conn;
+    news->len = len;
+    return news;
+}
+
+/* ---- connections ---- */
+
+static bool send_frame(struct fwd_conn *c, enum fwd_frame type, const void *body, size_t len)
+{
+    uint8_t out[FWD_DOOR_HEAD_BYTES + 512];
+    size_t n = fwd_frame_build(out, type, body, len);
+    return send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+static bool greet(struct fwd_conn *c)
+{
+    amph_random(c->nonce, sizeof c->nonce);
+    return send_frame(c, FWD_FRAME_GREET, c->nonce, sizeof c->nonce);
+}
+
+/* The connection has ended: the door forgets it, the progress thread ends its client and frees it. */
+static void end_conn(struct fwd_server *s, struct fwd_conn *c)
+{
+    epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    fwd_post_news(s, make_news(FWD_NEWS_GONE, c, 0));
+}
+
+static void accept_all(struct fwd_server *s, int listener)
+{
+    int fd;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        struct fwd_conn *c = calloc(1, sizeof *c);
+        int one = 1;
+        if (!c || !watch(s, fd, c)) {
+            free(c);
+            close(fd);
+            continue;
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+        c->fd = fd;
+        c->server = s;
+        c->deadline_ns = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+        c->next = s->conns;
+        if (s->conns)
+            s->conns->prev = c;
+        s->conns = c;
+        if (!greet(c))
+            end_conn(s, c);
+    }
+}
+
+/* A stranger, or a client of another version: told why in one sentence, and sent away. */
+static bool refuse(struct fwd_conn *c, const char *why)
+{
+    amph_count_exact(DROP_STRANGER, 1);
+    send_frame(c, FWD_FRAME_REFUSE, why, strlen(why));
+    return false;
+}
+
+static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fwd_frame_in *in)
+{
+    char why[160];
+    if (in->version != FWD_VERSION) {
+        snprintf(why, sizeof why, "this I/O server speaks version %d of the iofwd protocol, the client version %u; use one version of "
+                 "Amphora for the whole job", FWD_VERSION, in->version);
+        return refuse(c, why);
+    }
+    if (in->type == FWD_FRAME_ASK)
+        return greet(c);
+    if (in->type != FWD_FRAME_HELLO)
+        return refuse(c, "the I/O server expected a HELLO");
+    struct fwd_news *news = make_news(FWD_NEWS_HELLO, c, in->len);
+    memcpy(news->body, in->body, in->len);
+    memcpy(news->nonce, c->nonce, sizeof c->nonce);
+    enum amph_status st = fwd_hello_take(news->body, news->len, &news->hello, s->job->key, c->nonce);
+    if (st != AMPH_OK) {
+        free(news);
+        return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key" : "the client's HELLO does not parse");
+    }
+    amph_random(c->nonce, sizeof c->nonce); /* each proof is good once */
+    c->greeted = true;
+    fwd_post_news(s, news);
+    return true;
+}
+
+static bool read_conn(struct fwd_server *s, struct fwd_conn *c)
+{
+    for (;;) {
+        struct fwd_frame_in in;
+        size_t used;
+        ssize_t n = recv(c->fd, c->buf + c->have, sizeof c->buf - c->have, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        if (n < 0)
+            return true;
+        c->have += (size_t)n;
+        enum amph_status st;
+        while ((st = fwd_frame_take(c->buf, c->have, &in, &used)) == AMPH_OK) {
+            if (!take_frame(s, c, &in))
+                return false;
+            c->have -= used;
+            memmove(c->buf, c->buf + used, c->have);
+        }
+        if (st != AMPH_AGAIN)
+            return refuse(c, "this is not the iofwd protocol");
+    }
+}
+
+/* ---- the job's notices ---- */
+
+static void take_notices(struct fwd_server *s)
+{
+    struct amph_boot_event ev;
+    while (amph_boot_progress(s->boot, &ev) == AMPH_OK) {
+        bool stop = ev.kind == AMPH_BOOT_SHUTDOWN || ev.kind == AMPH_BOOT_LOST;
+        if (ev.kind == AMPH_BOOT_DRAIN || stop) {
+            struct fwd_news *news = make_news(stop ? FWD_NEWS_STOP : FWD_NEWS_DRAIN, NULL, 0);
+            news->hello.number = (uint32_t)ev.code;
+            fwd_post_news(s, news);
+        }
+    }
+}
+
+/* Who knocks and then says nothing is sent away. */
+static void end_silent(struct fwd_server *s)
+{
+    uint64_t now = amph_now_ns();
+    for (struct fwd_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        if (!c->greeted && now > c->deadline_ns)
+            end_conn(s, c);
+    }
+}
+
+static void *door_thread(void *arg)
+{
+    struct fwd_server *s = arg;
+    struct epoll_event ev[32];
+    for (;;) {
+        int n = epoll_wait(s->epoll_fd, ev, 32, TICK_MS);
+        for (int i = 0; i < n; i++) {
+            void *what = ev[i].data.ptr;
+            if (what == &s->stop_fd)
+                return NULL;
+            if (what == &s->unix_fd || what == &s->tcp_fd)
+                accept_all(s, *(int *)what);
+            else if (what == &s->boot)
+                take_notices(s);
+            else if (!read_conn(s, what))
+                end_conn(s, what);
+        }
+        end_silent(s);
+        take_notices(s);
+    }
+}
+
+enum amph_status fwd_door_start(struct fwd_server *s)
+{
+    if (pthread_create(&s->door_thread, NULL, door_thread, s) != 0) {
+        amph_error("the I/O server cannot start its door's thread");
+        return AMPH_ERR_NOMEM;
+    }
+    s->door_runs = true;
+    return AMPH_OK;
+}
+
+void fwd_door_stop(struct fwd_server *s)
+{
+    uint64_t one = 1;
+    if (s->door_runs && write(s->stop_fd, &one, sizeof one) == sizeof one)
+        pthread_join(s->door_thread, NULL);
+    s->door_runs = false;
+    for (struct fwd_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        close(c->fd);
+        free(c);
+    }
+    s->conns = NULL;
+    int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->epoll_fd };
+    for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    s->unix_fd = s->tcp_fd = s->stop_fd = s->epoll_fd = -1;
+}

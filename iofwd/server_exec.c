@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How requests flow: in order on each open file, quiet ones at once in the progress thread, the others through workers; data of areas
+ * that are not mapped here is fetched before and stored after the file call.  Layer: iofwd.  Thread rule: progress thread only.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/log.h"
+#include "iofwd/server_int.h"
+
+#define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)
+
+static bool is_write(enum amph_fwd_id id)
+{
+    return id == AMPH_FWD_WRITE || id == AMPH_FWD_PWRITE;
+}
+
+static bool is_bulk(const struct fwd_request *rq)
+{
+    return rq->desc && (rq->desc->flags & FWD_CALL_BULK);
+}
+
+static size_t moved(const struct fwd_request *rq)
+{
+    switch (rq->id) {
+    case AMPH_FWD_READ: return rq->u.read.buf_len;
+    case AMPH_FWD_PREAD: return rq->u.pread.buf_len;
+    case AMPH_FWD_WRITE: return rq->u.write.done;
+    case AMPH_FWD_PWRITE: return rq->u.pwrite.done;
+    default: return 0;
+    }
+}
+
+/* Data that has to cross a network before or after the file call. */
+static bool is_remote(const struct fwd_request *rq)
+{
+    return is_bulk(rq) && rq->bulk.where == FWD_AREA && !rq->peer->area.local;
+}
+
+/* ---- where a request runs ---- */
+
+static bool wants_worker(const struct fwd_request *rq)
+{
+    const struct fwd_handle *h = rq->handle;
+    if (rq->worker)
+        return true;
+    if (rq->id == AMPH_FWD_CLOSE || rq->id == AMPH_FWD_HOLD || rq->id == AMPH_FWD_WAITLOCK || rq->id == AMPH_FWD_FLOCK)
+        return false; /* they change the server's own tables, or never block here */
+    if (rq->desc->flags & FWD_CALL_BLOCKING)
+        return true;
+    if (h) {
+        if (is_bulk(rq))
+            return !h->regular || h->op_ns + h->kib_ns * (rq->bulk.len >> 10) > FWD_SLOW_NS;
+        return h->op_ns > FWD_SLOW_NS;
+    }
+    for (size_t i = 0; i < rq->server->exports.n; i++)
+        if (rq->server->exports.item[i].ns_ewma > FWD_SLOW_NS)
+            return true;
+    return false;
+}
+
+static uint64_t average(uint64_t old, uint64_t sample)
+{
+    return old - old / 8 + sample / 8;
+}
+
+/* What this call took says what the next one will take. */
+static void learn(struct fwd_request *rq)
+{
+    struct fwd_handle *h = rq->handle;
+    if (h && is_bulk(rq) && moved(rq) >= 16384)
+        h->kib_ns = average(h->kib_ns, rq->ns / (moved(rq) >> 10));
+    else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
+        h->op_ns = average(h->op_ns, rq->ns);
+    else if (!h)
+        for (size_t i = 0; i < rq->server->exports.n; i++)
+            if (&rq->server->exports.item[i] == rq->export)
+                rq->server->exports.item[i].ns_ewma = average(rq->server->exports.item[i].ns_ewma, rq->ns);
+}
+
+/* ---- a call in pieces has the file to itself ---- */
+
+static bool is_turn(const struct fwd_handle *h, const struct fwd_request *rq)
+{
+    return !h->held || (is_bulk(rq) && rq->peer == h->holder && rq->bulk.op == h->holder_op);
+}
+
+/* Takes the file for a piece.  false: the piece does nothing (its call has ended early, or never began). */
+static bool begin_piece(struct fwd_handle *h, struct fwd_request *rq)
+{
+    if (!h || !is_bulk(rq))
+        return true;
+    if (rq->bulk.flags & FWD_PIECE_FIRST) {
+        h->stopped = false;
+        h->held = !(rq->bulk.flags & FWD_PIECE_LAST);
+        h->holder = rq->peer;
+        h->holder_op = rq->bulk.op;
+        return true;
+    }
+    if (!h->held)
+        rq->error = EPROTO;
+    return h->held && !h->stopped;
+}
+
+static void end_piece(struct fwd_handle *h, const struct fwd_request *rq)
+{
+    if (!h || !is_bulk(rq))
+        return;
+    if (rq->error || moved(rq) < rq->bulk.len)
+        h->stopped = true;
+    if (rq->bulk.flags & FWD_PIECE_LAST)
+        h->held = false;
+}
+
+/* ---- ending a request ---- */
+
+static void count_request(const struct fwd_request *rq)
+{
+    struct fwd_server *s = rq->server;
+    struct fwd_peer *p = rq->peer;
+    size_t n = rq->error ? 0 : moved(rq);
+    /* A call in pieces is one call. */
+    uint64_t one = !is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
+    p->calls += one;
+    s->all_calls += one;
+    p->errors += rq->error != 0;
+    if (is_bulk(rq) && is_write(rq->id)) {
+        p->bytes_out += n;
+        s->all_bytes_out += n;
+    } else {
+        p->bytes_in += n;
+        s->all_bytes_in += n;
+    }
+}
+
+/* What only the progress thread may do after the file call. */
+static void settle(struct fwd_request *rq)
+{
+    if (rq->newfd >= 0) {
+        struct fwd_handle *h = rq->peer->gone ? NULL : fwd_handle_make(rq->server, rq->peer, rq->newfd);
+        if (h) {
+            h->regular = rq->newfd_regular;
+            h->nonblock = rq->newfd_nonblock;
+            h->export = rq->export;
+            rq->u.open.file = h->number;
+        } else {
+            close(rq->newfd);
+            rq->error = ENOMEM;
+        }
+        rq->newfd = -1;
+    }
+    learn(rq);
+    end_piece(rq->handle, rq);
+    count_request(rq);
+}
+
+static void refs_take(struct fwd_request *rq)
+{
+    for (unsigned i = 0; i < rq->nrefs; i++)
+        rq->ref[i]->inflight++;
+}
+
+static void refs_give(struct fwd_request *rq)
+{
+    for (unsigned i = 0; i < rq->nrefs; i++) {
+        rq->ref[i]->inflight--;
+        fwd_handle_release(rq->server, rq->ref[i]);
+    }
+    rq->nrefs = 0;
+}
+
+static void stage_put(struct fwd_server *s, void *stage)
+{
+    if (!stage)
+        return;
+    *(void **)stage = s->stage_free;
+    s->stage_free = stage;
+}
+
+/* Buffers are all as large as the largest piece a client may name; parts are bounded when the client joins. */
+static void *stage_get(struct fwd_server *s, size_t len)
+{
+    if (len > s->stage_bytes)
+        return NULL;
+    void *stage = s->stage_free;
+    if (stage)
+        s->stage_free = *(void **)stage;
+    return stage ? stage : malloc(s->stage_bytes);
+}
+
+static void rq_free(struct fwd_request *rq)
+{
+    struct fwd_server *s = rq->server;
+    struct fwd_peer *p = rq->peer;
+    refs_give(rq);
+    stage_put(s, rq->stage);
+    free(rq->out);
+    free(rq);
+    if (--p->queued == 0 && p->gone) {
+        s->peer[p->index] = NULL;
+        free(p);
+    }
+}
+
+/* Sends a finished reply; where there is no room now it waits in the list. */
+static bool try_send(struct fwd_request *rq)
+{
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)rq->out_len, .payload = rq->out };
+    if (rq->peer->gone || !rq->peer->attached)
+        return true;
+    return amph_am_request(rq->server->ep, rq->peer->index, &am, AMPH_AM_IMMEDIATE, NULL) != AMPH_AGAIN;
+}
+
+static void answer(struct fwd_request *rq)
+{
+    struct fwd_server *s = rq->server;
+    rq->out_len = fwd_request_reply(rq, rq->out);
+    refs_give(rq);
+    /* A handler may send nothing but its own reply; the loop sends the others right after it. */
+    if (!s->in_handler && !s->unsent && try_send(rq)) {
+        rq_free(rq);
+        return;
+    }
+    rq->next = NULL;
+    *s->unsent_tail = rq;
+    s->unsent_tail = &rq->next;
+}
+
+/* ---- transfers ---- */
+
+static void transfer_done(struct amph_op *op, enum amph_status st)
+{
+    struct fwd_request *rq = AMPH_CONTAINER_OF(op, struct fwd_request, transfer);
+    rq->transfer_st = st;
+    rq->transferred = true;
+}
+
+static void add_transfer(struct fwd_request *rq, enum fwd_rq_state state)
+{
+    rq->state = state;
+    rq->transferred = rq->transfer_begun = false;
+    rq->transfer.done = transfer_done;
+    rq->next_transfer = rq->server->transfers;
+    rq->server->transfers = rq;
+}
+
+static bool begin_transfer(struct fwd_request *rq)
+{
+    struct fwd_peer *p = rq->peer;
+    uint64_t at = p->part_at + rq->bulk.at;
+    enum amph_status st = AMPH_ERR_PEER;
+    if (!p->gone)
+        st = rq->state == FWD_RQ_FETCHING
+                 ? amph_am_get(rq->server->ep, p->index, &p->area, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
+                 : amph_am_put(rq->server->ep, p->index, &p->area, at, rq->stage, moved(rq), AMPH_AM_IMMEDIATE, NULL, &rq->transfer);
+    if (st == AMPH_AGAIN)
+        return false;
+    rq->transfer_begun = true;
+    if (st != AMPH_OK)
+        transfer_done(&rq->transfer, st);
+    return true;
+}
+
+/* ---- running ---- */
+
+static void finish(struct fwd_request *rq);
+
+/* Starts a request whose turn it is. */
+static void start(struct fwd_request *rq)
+{
+    struct fwd_handle *h = rq->handle;
+    fwd_request_place(rq);
+    if (!rq->peer->gone && !begin_piece(h, rq)) {
+        settle(rq);
+        answer(rq);
+        return;
+    }
+    if (rq->peer->gone || rq->transfer_st != AMPH_OK) {
+        rq->error = EIO;
+        settle(rq);
+        answer(rq);
+        return;
+    }
+    if (wants_worker(rq)) {
+        rq->state = FWD_RQ_RUNNING;
+        if (h)
+            h->busy = true;
+        fwd_work_give(rq->server, rq);
+        return;
+    }
+    fwd_request_run(rq);
+    if (rq->worker)
+        fwd_work_give(rq->server, rq);
+    else
+        finish(rq);
+}
+
+/* Ends a request that has run, in whichever thread. */
+static void finish(struct fwd_request *rq)
+{
+    struct fwd_server *s = rq->server;
+    if (rq->again && !rq->peer->gone) {
+        rq->next = s->locks;
+        s->locks = rq;
+        return;
+    }
+    settle(rq);
+    if (is_remote(rq) && !is_write(rq->id) && !rq->error && moved(rq) > 0)
+        add_transfer(rq, FWD_RQ_STORING);
+    else
+        answer(rq);
+}
+
+/* Starts what may be started on a file, in order. */
+static void pump(struct fwd_handle *h)
+{
+    while (!h->busy) {
+        struct fwd_request **at = &h->queue_head;
+        while (*at && !is_turn(h, *at))
+            at = &(*at)->next;
+        struct fwd_request *rq = *at;
+        if (!rq || rq->state != FWD_RQ_READY)
+            return;
+        *at = rq->next;
+        if (!*at)
+            h->queue_tail = at;
+        start(rq);
+    }
+}
+
+/* The same with the handle kept alive meanwhile. */
+static void pump_safely(struct fwd_server *s, struct fwd_handle *h)
+{
+    h->inflight++;
+    pump(h);
+    h->inflight--;
+    fwd_handle_release(s, h);
+}
+
+/* A request that cannot run inside its handler gets memory of its own; first: as it was taken apart there. */
+static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg, size_t len, const struct fwd_request *first)
+{
+    bool answer_it;
+    struct fwd_request *rq = peer->queued < FWD_QUEUED_MOST ? calloc(1, sizeof *rq + len) : NULL;
+    if (!rq)
+        return ENOBUFS;
+    uint8_t *copy = (uint8_t *)(rq + 1);
+    memcpy(copy, msg, len);
+    rq->out = malloc(FWD_OUT_BYTES);
+    int err = rq->out ? fwd_request_parse(s, peer, copy, len, rq, &answer_it) : ENOMEM;
+    if (!err && is_remote(rq) && !(rq->stage = stage_get(s, rq->bulk.len)))
+        err = ENOMEM;
+    if (err) {
+        free(rq->out);
+        free(rq);
+        return err;
+    }
+    peer->queued++;
+    refs_take(rq);
+    rq->worker = first->worker;
+    rq->newfd = first->newfd;
+    rq->state = FWD_RQ_READY;
+    if (is_remote(rq) && is_write(rq->id))
+        add_transfer(rq, FWD_RQ_FETCHING);
+    if (!rq->handle) {
+        start(rq);
+        return 0;
+    }
+    *rq->handle->queue_tail = rq;
+    rq->handle->queue_tail = &rq->next;
+    pump_safely(s, rq->handle);
+    return 0;
+}
+
+/* May it run right here, inside the handler of its message? */
+static bool runs_here(const struct fwd_request *rq)
+{
+    const struct fwd_handle *h = rq->handle;
+    if (is_remote(rq) || wants_worker(rq))
+        return false;
+    if (!h || !h->queue_head)
+        return !h || (!h->busy && is_turn(h, rq));
+    for (const struct fwd_request *q = h->queue_head; q; q = q->next)
+        if (is_turn(h, q))
+            return false; /* its turn is before */
+    return !h->busy && is_turn(h, rq);
+}
+
+/* ---- services that are no file calls ---- */
+
+static size_t answer_stats(struct fwd_request *rq, uint8_t *out)
+{
+    struct fwd_server *s = rq->server;
+    const struct fwd_peer *p = rq->peer;
+    uint64_t v[] = { s->self, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in, s->all_calls, s->all_bytes_out,
+                     s->all_bytes_in, s->npeers, s->nhandles };
+    struct amph_wr w;
+    size_t n = fwd_request_reply(rq, out);
+    amph_wr_init(&w, out + n, sizeof v);
+    for (size_t i = 0; i < AMPH_COUNTOF(v); i++)
+        amph_wr_u64(&w, v[i]);
+    amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
+    fwd_put_rep_head(&w, &(struct fwd_rep_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service,
+                                                 .length = (uint32_t)(n + sizeof v), .seq = rq->seq });
+    return n + sizeof v;
+}
+
+static size_t answer_special(struct fwd_request *rq, uint8_t *out)
+{
+    if (rq->service == FWD_SERVICE_STATS)
+        return answer_stats(rq, out);
+    struct amph_rd r;
+    size_t len;
+    uint64_t numbers[FWD_MSG_MOST / sizeof(uint64_t)];
+    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+    len = amph_rd_left(&r) / sizeof(uint64_t);
+    for (size_t i = 0; i < len; i++)
+        numbers[i] = amph_rd_u64(&r);
+    fwd_peer_keep_only(rq->server, rq->peer, numbers, len);
+    return fwd_request_reply(rq, out);
+}
+
+/* ---- the handler ---- */
+
+static void on_request(struct amph_token *token, const struct amph_am *am)
+{
+    struct fwd_server *s = amph_am_user(token->ep);
+    struct fwd_peer *peer = token->peer < s->max_peers ? s->peer[token->peer] : NULL;
+    struct fwd_request rq = { .server = s };
+    size_t n;
+    bool answer_it;
+    if (!peer || peer->gone || !peer->attached)
+        return;
+    rq.error = fwd_request_parse(s, peer, (uint8_t *)am->payload, am->nbytes, &rq, &answer_it);
+    if (!answer_it) {
+        amph_count(DROP_MALFORMED);
+        s->refused++;
+        return;
+    }
+    if (!rq.error && rq.desc && !runs_here(&rq)) {
+        rq.error = keep(s, peer, am->payload, am->nbytes, &rq);
+        if (!rq.error)
+            return;
+    } else if (!rq.error && rq.desc) {
+        rq.out = s->reply;
+        fwd_request_place(&rq);
+        refs_take(&rq);
+        if (begin_piece(rq.handle, &rq))
+            fwd_request_run(&rq);
+        if (rq.again || rq.worker) { /* it has to wait: start again as a request of its own */
+            refs_give(&rq);
+            rq.error = keep(s, peer, am->payload, am->nbytes, &rq);
+            if (!rq.error)
+                return;
+        } else
+            settle(&rq);
+    }
+    n = !rq.error && !rq.desc ? answer_special(&rq, s->reply) : fwd_request_reply(&rq, s->reply);
+    struct amph_am reply = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)n, .payload = s->reply };
+    amph_am_reply(token, &reply, 0, NULL);
+    struct fwd_handle *h = rq.handle;
+    if (rq.nrefs && h && h->queue_head)
+        pump(h);
+    refs_give(&rq);
+}
+
+void fwd_on_request(struct amph_token *token, const struct amph_am *am)
+{
+    struct fwd_server *s = amph_am_user(token->ep);
+    s->in_handler = true;
+    on_request(token, am);
+    s->in_handler = false;
+}
+
+/* ---- the loop's part ---- */
+
+static unsigned take_done(struct fwd_server *s)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&s->lock);
+    struct fwd_request *rq = s->done, *next;
+    s->done = NULL;
+    s->done_tail = &s->done;
+    pthread_mutex_unlock(&s->lock);
+    for (; rq; rq = next, n++) {
+        struct fwd_handle *h = rq->handle;
+        next = rq->next;
+        if (h) {
+            h->busy = false;
+            h->inflight++;
+        }
+        finish(rq);
+        if (h) {
+            h->inflight--;
+            pump_safely(s, h);
+        }
+    }
+    return n;
+}
+
+static unsigned move_transfers(struct fwd_server *s)
+{
+    unsigned n = 0;
+    struct fwd_request *list = s->transfers, *rq;
+    bool room = true;
+    s->transfers = NULL;
+    while ((rq = list)) {
+        list = rq->next_transfer;
+        if (!rq->transfer_begun && room)
+            room = begin_transfer(rq);
+        if (!rq->transferred) {
+            rq->next_transfer = s->transfers;
+            s->transfers = rq;
+            continue;
+        }
+        n++;
+        if (rq->state == FWD_RQ_FETCHING) {
+            rq->state = FWD_RQ_READY;
+            pump_safely(s, rq->handle);
+        } else {
+            if (rq->transfer_st != AMPH_OK)
+                rq->error = EIO;
+            answer(rq);
+        }
+    }
+    return n;
+}
+
+static void try_locks(struct fwd_server *s)
+{
+    struct fwd_request *list = s->locks, *rq;
+    uint64_t now = amph_now_ns();
+    if (!list || (!s->locks_changed && now - s->locks_tried_ns < LOCK_TRY_NS))
+        return;
+    s->locks_changed = false;
+    s->locks_tried_ns = now;
+    s->locks = NULL;
+    while ((rq = list)) {
+        list = rq->next;
+        rq->again = false;
+        fwd_request_run(rq);
+        finish(rq);
+    }
+}
+
+static unsigned send_waiting(struct fwd_server *s)
+{
+    unsigned n = 0;
+    while (s->unsent && try_send(s->unsent)) {
+        struct fwd_request *rq = s->unsent;
+        s->unsent = rq->next;
+        if (!s->unsent)
+            s->unsent_tail = &s->unsent;
+        rq_free(rq);
+        n++;
+    }
+    return n;
+}
+
+unsigned fwd_exec_progress(struct fwd_server *s)
+{
+    unsigned n = 0;
+    if (s->unsent)
+        n += send_waiting(s);
+    n += take_done(s);
+    if (s->transfers)
+        n += move_transfers(s);
+    try_locks(s);
+    return n;
+}
+
+/* Takes what matches out of a list and ends it without an answer. */
+static void drop_from(struct fwd_request **head, const struct fwd_peer *peer)
+{
+    while (*head) {
+        struct fwd_request *rq = *head;
+        if (rq->peer == peer && rq->state == FWD_RQ_READY) {
+            *head = rq->next;
+            rq_free(rq);
+        } else
+            head = &rq->next;
+    }
+}
+
+static struct fwd_request **tail_of(struct fwd_request **head)
+{
+    while (*head)
+        head = &(*head)->next;
+    return head;
+}
+
+void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
+{
+    peer->queued++; /* keeps it alive until the end of this function */
+    drop_from(&s->locks, peer);
+    for (uint32_t i = 0; i < s->nslots; i++) {
+        struct fwd_handle *h = s->handle[i];
+        if (!h)
+            continue;
+        h->inflight++;
+        drop_from(&h->queue_head, peer);
+        h->queue_tail = tail_of(&h->queue_head);
+        if (h->held && h->holder == peer)
+            h->held = false;
+        h->inflight--;
+        pump_safely(s, h);
+    }
+    peer->queued--;
+}

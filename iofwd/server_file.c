@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file calls on open files, executed.  Layer: iofwd.  Thread rule: a request runs in one thread; close, hold and what takes locks
+ * only in the progress thread.  Each gives 0 or an errno value.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "iofwd/server_int.h"
+
+static int outcome(long ret)
+{
+    return ret < 0 ? errno : 0;
+}
+
+static int count(ssize_t n, size_t *out)
+{
+    if (n < 0)
+        return errno;
+    *out = (size_t)n;
+    return 0;
+}
+
+/* Our own signals are no business of the client; a call that was interrupted before it did anything is made again. */
+#define RETRY(expr) ({ ssize_t n_; while ((n_ = (expr)) < 0 && errno == EINTR) ; n_; })
+
+int fwd_do_close(struct fwd_request *rq, struct fwd_args_close *a)
+{
+    if (!fwd_handle_held_by(rq->peer, a->file))
+        return EBADF;
+    fwd_handle_drop(rq->server, rq->peer, a->file);
+    return 0;
+}
+
+int fwd_do_hold(struct fwd_request *rq, struct fwd_args_hold *a)
+{
+    return fwd_handle_hold(rq->server, rq->peer, a->file);
+}
+
+int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
+{
+    /* A pipe or terminal gives what is there; a second piece would wait for more. */
+    if (!a->file->regular && !(rq->bulk.flags & FWD_PIECE_FIRST)) {
+        a->buf_len = 0;
+        return 0;
+    }
+    return count(RETRY(read(a->file->fd, a->buf, a->buf_cap)), &a->buf_len);
+}
+
+int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
+{
+    return count(RETRY(write(a->file->fd, a->data, a->data_len)), &a->done);
+}
+
+int fwd_do_pread(struct fwd_request *rq, struct fwd_args_pread *a)
+{
+    return count(RETRY(pread(a->file->fd, a->buf, a->buf_cap, a->off)), &a->buf_len);
+}
+
+int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
+{
+    return count(RETRY(pwrite(a->file->fd, a->data, a->data_len, a->off)), &a->done);
+}
+
+int fwd_do_lseek(struct fwd_request *rq, struct fwd_args_lseek *a)
+{
+    a->pos = lseek(a->file->fd, a->off, a->whence);
+    return outcome(a->pos);
+}
+
+int fwd_do_fstat(struct fwd_request *rq, struct fwd_args_fstat *a)
+{
+    return outcome(fstat(a->file->fd, &a->st));
+}
+
+int fwd_do_fchmod(struct fwd_request *rq, struct fwd_args_fchmod *a)
+{
+    return outcome(fchmod(a->file->fd, a->mode & 07777));
+}
+
+int fwd_do_fchown(struct fwd_request *rq, struct fwd_args_fchown *a)
+{
+    return outcome(fchown(a->file->fd, a->uid, a->gid));
+}
+
+int fwd_do_futimens(struct fwd_request *rq, struct fwd_args_futimens *a)
+{
+    return outcome(futimens(a->file->fd, a->times));
+}
+
+int fwd_do_ftruncate(struct fwd_request *rq, struct fwd_args_ftruncate *a)
+{
+    return outcome(RETRY(ftruncate(a->file->fd, a->length)));
+}
+
+int fwd_do_fsync(struct fwd_request *rq, struct fwd_args_fsync *a)
+{
+    return outcome(fsync(a->file->fd));
+}
+
+int fwd_do_fdatasync(struct fwd_request *rq, struct fwd_args_fdatasync *a)
+{
+    return outcome(fdatasync(a->file->fd));
+}
+
+int fwd_do_syncfs(struct fwd_request *rq, struct fwd_args_syncfs *a)
+{
+    return outcome(syncfs(a->file->fd));
+}
+
+/* Only as many whole entries as the client has room for are taken from the directory, so that its position (telldir) stays right. */
+int fwd_do_getdents(struct fwd_request *rq, struct fwd_args_getdents *a)
+{
+    return count(syscall(SYS_getdents64, a->file->fd, a->entries, a->entries_cap), &a->entries_len);
+}
+
+int fwd_do_fstatfs(struct fwd_request *rq, struct fwd_args_fstatfs *a)
+{
+    return outcome(fstatfs(a->file->fd, &a->fs));
+}
+
+int fwd_do_fallocate(struct fwd_request *rq, struct fwd_args_fallocate *a)
+{
+    return outcome(RETRY(fallocate(a->file->fd, a->how, a->off, a->length)));
+}
+
+int fwd_do_getflags(struct fwd_request *rq, struct fwd_args_getflags *a)
+{
+    a->flags = fcntl(a->file->fd, F_GETFL);
+    if (a->flags < 0)
+        return errno;
+    a->flags = (a->flags & ~O_NONBLOCK) | (a->file->nonblock ? O_NONBLOCK : 0);
+    return 0;
+}
+
+int fwd_do_setflags(struct fwd_request *rq, struct fwd_args_setflags *a)
+{
+    if (fcntl(a->file->fd, F_SETFL, a->flags) < 0)
+        return errno;
+    a->file->nonblock = a->flags & O_NONBLOCK;
+    return 0;
+}
+
+/* ---- locks: of the open file description at the server ---- */
+
+static int set_lock(struct fwd_request *rq, struct fwd_handle *h, const struct flock *lock)
+{
+    struct flock l = *lock;
+    l.l_pid = 0;
+    if (l.l_type == F_UNLCK)
+        rq->server->locks_changed = true;
+    if (fcntl(h->fd, F_OFD_SETLK, &l) == 0)
+        return 0;
+    return errno == EACCES ? EAGAIN : errno;
+}
+
+int fwd_do_setlock(struct fwd_request *rq, struct fwd_args_setlock *a)
+{
+    return set_lock(rq, a->file, &a->lock);
+}
+
+int fwd_do_waitlock(struct fwd_request *rq, struct fwd_args_waitlock *a)
+{
+    int err = set_lock(rq, a->file, &a->lock);
+    rq->again = err == EAGAIN;
+    return err;
+}
+
+int fwd_do_getlock(struct fwd_request *rq, struct fwd_args_getlock *a)
+{
+    a->got = a->lock;
+    a->got.l_pid = 0;
+    if (fcntl(a->file->fd, F_OFD_GETLK, &a->got) < 0)
+        return errno;
+    if (a->got.l_type == F_UNLCK) {
+        a->got = a->lock;
+        a->got.l_type = F_UNLCK;
+    }
+    return 0;
+}
+
+int fwd_do_flock(struct fwd_request *rq, struct fwd_args_flock *a)
+{
+    if (a->op & LOCK_UN)
+        rq->server->locks_changed = true;
+    if (flock(a->file->fd, a->op | (a->op & LOCK_UN ? 0 : LOCK_NB)) == 0)
+        return 0;
+    rq->again = errno == EWOULDBLOCK && !(a->op & LOCK_NB);
+    return errno;
+}
+
+/* ---- extended attributes ---- */
+
+int fwd_do_fgetxattr(struct fwd_request *rq, struct fwd_args_fgetxattr *a)
+{
+    return count(fgetxattr(a->file->fd, a->name, a->value, a->value_cap), &a->value_len);
+}
+
+int fwd_do_flistxattr(struct fwd_request *rq, struct fwd_args_flistxattr *a)
+{
+    return count(flistxattr(a->file->fd, a->names, a->names_cap), &a->names_len);
+}

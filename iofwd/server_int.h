@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of the server, shared by its files.  Layer: iofwd.
+ *
+ * Thread rule.  The progress thread owns clients, handles, queues and requests.  The door thread owns the listening sockets, the job's
+ * boot handle and a connection until it has posted its end.  Workers own the one request that they execute.  Threads hand things
+ * over by the two posted lists of struct fwd_server, under its lock, and wake the progress thread by amph_am_kick.
+ */
+#ifndef AMPH_IOFWD_SERVER_INT_H
+#define AMPH_IOFWD_SERVER_INT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "am/am.h"
+#include "boot/boot.h"
+#include "iofwd/door.h"
+#include "iofwd/encode.h"
+#include "iofwd/exports.h"
+#include "iofwd/marshal.h"
+#include "iofwd/server.h"
+
+#define FWD_QUEUED_MOST 512           /* requests of one client that wait at the same time */
+#define FWD_SLOW_NS (300 * 1000)      /* a call that is expected to take longer goes to a worker */
+#define FWD_WORKERS_MOST 256
+#define FWD_SCRATCH_BYTES 32768       /* of a result that has no place of its own (entries, texts, attributes) */
+#define FWD_INLINE_MOST 32768         /* file data inside a reply */
+
+struct fwd_request;
+typedef int (*fwd_run_fn)(struct fwd_request *rq);
+extern const fwd_run_fn fwd_run[AMPH_FWD_NCALLS];
+
+/* An open file. */
+struct fwd_handle {
+    uint64_t number;
+    uint32_t slot;
+    int fd;
+    bool regular;
+    bool nonblock;            /* the client asked for O_NONBLOCK */
+    const struct fwd_export *export;
+    uint32_t nholders;
+    uint32_t inflight;        /* requests that point here */
+    bool busy;                /* a worker executes on it */
+    bool held;                /* a call in pieces has it until its last piece */
+    bool stopped;             /* that call ended early: its remaining pieces do nothing */
+    struct fwd_peer *holder;
+    uint32_t holder_op;
+    struct fwd_request *queue_head, **queue_tail;
+    uint64_t op_ns, kib_ns;   /* moving averages: a small call, and each KiB of a large one */
+};
+
+/* A client. */
+struct fwd_peer {
+    uint32_t index;           /* in the endpoint and in server->peer */
+    uint32_t number, rank;
+    bool attached;            /* has an endpoint */
+    bool gone;
+    uint32_t queued;          /* its requests that are not yet answered */
+    uint64_t cookie_in;
+    struct amph_rmem area;
+    bool has_area;
+    uint64_t part_at, part_len;
+    struct fwd_conn *conn;
+    uint64_t *holds;          /* bit set over handle slots */
+    size_t nwords;
+    uint64_t calls, errors, bytes_in, bytes_out;
+};
+
+/* A door connection. */
+struct fwd_conn {
+    int fd;
+    struct fwd_server *server;
+    uint8_t nonce[FWD_NONCE_BYTES]; /* of the last GREET */
+    uint8_t buf[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST];
+    size_t have;
+    uint64_t deadline_ns;     /* until it has a client */
+    bool greeted;             /* a client knows its way in */
+    struct fwd_peer *peer;    /* progress thread's */
+    struct fwd_conn *prev, *next; /* door thread's list */
+};
+
+/* What the door tells the progress thread. */
+struct fwd_news {
+    struct fwd_news *next;
+    enum { FWD_NEWS_HELLO, FWD_NEWS_GONE, FWD_NEWS_DRAIN, FWD_NEWS_STOP } kind;
+    struct fwd_conn *conn;
+    uint8_t nonce[FWD_NONCE_BYTES];
+    struct fwd_hello hello;   /* points into body */
+    size_t len;
+    uint8_t body[];
+};
+
+/* Reply and scratch room of one request. */
+#define FWD_OUT_BYTES (FWD_MSG_MOST + FWD_SCRATCH_BYTES)
+
+enum fwd_rq_state { FWD_RQ_READY, FWD_RQ_FETCHING, FWD_RQ_RUNNING, FWD_RQ_STORING };
+
+/* A request being worked on. */
+struct fwd_request {
+    struct fwd_server *server;
+    struct fwd_peer *peer;
+    enum amph_fwd_id id;
+    uint16_t service;
+    const struct fwd_call_desc *desc;
+    uint64_t seq;
+    struct fwd_handle *handle;   /* whose order it keeps, or NULL */
+    struct fwd_handle *ref[3];   /* every handle that its arguments name */
+    unsigned nrefs;
+    struct fwd_bulk bulk;
+    union fwd_args u;
+    int error;
+    const char *reason;
+    enum fwd_rq_state state;
+    bool worker;                 /* it turned out that it may block: must go to a worker */
+    bool in_worker;              /* runs in one */
+    bool again;                  /* the lock was not to be had: try again later */
+    int newfd;                   /* of an open: becomes a handle in the progress thread; -1: none */
+    bool newfd_regular, newfd_nonblock;
+    const struct fwd_export *export; /* of a call by path */
+    uint64_t ns;                 /* how long it took */
+    uint8_t *stage;              /* data of an area that is not mapped here */
+    uint8_t *out;                /* the reply; out-buffers point into it */
+    struct amph_op transfer;
+    bool transferred;
+    enum amph_status transfer_st;
+    struct fwd_request *next;    /* in a handle's queue, a worker's list, unsent or locks */
+    struct fwd_request *next_transfer;
+    bool transfer_begun;
+    size_t out_len;              /* of the reply, once it is made */
+    size_t msg_len;
+    uint8_t *msg;                /* own copy of the message, or the conduit's */
+};
+
+struct fwd_server {
+    struct amph_boot *boot;
+    const struct amph_jobdesc *job;
+    struct amph_am_ep *ep;
+    uint32_t self;
+    struct fwd_exports exports;
+
+    struct fwd_peer **peer;      /* by index */
+    uint32_t max_peers, npeers, next_number;
+    struct fwd_handle **handle;  /* by slot */
+    uint32_t nslots, nhandles;
+    uint64_t all_calls, all_bytes_in, all_bytes_out, refused;
+
+    bool in_handler;
+    uint8_t *reply;              /* of requests executed in the progress thread */
+    struct fwd_request *transfers;   /* to be started or under way */
+    struct fwd_request *unsent, **unsent_tail; /* replies that found no room */
+    struct fwd_request *locks;       /* waiting for a lock */
+    bool locks_changed;
+    uint64_t locks_tried_ns;
+    void *stage_free;
+    size_t stage_bytes;
+
+    pthread_mutex_t lock;            /* of what follows */
+    pthread_cond_t work_cond;
+    struct fwd_request *work, **work_tail, *done, **done_tail;
+    struct fwd_news *news, **news_tail;
+    bool posted;                     /* done or news is not empty (read without the lock) */
+    unsigned workers, idle;
+    bool stopping;
+
+    pthread_t door_thread;
+    bool door_runs;
+    int epoll_fd, stop_fd, unix_fd, tcp_fd;
+    struct fwd_door_addr door;
+    struct fwd_conn *conns;          /* door thread's */
+    bool draining, stop;
+    int exit_code;
+    uint64_t drain_ns;
+};
+
+/* server_peer.c: clients and handles (progress thread) */
+void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news);
+void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *conn);
+void fwd_peer_free(struct fwd_server *s, struct fwd_peer *peer);
+struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number);
+/* Makes a handle of fd, held by peer; NULL: no memory (fd stays the caller's). */
+struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd);
+int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h);
+void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h);
+void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h); /* closes it where nobody holds or uses it */
+bool fwd_handle_held_by(const struct fwd_peer *peer, const struct fwd_handle *h);
+void fwd_server_print_stats(struct fwd_server *s);
+void fwd_peer_keep_only(struct fwd_server *s, struct fwd_peer *peer, const uint64_t *numbers, size_t n);
+
+/* server_exec.c: requests (progress thread) */
+void fwd_on_request(struct amph_token *token, const struct amph_am *am);
+unsigned fwd_exec_progress(struct fwd_server *s); /* what workers have done, transfers, locks, replies that waited */
+void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer);
+/* Takes a request apart: header, arguments, place of the data.  0 or an errno value; rq->seq is set where the header is right
+ * (*answer_p).  Does not touch anything but rq. */
+int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg, size_t len, struct fwd_request *rq, bool *answer_p);
+void fwd_request_place(struct fwd_request *rq); /* points buffers to where their data lies */
+void fwd_request_run(struct fwd_request *rq);   /* any thread: the file call itself */
+size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out); /* builds the reply */
+
+/* server_work.c */
+void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);
+void fwd_work_stop(struct fwd_server *s);
+
+/* server_door.c */
+enum amph_status fwd_door_open(struct fwd_server *s);
+enum amph_status fwd_door_start(struct fwd_server *s);
+void fwd_door_stop(struct fwd_server *s);
+void fwd_post_news(struct fwd_server *s, struct fwd_news *news);
+
+#endif

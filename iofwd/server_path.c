@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file calls by path, executed inside the exports.  Layer: iofwd.  Thread rule: a request runs in one thread.
+ * Each gives 0 or an errno value.  A path is first made a descriptor (of the thing, or of the directory that holds it), and the
+ * call is made relative to that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "iofwd/server_int.h"
+
+static int outcome(long ret)
+{
+    return ret < 0 ? errno : 0;
+}
+
+static int find(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl)
+{
+    int err = fwd_place_find(&rq->server->exports, dir ? dir->export : NULL, dir ? dir->fd : -1, path, pl);
+    rq->reason = pl->reason;
+    rq->export = pl->export;
+    return err;
+}
+
+/* A descriptor (O_PATH) of what the path names, or a negative errno. */
+static int reach(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, bool follow)
+{
+    struct fwd_place pl;
+    int err = find(rq, dir, path, &pl);
+    if (err)
+        return -err;
+    int fd = fwd_place_open(&pl, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
+    rq->reason = pl.reason;
+    return fd;
+}
+
+struct by_fd {
+    char text[40];
+};
+
+/* A name for what an O_PATH descriptor stands for, for the calls that take no descriptor. */
+static const char *name_of(int fd, struct by_fd *n)
+{
+    snprintf(n->text, sizeof n->text, "/proc/self/fd/%d", fd);
+    return n->text;
+}
+
+/* The directory that holds what the path names; *last_p its name there. */
+static int reach_parent(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl,
+                        const char **last_p)
+{
+    int err = find(rq, dir, path, pl);
+    if (err)
+        return -err;
+    int fd = fwd_place_parent(pl, last_p);
+    rq->reason = pl->reason;
+    return fd;
+}
+
+static bool is_itself(const char *last)
+{
+    return strcmp(last, ".") == 0;
+}
+
+/* ---- open ---- */
+
+/* Opens a FIFO again to wait for a partner; the first descriptor keeps our end open meanwhile. */
+static int wait_fifo(int fd, int flags)
+{
+    struct by_fd n;
+    int waited;
+    while ((waited = open(name_of(fd, &n), (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 && errno == EINTR)
+        ;
+    int err = errno;
+    close(fd);
+    return waited < 0 ? -err : waited;
+}
+
+/* Opens what may wait for a partner, in a worker; elsewhere it only says that it must go to one. */
+static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, const struct fwd_args_open *a)
+{
+    if (!rq->in_worker) {
+        rq->worker = true;
+        rq->newfd = fd;
+        return -EAGAIN;
+    }
+    rq->newfd = -1;
+    return fd >= 0 ? wait_fifo(fd, a->flags) : fwd_place_open(pl, a->flags | O_NOCTTY, a->mode);
+}
+
+static int open_quickly(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, struct stat *st)
+{
+    bool nonblock = a->flags & O_NONBLOCK, path_only = a->flags & O_PATH, write_only = (a->flags & O_ACCMODE) == O_WRONLY;
+    int fd = fwd_place_open(pl, path_only ? a->flags : a->flags | O_NONBLOCK | O_NOCTTY, a->mode);
+    if (fd == -ENXIO && !nonblock && write_only)
+        fd = open_slowly(rq, pl, -1, a);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, st) != 0) {
+        int err = errno;
+        close(fd);
+        return -err;
+    }
+    if (nonblock || path_only || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode))
+        return fd;
+    if (S_ISFIFO(st->st_mode) && (a->flags & O_ACCMODE) == O_RDONLY)
+        return open_slowly(rq, pl, fd, a);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
+int fwd_do_open(struct fwd_request *rq, struct fwd_args_open *a)
+{
+    struct fwd_place pl;
+    struct stat st = { .st_mode = S_IFIFO };
+    int err = find(rq, a->path_dir, a->path, &pl);
+    if (err)
+        return err;
+    int fd = rq->newfd >= 0 ? open_slowly(rq, &pl, rq->newfd, a) : open_quickly(rq, &pl, a, &st);
+    rq->reason = pl.reason;
+    if (fd < 0)
+        return -fd;
+    rq->newfd = fd;
+    rq->newfd_regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    rq->newfd_nonblock = a->flags & O_NONBLOCK;
+    rq->export = pl.export;
+    return 0;
+}
+
+/* ---- calls on what a path names ---- */
+
+int fwd_do_stat(struct fwd_request *rq, struct fwd_args_stat *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fstat(fd, &a->st));
+    close(fd);
+    return err;
+}
+
+int fwd_do_access(struct fwd_request *rq, struct fwd_args_access *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(faccessat(AT_FDCWD, name_of(fd, &n), a->amode, a->flags & AT_EACCESS));
+    close(fd);
+    return err;
+}
+
+int fwd_do_chmod(struct fwd_request *rq, struct fwd_args_chmod *a)
+{
+    struct by_fd n;
+    struct stat st;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fstat(fd, &st));
+    if (!err)
+        err = S_ISLNK(st.st_mode) ? EOPNOTSUPP : outcome(chmod(name_of(fd, &n), a->mode & 07777));
+    close(fd);
+    return err;
+}
+
+int fwd_do_chown(struct fwd_request *rq, struct fwd_args_chown *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fchownat(fd, "", a->uid, a->gid, AT_EMPTY_PATH));
+    close(fd);
+    return err;
+}
+
+int fwd_do_utimens(struct fwd_request *rq, struct fwd_args_utimens *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(utimensat(fd, "", a->times, AT_EMPTY_PATH));
+    close(fd);
+    return err;
+}
+
+int fwd_do_truncate(struct fwd_request *rq, struct fwd_args_truncate *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, true);
+    if (fd < 0)
+        return -fd;
+    int err = outcome(truncate(name_of(fd, &n), a->length));
+    close(fd);
+    return err;
+}
+
+int fwd_do_statfs(struct fwd_request *rq, struct fwd_args_statfs *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, true);
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fstatfs(fd, &a->fs));
+    close(fd);
+    return err;
+}
+
+int fwd_do_getxattr(struct fwd_request *rq, struct fwd_args_getxattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    ssize_t len = getxattr(name_of(fd, &n), a->name, a->value, a->value_cap);
+    int err = outcome(len);
+    a->value_len = err ? 0 : (size_t)len;
+    close(fd);
+    return err;
+}
+
+int fwd_do_listxattr(struct fwd_request *rq, struct fwd_args_listxattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    ssize_t len = listxattr(name_of(fd, &n), a->names, a->names_cap);
+    int err = outcome(len);
+    a->names_len = err ? 0 : (size_t)len;
+    close(fd);
+    return err;
+}
+
+int fwd_do_readlink(struct fwd_request *rq, struct fwd_args_readlink *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, false);
+    if (fd < 0)
+        return -fd;
+    ssize_t len = readlinkat(fd, "", a->target, a->target_cap);
+    /* By descriptor, what is no link gives ENOENT; by path it is EINVAL. */
+    int err = len < 0 ? (errno == ENOENT ? EINVAL : errno) : 0;
+    a->target_len = err ? 0 : (size_t)len;
+    close(fd);
+    return err;
+}
+
+/* ---- calls on a name in a directory ---- */
+
+int fwd_do_mkdir(struct fwd_request *rq, struct fwd_args_mkdir *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    int err = outcome(mkdirat(fd, last, a->mode & 07777));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+int fwd_do_mknod(struct fwd_request *rq, struct fwd_args_mknod *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    int err = outcome(mknodat(fd, last, a->mode, a->dev));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+int fwd_do_unlink(struct fwd_request *rq, struct fwd_args_unlink *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    bool dir = a->flags & AT_REMOVEDIR;
+    /* The export itself stays, as a mount point would. */
+    int err = is_itself(last) && fd == pl.export->fd ? (dir ? EBUSY : EISDIR) : outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+int fwd_do_symlink(struct fwd_request *rq, struct fwd_args_symlink *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    int err = outcome(symlinkat(a->target, fd, last));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
+{
+    struct fwd_place from, to;
+    const char *from_last, *to_last;
+    int from_fd = reach_parent(rq, a->from_dir, a->from, &from, &from_last);
+    if (from_fd < 0)
+        return -from_fd;
+    int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
+    int err = to_fd < 0 ? -to_fd : 0;
+    if (!err)
+        err = outcome(syscall(SYS_renameat2, from_fd, from_last, to_fd, to_last, a->flags));
+    if (to_fd >= 0)
+        fwd_place_put_parent(&to, to_fd);
+    fwd_place_put_parent(&from, from_fd);
+    return err;
+}
+
+int fwd_do_link(struct fwd_request *rq, struct fwd_args_link *a)
+{
+    struct fwd_place to;
+    struct by_fd n;
+    const char *to_last;
+    int from_fd = reach(rq, a->from_dir, a->from, a->flags & AT_SYMLINK_FOLLOW);
+    if (from_fd < 0)
+        return -from_fd;
+    int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
+    int err = to_fd < 0 ? -to_fd : 0;
+    if (!err)
+        err = outcome(linkat(AT_FDCWD, name_of(from_fd, &n), to_fd, to_last, AT_SYMLINK_FOLLOW));
+    if (to_fd >= 0)
+        fwd_place_put_parent(&to, to_fd);
+    close(from_fd);
+    return err;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's clients and open files: who is there, who holds what.  Layer: iofwd.  Thread rule: progress thread only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "iofwd/server_int.h"
+
+/* Client numbers that servers give: the top bit, the server, a counter. */
+#define NUMBER_GIVEN UINT32_C(0x80000000)
+#define NUMBER_SERVER_SHIFT 20
+
+/* A handle: its slot in the low bits, randomness above. */
+#define SLOT_BITS 20
+#define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
+
+/* ---- open files ---- */
+
+struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number)
+{
+    uint64_t slot = number & SLOT_MASK;
+    struct fwd_handle *h = slot < s->nslots ? s->handle[slot] : NULL;
+    return h && h->number == number && h->nholders > 0 ? h : NULL;
+}
+
+static bool free_slot(struct fwd_server *s, uint32_t *slot_p)
+{
+    for (uint32_t i = 0; i < s->nslots; i++)
+        if (!s->handle[i]) {
+            *slot_p = i;
+            return true;
+        }
+    uint32_t more = s->nslots ? s->nslots * 2 : 64;
+    struct fwd_handle **bigger = more <= SLOT_MASK + 1 ? realloc(s->handle, more * sizeof *bigger) : NULL;
+    if (!bigger)
+        return false;
+    memset(bigger + s->nslots, 0, (more - s->nslots) * sizeof *bigger);
+    *slot_p = s->nslots;
+    s->handle = bigger;
+    s->nslots = more;
+    return true;
+}
+
+struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd)
+{
+    struct fwd_handle *h = calloc(1, sizeof *h);
+    uint64_t noise;
+    if (!h || !free_slot(s, &h->slot)) {
+        free(h);
+        return NULL;
+    }
+    amph_random(&noise, sizeof noise);
+    h->number = (noise & ~SLOT_MASK) | h->slot | (UINT64_C(1) << 63); /* never 0 */
+    h->fd = fd;
+    h->queue_tail = &h->queue_head;
+    s->handle[h->slot] = h;
+    if (fwd_handle_hold(s, peer, h) != 0) {
+        s->handle[h->slot] = NULL;
+        free(h);
+        return NULL;
+    }
+    s->nhandles++;
+    return h;
+}
+
+bool fwd_handle_held_by(const struct fwd_peer *peer, const struct fwd_handle *h)
+{
+    return h->slot / 64 < peer->nwords && (peer->holds[h->slot / 64] >> (h->slot % 64) & 1);
+}
+
+int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h)
+{
+    size_t word = h->slot / 64;
+    if (fwd_handle_held_by(peer, h))
+        return 0;
+    if (word >= peer->nwords) {
+        size_t more = (word + 8) & ~(size_t)7;
+        uint64_t *bigger = realloc(peer->holds, more * sizeof *bigger);
+        if (!bigger)
+            return ENOMEM;
+        memset(bigger + peer->nwords, 0, (more - peer->nwords) * sizeof *bigger);
+        peer->holds = bigger;
+        peer->nwords = more;
+    }
+    peer->holds[word] |= UINT64_C(1) << (h->slot % 64);
+    h->nholders++;
+    return 0;
+}
+
+void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h)
+{
+    if (h->nholders > 0 || h->inflight > 0)
+        return;
+    s->handle[h->slot] = NULL;
+    s->nhandles--;
+    s->locks_changed = true;
+    close(h->fd);
+    free(h);
+}
+
+void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h)
+{
+    if (!fwd_handle_held_by(peer, h))
+        return;
+    peer->holds[h->slot / 64] &= ~(UINT64_C(1) << (h->slot % 64));
+    h->nholders--;
+    fwd_handle_release(s, h);
+}
+
+void fwd_peer_keep_only(struct fwd_server *s, struct fwd_peer *peer, const uint64_t *numbers, size_t n)
+{
+    for (uint32_t slot = 0; slot < s->nslots && slot < peer->nwords * 64; slot++) {
+        struct fwd_handle *h = s->handle[slot];
+        bool keep = false;
+        if (!h || !fwd_handle_held_by(peer, h))
+            continue;
+        for (size_t i = 0; i < n && !keep; i++)
+            keep = numbers[i] == h->number;
+        if (!keep)
+            fwd_handle_drop(s, peer, h);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct fwd_handle *h = fwd_handle_find(s, numbers[i]);
+        if (h)
+            fwd_handle_hold(s, peer, h);
+    }
+}
+
+/* ---- clients ---- */
+
+static struct fwd_peer *number_taken(struct fwd_server *s, uint32_t number)
+{
+    for (uint32_t i = 0; i < s->max_peers; i++)
+        if (s->peer[i] && !s->peer[i]->gone && s->peer[i]->number == number)
+            return s->peer[i];
+    return NULL;
+}
+
+static struct fwd_peer *make_peer(struct fwd_server *s, uint32_t number, uint32_t rank)
+{
+    uint32_t index = 0;
+    while (index < s->max_peers && s->peer[index])
+        index++;
+    struct fwd_peer *p = index < s->max_peers ? calloc(1, sizeof *p) : NULL;
+    if (!p)
+        return NULL;
+    p->index = index;
+    p->number = number;
+    p->rank = rank;
+    s->peer[index] = p;
+    s->npeers++;
+    return p;
+}
+
+/* The number of a new client: its rank where that is free, the number another server gave it, or one of our own. */
+static uint32_t choose_number(struct fwd_server *s, uint32_t rank, uint32_t given)
+{
+    uint32_t number = given != FWD_NUMBER_NONE ? given : rank;
+    while (number == AMPH_RANK_NONE || number_taken(s, number)) {
+        uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
+        number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT | (s->next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
+    }
+    return number;
+}
+
+/* The server that a client starts with: by the mapping for processes of the job, in turn for others. */
+static uint32_t home_server(struct fwd_server *s, const struct fwd_peer *p)
+{
+    if (p->rank < s->job->nproc[AMPH_COMPUTE] && s->job->server_of)
+        return s->job->server_of[p->rank];
+    return amph_boot_first(s->boot, AMPH_SERVER) + p->number % s->job->nproc[AMPH_SERVER];
+}
+
+static void refuse(struct fwd_conn *c, const char *why)
+{
+    uint8_t out[FWD_DOOR_HEAD_BYTES + 256];
+    size_t n = fwd_frame_build(out, FWD_FRAME_REFUSE, why, strlen(why));
+    ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)ignored;
+    shutdown(c->fd, SHUT_RDWR); /* the door thread sees the end and tidies up */
+}
+
+static const char *import_area(struct fwd_server *s, struct fwd_peer *p, const struct fwd_hello *h)
+{
+    p->has_area = false;
+    if (h->area_key_len == 0)
+        return NULL;
+    if (amph_am_mem_import(s->ep, p->index, h->area_key, h->area_key_len, &p->area) != AMPH_OK)
+        return "the server cannot reach the client's transfer area";
+    if (h->part_at > p->area.len_bytes || h->part_len > p->area.len_bytes - h->part_at)
+        return "the client's part lies outside its transfer area";
+    p->part_at = h->part_at;
+    p->part_len = h->part_len;
+    p->has_area = true;
+    return NULL;
+}
+
+/* Gives a client its endpoint. */
+static const char *attach(struct fwd_server *s, struct fwd_peer *p, const struct fwd_hello *h)
+{
+    if (h->pointer_bytes != 4 && h->pointer_bytes != 8)
+        return "the client states an impossible pointer width";
+    if (amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self, p->number) != AMPH_OK)
+        return "the server cannot reach the client's endpoint";
+    p->attached = true;
+    p->cookie_in = amph_cookie(s->job->key, 3, p->number, s->self);
+    return import_area(s, p, h);
+}
+
+/* A new image of the same process: the old endpoint is gone. */
+static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
+{
+    struct fwd_peer *p = make_peer(s, old->number, old->rank);
+    if (!p)
+        return NULL;
+    p->holds = old->holds;
+    p->nwords = old->nwords;
+    p->calls = old->calls;
+    p->errors = old->errors;
+    p->bytes_in = old->bytes_in;
+    p->bytes_out = old->bytes_out;
+    p->conn = old->conn;
+    old->holds = NULL;
+    old->nwords = 0;
+    old->conn = NULL;
+    fwd_peer_free(s, old);
+    return p;
+}
+
+static const char *inherit(struct fwd_server *s, struct fwd_peer *child, uint32_t parent_number)
+{
+    struct fwd_peer *parent = number_taken(s, parent_number);
+    if (!parent)
+        return "the parent of the new client is not known";
+    for (uint32_t slot = 0; slot < s->nslots && slot < parent->nwords * 64; slot++)
+        if (s->handle[slot] && fwd_handle_held_by(parent, s->handle[slot]) && fwd_handle_hold(s, child, s->handle[slot]) != 0)
+            return "no memory for the new client's files";
+    return NULL;
+}
+
+static bool welcome(struct fwd_server *s, struct fwd_peer *p, const struct fwd_news *news)
+{
+    uint8_t out[FWD_DOOR_HEAD_BYTES + 1024];
+    struct fwd_welcome wc = { .number = p->number, .index = p->index, .server = s->self, .nservers = 1 };
+    wc.servers[0] = home_server(s, p);
+    wc.addr = amph_am_address(s->ep, &wc.addr_len);
+    size_t n = fwd_welcome_build(out + FWD_DOOR_HEAD_BYTES, sizeof out - FWD_DOOR_HEAD_BYTES, &wc, s->job->key, news->nonce,
+                                 news->hello.nonce);
+    if (n == 0)
+        return false;
+    n = fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_DOOR_HEAD_BYTES, n);
+    return send(p->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
+{
+    const struct fwd_hello *h = &news->hello;
+    struct fwd_conn *c = news->conn;
+    const char *why = NULL;
+    struct fwd_peer *p = c->peer;
+    if (h->kind != FWD_HELLO_AGAIN && p)
+        return refuse(c, "this connection has a client already");
+    if (h->kind == FWD_HELLO_AGAIN && !p)
+        return refuse(c, "this connection has no client yet");
+    if (!p)
+        p = make_peer(s, choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number), h->rank);
+    else if (p->attached)
+        p = renew(s, p);
+    if (!p)
+        return refuse(c, "this I/O server has no room for another client");
+    p->conn = c;
+    c->peer = p;
+    why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h);
+    if (why) {
+        amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid, why);
+        return refuse(c, why);
+    }
+    if (!welcome(s, p, news))
+        shutdown(c->fd, SHUT_RDWR);
+}
+
+void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
+{
+    p->gone = true;
+    fwd_exec_drop_peer(s, p);
+    for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++)
+        if (s->handle[slot])
+            fwd_handle_drop(s, p, s->handle[slot]);
+    free(p->holds);
+    p->holds = NULL;
+    p->nwords = 0;
+    if (p->attached)
+        amph_am_del_peer(s->ep, p->index);
+    p->attached = false;
+    s->npeers--;
+    /* What workers still do for it points here; its place is free when the last of that is done (fwd_exec_progress). */
+    if (p->queued == 0) {
+        s->peer[p->index] = NULL;
+        free(p);
+    }
+}
+
+void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
+{
+    if (c->peer)
+        fwd_peer_free(s, c->peer);
+    close(c->fd);
+    free(c);
+}
+
+void fwd_server_print_stats(struct fwd_server *s)
+{
+    fprintf(stderr, "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64 " bytes read, %" PRIu64
+            " requests refused, %" PRIu32 " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out,
+            s->all_bytes_in, s->refused, s->npeers, s->nhandles);
+}

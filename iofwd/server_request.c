@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One request taken apart, run, and its reply put together.  Layer: iofwd.
+ * Thread rule: parse and reply in the progress thread; fwd_request_run in any one thread at a time.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "iofwd/server_int.h"
+
+static struct fwd_handle *find(void *ctx, uint64_t number)
+{
+    struct fwd_request *rq = ctx;
+    struct fwd_handle *h = fwd_handle_find(rq->server, number);
+    if (h && rq->nrefs < AMPH_COUNTOF(rq->ref))
+        rq->ref[rq->nrefs++] = h;
+    return h;
+}
+
+/* The data of a bulk call: inside the message, or inside the client's part of its area. */
+static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
+{
+    struct fwd_bulk *b = &rq->bulk;
+    const struct fwd_peer *p = rq->peer;
+    if (!fwd_get_bulk(r, b))
+        return EPROTO;
+    bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD;
+    if (b->where == FWD_AREA)
+        return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0 : EPROTO;
+    if (out)
+        return b->len <= FWD_INLINE_MOST ? 0 : EPROTO;
+    const void *data = amph_rd_bytes(r, b->len);
+    if (!data)
+        return EPROTO;
+    if (rq->id == AMPH_FWD_WRITE)
+        rq->u.write.data = data;
+    else
+        rq->u.pwrite.data = data;
+    return 0;
+}
+
+int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg, size_t len, struct fwd_request *rq, bool *answer_p)
+{
+    struct amph_rd r;
+    struct fwd_req_head head;
+    *answer_p = false;
+    rq->server = s;
+    rq->peer = peer;
+    rq->msg = msg;
+    rq->msg_len = len;
+    rq->newfd = -1;
+    amph_rd_init(&r, msg, len);
+    if (!fwd_get_req_head(&r, &head) || (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
+        return EPROTO;
+    *answer_p = true;
+    rq->seq = head.seq;
+    rq->service = head.service;
+    rq->id = fwd_call_of_service(head.service);
+    if (rq->id == AMPH_FWD_NCALLS)
+        return head.service == FWD_SERVICE_STATS || head.service == FWD_SERVICE_HOLD_ONLY ? 0 : ENOSYS;
+    rq->desc = &fwd_calls[rq->id];
+    struct fwd_resolver resolver = { .find = find, .ctx = rq };
+    int err = fwd_get_args(&r, rq->desc, &rq->u, &resolver);
+    if (err)
+        return err;
+    if (rq->desc->flags & FWD_CALL_BULK)
+        err = take_bulk(&r, rq);
+    if (!err && amph_rd_left(&r) > 0)
+        err = EPROTO;
+    /* A call on an open file keeps that file's order; a call by path has none. */
+    if (!err && rq->desc->nargs > 0 && rq->desc->arg[0].word == FWD_IN_FILE)
+        rq->handle = rq->ref[0];
+    return err;
+}
+
+/* As the records of calls_server.h lay an out-buffer out. */
+struct out_buffer {
+    void *at;
+    size_t cap, len;
+};
+
+static void *bulk_memory(const struct fwd_request *rq)
+{
+    if (rq->bulk.where == FWD_INLINE)
+        return rq->out + FWD_REP_HEAD_BYTES + sizeof(uint32_t);
+    return rq->stage ? rq->stage : (uint8_t *)rq->peer->area.local + rq->peer->part_at + rq->bulk.at;
+}
+
+void fwd_request_place(struct fwd_request *rq)
+{
+    for (unsigned i = 0; i < rq->desc->nargs; i++) {
+        uint8_t word = rq->desc->arg[i].word;
+        struct out_buffer *b = (struct out_buffer *)((char *)&rq->u + rq->desc->arg[i].server_at);
+        if (word == FWD_OUT_STRING || word == FWD_OUT_DIRENTS) {
+            b->at = rq->out + FWD_MSG_MOST;
+            b->cap = b->cap < FWD_SCRATCH_BYTES ? b->cap : FWD_SCRATCH_BYTES;
+        } else if (word == FWD_OUT_BUF) {
+            b->at = bulk_memory(rq);
+            b->cap = rq->bulk.len;
+        } else if (word == FWD_IN_DATA) {
+            if (rq->bulk.where == FWD_AREA)
+                b->at = bulk_memory(rq);
+            b->cap = rq->bulk.len; /* data_len */
+        }
+    }
+}
+
+void fwd_request_run(struct fwd_request *rq)
+{
+    uint64_t start = amph_now_ns();
+    rq->error = fwd_run[rq->id](rq);
+    rq->ns = amph_now_ns() - start;
+}
+
+/* Bytes that a finished bulk piece has moved. */
+static size_t bulk_done(const struct fwd_request *rq)
+{
+    switch (rq->id) {
+    case AMPH_FWD_READ: return rq->u.read.buf_len;
+    case AMPH_FWD_PREAD: return rq->u.pread.buf_len;
+    case AMPH_FWD_WRITE: return rq->u.write.done;
+    default: return rq->u.pwrite.done;
+    }
+}
+
+size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
+{
+    struct amph_wr w;
+    struct fwd_rep_head head = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service, .seq = rq->seq,
+                                 .error = fwd_errno_to_wire(rq->error) };
+    amph_wr_init(&w, out, FWD_MSG_MOST);
+    fwd_put_rep_head(&w, &head);
+    if (rq->error && rq->reason) {
+        size_t n = strlen(rq->reason);
+        amph_wr_u16(&w, FWD_TAG_REASON);
+        amph_wr_u16(&w, (uint16_t)n);
+        amph_wr_bytes(&w, rq->reason, n);
+        head.tags_len = (uint16_t)(4 + n);
+    }
+    if (!rq->error && rq->desc) {
+        fwd_put_results(&w, rq->desc, &rq->u);
+        if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD) {
+            size_t n = bulk_done(rq);
+            amph_wr_u32(&w, (uint32_t)n);
+            if (rq->bulk.where == FWD_INLINE)
+                w.at += n; /* the call has put it there */
+        }
+    }
+    head.length = (uint32_t)amph_wr_len(&w);
+    amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
+    fwd_put_rep_head(&w, &head);
+    return head.length;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's workers: threads that execute what is large, slow or blocking.  They never touch the endpoint, clients or handles'
+ * queues; a finished request goes back to the progress thread.  Layer: iofwd.  Thread rule: give and stop by the progress thread.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "iofwd/server_int.h"
+
+static void *worker(void *arg)
+{
+    struct fwd_server *s = arg;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping) {
+        struct fwd_request *rq = s->work;
+        if (!rq) {
+            s->idle++;
+            pthread_cond_wait(&s->work_cond, &s->lock);
+            s->idle--;
+            continue;
+        }
+        s->work = rq->next;
+        if (!s->work)
+            s->work_tail = &s->work;
+        pthread_mutex_unlock(&s->lock);
+        rq->in_worker = true;
+        fwd_request_run(rq);
+        pthread_mutex_lock(&s->lock);
+        rq->next = NULL;
+        *s->done_tail = rq;
+        s->done_tail = &rq->next;
+        __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&s->lock);
+        amph_am_kick(s->ep);
+        pthread_mutex_lock(&s->lock);
+    }
+    s->workers--;
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* Another thread where all are at work: one that blocks (a FIFO without a partner) must not hold up the rest. */
+static void hire(struct fwd_server *s)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 256 << 10);
+    if (pthread_create(&thread, &attr, worker, s) == 0)
+        s->workers++;
+    else if (s->workers == 0)
+        amph_fatal("the I/O server cannot start a worker thread");
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void fwd_work_give(struct fwd_server *s, struct fwd_request *rq)
+{
+    pthread_mutex_lock(&s->lock);
+    rq->next = NULL;
+    unsigned waiting = 1;
+    for (struct fwd_request *q = s->work; q; q = q->next)
+        waiting++;
+    *s->work_tail = rq;
+    s->work_tail = &rq->next;
+    if (waiting > s->idle && s->workers < FWD_WORKERS_MOST)
+        hire(s);
+    pthread_cond_signal(&s->work_cond);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void fwd_work_stop(struct fwd_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_broadcast(&s->work_cond);
+    pthread_mutex_unlock(&s->lock);
+}
