@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -51,7 +53,11 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
         amph_error("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
         return st;
     }
-    void *addr = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, (off_t)offset);
+    /* A range beyond its end could be mapped, but would kill whoever touches it. */
+    struct stat sb;
+    bool whole = fstat(own, &sb) == 0 && offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
+    errno = EINVAL;
+    void *addr = whole ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own, (off_t)offset) : MAP_FAILED;
     int saved = errno;
     close(own);
     if (addr == MAP_FAILED) {

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; the own lock guards the transfers and the inner send
+ * side, because fragments and answers are sent from progress too.
+ *
+ * A transfer is cut into fragments of one medium each.  At most WINDOW fragments of an instance are unanswered.
+ *   request lane  PUT: key, offset, id, 0, length; data     GET: key, offset, id, position in the transfer, length
+ *   reply lane    DONE: 0, 0, id, status, length              DATA: 0, 0, id, position in the transfer, length; data
+ * Keys are random numbers, so that memory can be named only by who was told.
+ */
+#include "conduits/emulate.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/counters.h"
+#include "base/log.h"
+#include "base/wire.h"
+
+#define WINDOW 32u
+#define HEAD_WORDS 5u
+#define HEAD_BYTES (8 * HEAD_WORDS)
+#define KEY_VERSION 2
+
+enum code { PUT = AMPH_EMULATE_FIRST, GET, DONE, DATA };
+
+struct region {
+    struct region *next;
+    uint64_t key;
+    char *base;
+    uint64_t len_bytes;
+};
+
+/* A put or get under way at its origin. */
+struct transfer {
+    struct transfer *next;
+    uint64_t id;
+    uint32_t peer;
+    bool is_get;
+    enum amph_status st;
+    uint64_t key, offset, len_bytes, sent, answered;
+    char *local;
+    struct amph_op *lc, *rc;
+};
+
+/* What a fragment or an answer says before its data. */
+struct head {
+    uint64_t key, offset, id, position, len_bytes; /* DONE: position holds the status */
+};
+
+/* An answer that found no room.  The memory that it reads from is looked up again when it is sent. */
+struct owed {
+    struct owed *next;
+    uint32_t peer;
+    struct head head;
+    enum code code;
+};
+
+struct em_cx {
+    struct amph_cx base;
+    struct amph_conduit_ops ops; /* the inner table with our operations over it */
+    struct amph_cx *inner;
+    pthread_mutex_t lock;
+    struct region *regions;
+    struct transfer *transfers;
+    struct owed *owed, **owed_tail;
+    uint64_t next_id;
+    unsigned in_flight;
+    uint32_t fragment;
+    uint8_t *bounce;
+};
+
+static struct em_cx *em_of(struct amph_cx *cx)
+{
+    return (struct em_cx *)cx;
+}
+
+static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code code, const struct head *h, const void *data)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, em->bounce, HEAD_BYTES + em->fragment);
+    amph_wr_u64(&w, h->key);
+    amph_wr_u64(&w, h->offset);
+    amph_wr_u64(&w, h->id);
+    amph_wr_u64(&w, h->position);
+    amph_wr_u64(&w, h->len_bytes);
+    if (data)
+        amph_wr_bytes(&w, data, h->len_bytes);
+    struct amph_am am = { .kind = AMPH_AM_INTERNAL, .handler = (uint8_t)code, .nbytes = (uint32_t)amph_wr_len(&w), .payload = em->bounce };
+    return em->inner->ops->am_send(em->inner, peer, code >= DONE ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, NULL);
+}
+
+/* Sends one more fragment of t; AMPH_AGAIN when there is no room. */
+static enum amph_status send_fragment(struct em_cx *em, struct transfer *t)
+{
+    uint64_t left = t->len_bytes - t->sent;
+    struct head h = { t->key, t->offset + t->sent, t->id, t->sent, left < em->fragment ? left : em->fragment };
+    enum amph_status st = send_head(em, t->peer, t->is_get ? GET : PUT, &h, t->is_get ? NULL : t->local + t->sent);
+    if (st == AMPH_OK) {
+        t->sent += h.len_bytes;
+        em->in_flight++;
+    }
+    return st;
+}
+
+/* Takes finished transfers off the list; they are told to the caller after the lock is given back. */
+static struct transfer *reap(struct em_cx *em)
+{
+    struct transfer *done = NULL;
+    for (struct transfer **at = &em->transfers; *at;) {
+        struct transfer *t = *at;
+        if (t->answered < t->sent || (t->sent < t->len_bytes && t->st == AMPH_OK)) {
+            at = &t->next;
+            continue;
+        }
+        *at = t->next;
+        t->next = done;
+        done = t;
+    }
+    return done;
+}
+
+static void tell(struct transfer *done)
+{
+    while (done) {
+        struct transfer *t = done;
+        done = t->next;
+        if (t->lc)
+            t->lc->done(t->lc, t->st);
+        if (t->rc)
+            t->rc->done(t->rc, t->st);
+        free(t);
+    }
+}
+
+static char *find(struct em_cx *em, const struct head *h)
+{
+    for (struct region *r = em->regions; r; r = r->next)
+        if (r->key == h->key && h->len_bytes <= r->len_bytes && h->offset <= r->len_bytes - h->len_bytes)
+            return r->base + h->offset;
+    return NULL;
+}
+
+/* Sends an answer; GET's is read from memory now. */
+static enum amph_status send_answer(struct em_cx *em, const struct owed *o)
+{
+    const char *from = o->code == DATA ? find(em, &o->head) : NULL;
+    struct head h = o->head;
+    if (o->code == DATA && !from) {
+        h.position = AMPH_ERR_RANGE;
+        return send_head(em, o->peer, DONE, &h, NULL);
+    }
+    return send_head(em, o->peer, o->code, &h, from);
+}
+
+static void answer(struct em_cx *em, const struct owed *what)
+{
+    if (!em->owed && send_answer(em, what) != AMPH_AGAIN)
+        return;
+    struct owed *o = malloc(sizeof *o);
+    if (!o) {
+        amph_error("out of memory: a transfer of peer %u will not be answered", what->peer);
+        return;
+    }
+    *o = *what;
+    o->next = NULL;
+    *em->owed_tail = o;
+    em->owed_tail = &o->next;
+}
+
+/* Sends what the window and the conduit have room for; with the lock held. */
+static unsigned push(struct em_cx *em)
+{
+    unsigned n = 0;
+    while (em->owed && send_answer(em, em->owed) != AMPH_AGAIN) {
+        struct owed *o = em->owed;
+        em->owed = o->next;
+        if (!em->owed)
+            em->owed_tail = &em->owed;
+        free(o);
+        n++;
+    }
+    for (struct transfer *t = em->transfers; t; t = t->next)
+        while (t->st == AMPH_OK && t->sent < t->len_bytes && em->in_flight < WINDOW) {
+            enum amph_status st = send_fragment(em, t);
+            if (st == AMPH_AGAIN)
+                return n;
+            if (st != AMPH_OK)
+                t->st = st;
+            n++;
+        }
+    return n;
+}
+
+static void on_put(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
+{
+    char *to = find(em, h);
+    if (to)
+        memcpy(to, data, h->len_bytes);
+    struct owed o = { .peer = peer, .head = *h, .code = DONE };
+    o.head.position = to ? AMPH_OK : AMPH_ERR_RANGE;
+    answer(em, &o);
+}
+
+static void on_get(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
+{
+    struct owed o = { .peer = peer, .head = *h, .code = DATA };
+    answer(em, &o);
+}
+
+/* The transfer that an answer of peer belongs to, or NULL where it belongs to none. */
+static struct transfer *answered(struct em_cx *em, uint32_t peer, const struct head *h)
+{
+    for (struct transfer *t = em->transfers; t; t = t->next)
+        if (t->id == h->id && t->peer == peer && h->len_bytes <= t->sent - t->answered) {
+            t->answered += h->len_bytes;
+            em->in_flight--;
+            return t;
+        }
+    amph_count(DROP_MALFORMED);
+    return NULL;
+}
+
+static void on_done(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
+{
+    struct transfer *t = answered(em, peer, h);
+    if (t && h->position != AMPH_OK && t->st == AMPH_OK)
+        t->st = h->position < AMPH_STATUS_COUNT ? (enum amph_status)h->position : AMPH_ERR_PROTO;
+}
+
+static void on_data(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
+{
+    struct transfer *t = answered(em, peer, h);
+    if (t && t->is_get && h->len_bytes <= t->len_bytes && h->position <= t->len_bytes - h->len_bytes)
+        memcpy(t->local + h->position, data, h->len_bytes);
+    else if (t)
+        t->st = AMPH_ERR_PROTO;
+}
+
+static const struct {
+    void (*fn)(struct em_cx *em, uint32_t peer, const struct head *h, const void *data);
+    enum amph_lane lane;
+    bool data;
+} actions[] = {
+    { on_put, AMPH_LANE_REQUEST, true },
+    { on_get, AMPH_LANE_REQUEST, false },
+    { on_done, AMPH_LANE_REPLY, false },
+    { on_data, AMPH_LANE_REPLY, true },
+};
+
+static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    struct em_cx *em = up;
+    if (am->kind != AMPH_AM_INTERNAL || am->handler < AMPH_EMULATE_FIRST) {
+        em->base.cfg.upcalls->on_am(em->base.cfg.up, peer, lane, am);
+        return;
+    }
+    unsigned code = am->handler - AMPH_EMULATE_FIRST;
+    struct head h;
+    struct amph_rd r;
+    amph_rd_init(&r, am->payload, am->payload ? am->nbytes : 0);
+    h.key = amph_rd_u64(&r);
+    h.offset = amph_rd_u64(&r);
+    h.id = amph_rd_u64(&r);
+    h.position = amph_rd_u64(&r);
+    h.len_bytes = amph_rd_u64(&r);
+    if (r.bad || code >= AMPH_COUNTOF(actions) || actions[code].lane != lane || h.len_bytes > em->fragment ||
+        amph_rd_left(&r) != (actions[code].data ? h.len_bytes : 0)) {
+        amph_count(DROP_MALFORMED);
+        return;
+    }
+    pthread_mutex_lock(&em->lock);
+    actions[code].fn(em, peer, &h, r.at);
+    pthread_mutex_unlock(&em->lock);
+}
+
+/* Nothing more will be answered by a dead peer. */
+static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
+{
+    for (struct transfer *t = em->transfers; t; t = t->next)
+        if (t->peer == peer) {
+            em->in_flight -= (unsigned)((t->sent - t->answered + em->fragment - 1) / em->fragment);
+            t->answered = t->sent;
+            t->st = st;
+        }
+}
+
+static void em_on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
+{
+    struct em_cx *em = up;
+    pthread_mutex_lock(&em->lock);
+    fail_transfers(em, peer, AMPH_ERR_PEER);
+    struct transfer *done = reap(em);
+    pthread_mutex_unlock(&em->lock);
+    tell(done);
+    em->base.cfg.upcalls->on_peer_error(em->base.cfg.up, peer, st, why);
+}
+
+static const struct amph_upcalls upcalls = { em_on_am, em_on_peer_error };
+
+/* ---- operations ---- */
+
+static void em_close(struct amph_cx *cx)
+{
+    struct em_cx *em = em_of(cx);
+    for (struct transfer *t = em->transfers; t; t = t->next)
+        t->st = AMPH_ERR_STATE;
+    tell(em->transfers);
+    while (em->owed) {
+        struct owed *o = em->owed;
+        em->owed = o->next;
+        free(o);
+    }
+    while (em->regions) {
+        struct region *r = em->regions;
+        em->regions = r->next;
+        free(r);
+    }
+    em->inner->ops->close(em->inner);
+    pthread_mutex_destroy(&em->lock);
+    free(em->bounce);
+    free(em);
+}
+
+static enum amph_status em_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+{
+    return em_of(cx)->inner->ops->add_peer(em_of(cx)->inner, peer, spec);
+}
+
+static void em_del_peer(struct amph_cx *cx, uint32_t peer)
+{
+    struct em_cx *em = em_of(cx);
+    pthread_mutex_lock(&em->lock);
+    fail_transfers(em, peer, AMPH_ERR_PEER);
+    struct transfer *done = reap(em);
+    em->inner->ops->del_peer(em->inner, peer);
+    pthread_mutex_unlock(&em->lock);
+    tell(done);
+}
+
+static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
+{
+    struct em_cx *em = em_of(cx);
+    struct region *r = malloc(sizeof *r);
+    if (!r)
+        return AMPH_ERR_NOMEM;
+    *r = (struct region){ .base = base, .len_bytes = len_bytes };
+    amph_random(&r->key, sizeof r->key);
+    pthread_mutex_lock(&em->lock);
+    r->next = em->regions;
+    em->regions = r;
+    pthread_mutex_unlock(&em->lock);
+    struct amph_wr w;
+    amph_wr_init(&w, mem->key, sizeof mem->key);
+    amph_wr_u32(&w, KEY_VERSION);
+    amph_wr_u64(&w, r->key);
+    amph_wr_u64(&w, (uint64_t)(uintptr_t)base);
+    amph_wr_u64(&w, len_bytes);
+    mem->base = base;
+    mem->len_bytes = len_bytes;
+    mem->key_len = amph_wr_len(&w);
+    mem->impl = r;
+    return AMPH_OK;
+}
+
+static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
+{
+    struct em_cx *em = em_of(cx);
+    pthread_mutex_lock(&em->lock);
+    for (struct region **at = &em->regions; *at; at = &(*at)->next)
+        if (*at == mem->impl) {
+            struct region *r = *at;
+            *at = r->next;
+            free(r);
+            break;
+        }
+    pthread_mutex_unlock(&em->lock);
+    mem->impl = NULL;
+    mem->key_len = 0;
+}
+
+static enum amph_status em_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+{
+    struct amph_rd r;
+    amph_rd_init(&r, key, key_len);
+    uint32_t version = amph_rd_u32(&r);
+    struct amph_rmem m = { .rkey = amph_rd_u64(&r) };
+    m.base = amph_rd_u64(&r);
+    m.len_bytes = amph_rd_u64(&r);
+    if (r.bad || amph_rd_left(&r) || version != KEY_VERSION || m.base + m.len_bytes < m.base)
+        return AMPH_ERR_PROTO;
+    *rmem = m;
+    return AMPH_OK;
+}
+
+static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    struct em_cx *em = em_of(cx);
+    if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
+        return AMPH_ERR_ARG;
+    pthread_mutex_lock(&em->lock);
+    enum amph_status st = em->inner->ops->am_send(em->inner, peer, lane, am, lc);
+    pthread_mutex_unlock(&em->lock);
+    return st;
+}
+
+static enum amph_status start(struct em_cx *em, const struct transfer *what)
+{
+    if (what->len_bytes == 0) {
+        struct transfer *t = malloc(sizeof *t);
+        if (!t)
+            return AMPH_ERR_NOMEM;
+        *t = *what;
+        tell(t);
+        return AMPH_OK;
+    }
+    struct transfer *t = malloc(sizeof *t), **at;
+    if (!t)
+        return AMPH_ERR_NOMEM;
+    *t = *what;
+    pthread_mutex_lock(&em->lock);
+    t->id = em->next_id++;
+    for (at = &em->transfers; *at; at = &(*at)->next)
+        ;
+    *at = t;
+    push(em);
+    pthread_mutex_unlock(&em->lock);
+    return AMPH_OK;
+}
+
+static enum amph_status em_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                               size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+{
+    struct transfer t = { .peer = peer, .key = rmem->rkey, .offset = offset, .len_bytes = len_bytes, .local = (char *)(uintptr_t)src,
+                          .lc = lc, .rc = rc };
+    return start(em_of(cx), &t);
+}
+
+static enum amph_status em_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                               size_t len_bytes, struct amph_op *done)
+{
+    struct transfer t = { .peer = peer, .is_get = true, .key = rmem->rkey, .offset = offset, .len_bytes = len_bytes, .local = dst,
+                          .rc = done };
+    return start(em_of(cx), &t);
+}
+
+static void em_flush(struct amph_cx *cx)
+{
+    em_of(cx)->inner->ops->flush(em_of(cx)->inner);
+}
+
+static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
+{
+    struct em_cx *em = em_of(cx);
+    unsigned n = em->inner->ops->progress(em->inner, lanes, budget);
+    if (!em->transfers && !em->owed)
+        return n;
+    pthread_mutex_lock(&em->lock);
+    n += push(em);
+    struct transfer *done = reap(em);
+    pthread_mutex_unlock(&em->lock);
+    for (struct transfer *t = done; t; t = t->next)
+        n++;
+    tell(done);
+    return n;
+}
+
+static int em_wait_fd(struct amph_cx *cx)
+{
+    return em_of(cx)->inner->ops->wait_fd(em_of(cx)->inner);
+}
+
+static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
+{
+    struct em_cx *em = em_of(cx);
+    /* What waits for room is not announced by a message. */
+    if (how != AMPH_ARM_OFF && em->owed)
+        return AMPH_AGAIN;
+    return em->inner->ops->arm(em->inner, how, timeout_ns);
+}
+
+enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+{
+    struct em_cx *em = calloc(1, sizeof *em);
+    if (!em)
+        return AMPH_ERR_NOMEM;
+    struct amph_cx_config inner_cfg = *cfg;
+    inner_cfg.upcalls = &upcalls;
+    inner_cfg.up = em;
+    enum amph_status st = ops->open(&inner_cfg, &em->inner);
+    if (st != AMPH_OK) {
+        free(em);
+        return st;
+    }
+    pthread_mutex_init(&em->lock, NULL);
+    em->owed_tail = &em->owed;
+    em->fragment = em->inner->caps.max_medium - HEAD_BYTES;
+    em->bounce = malloc(em->inner->caps.max_medium);
+    if (!em->bounce) {
+        em->inner->ops->close(em->inner);
+        free(em);
+        return AMPH_ERR_NOMEM;
+    }
+    em->base = *em->inner;
+    em->ops = *ops;
+    em->ops.close = em_close;
+    em->ops.add_peer = em_add_peer;
+    em->ops.del_peer = em_del_peer;
+    em->ops.mem_reg = em_mem_reg;
+    em->ops.mem_dereg = em_mem_dereg;
+    em->ops.mem_import = em_mem_import;
+    em->ops.am_send = em_am_send;
+    em->ops.am_prepare = amph_conduit_no_prepare;
+    em->ops.am_commit = amph_conduit_no_commit;
+    em->ops.put = em_put;
+    em->ops.get = em_get;
+    em->ops.atomic = amph_conduit_no_atomic;
+    em->ops.flush = em_flush;
+    em->ops.progress = em_progress;
+    em->ops.wait_fd = em_wait_fd;
+    em->ops.arm = em_arm;
+    em->base.cfg = *cfg;
+    em->base.ops = &em->ops;
+    em->base.caps.native_rma = true;
+    em->base.caps.put_then_am = false;
+    em->base.caps.maps_memory = false;
+    em->base.caps.need_local_reg = false;
+    *cx_p = &em->base;
+    return AMPH_OK;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which conduits there are, the choice of one, and the module that holds what needs libfabric.  Layer: conduits.
+ * Thread rule: the module is loaded once, by the first call that needs it; otherwise callable from any thread.
+ */
+#include <dlfcn.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "conduits/conduit.h"
+#include "conduits/emulate.h"
+
+#define MODULE "amphora_ofi.so"
+#define MODULE_ENTRY "amph_ofi_conduits"
+#define MAX_CONDUITS 8
+
+/* Present where a program links the conduits statically. */
+extern const struct amph_conduit_ops *const *amph_ofi_conduits(void) __attribute__((weak));
+
+static const struct amph_conduit_ops *list[MAX_CONDUITS + 1];
+static char module_error[512];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+enum amph_status amph_conduit_no_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p)
+{
+    return AMPH_ERR_NOSYS;
+}
+
+enum amph_status amph_conduit_no_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    return AMPH_ERR_NOSYS;
+}
+
+enum amph_status amph_conduit_no_atomic(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset,
+                                        unsigned opcode, unsigned type, uint64_t operand1, uint64_t operand2, uint64_t *result,
+                                        struct amph_op *done)
+{
+    return AMPH_ERR_NOSYS;
+}
+
+void amph_conduit_no_flush(struct amph_cx *cx)
+{
+}
+
+/* Tries one place; the last error is kept for the sentence that says why there is no network. */
+static amph_conduit_module_fn load_from(const char *dir, const char *sub)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s%s/%s", dir, sub, MODULE);
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *entry = module ? dlsym(module, MODULE_ENTRY) : NULL;
+    if (!entry)
+        snprintf(module_error, sizeof module_error, "%s", dlerror());
+    amph_conduit_module_fn fn;
+    memcpy(&fn, &entry, sizeof fn);
+    return fn;
+}
+
+/* Beside libamphora (build tree), in its amphora/ (installed), where configure said. */
+static amph_conduit_module_fn find_module(void)
+{
+    Dl_info info;
+    char self[4096];
+    amph_conduit_module_fn fn = NULL;
+    if (amph_ofi_conduits)
+        return amph_ofi_conduits;
+    if (dladdr((void *)(uintptr_t)amph_conduit_find, &info) && info.dli_fname) {
+        snprintf(self, sizeof self, "%s", info.dli_fname);
+        const char *dir = dirname(self);
+        fn = load_from(dir, "");
+        if (!fn)
+            fn = load_from(dir, "/amphora");
+    }
+    return fn ? fn : load_from(AMPH_MODULEDIR, "");
+}
+
+static void fill(void)
+{
+    unsigned n = 0;
+    list[n++] = &amph_smp_ops;
+    amph_conduit_module_fn module = find_module();
+    for (const struct amph_conduit_ops *const *ops = module ? module() : NULL; ops && *ops && n < MAX_CONDUITS; ops++)
+        list[n++] = *ops;
+}
+
+const struct amph_conduit_ops *const *amph_conduit_list(void)
+{
+    pthread_once(&once, fill);
+    return list;
+}
+
+const struct amph_conduit_ops *amph_conduit_find(const char *name)
+{
+    if (strcmp(name, amph_smp_ops.name) == 0)
+        return &amph_smp_ops;
+    for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++)
+        if (strcmp((*ops)->name, name) == 0)
+            return *ops;
+    return NULL;
+}
+
+/* The network called name, tried out. */
+static enum amph_status want(const char *name, const struct amph_conduit_ops **ops_p)
+{
+    char why[512] = "";
+    const struct amph_conduit_ops *ops = amph_conduit_find(name);
+    if (!ops) {
+        const char *reason = module_error[0] ? module_error : "this build does not have it";
+        amph_error("there is no conduit %s: %s (amphora-info shows what there is)", name, reason);
+        return AMPH_ERR_NOSYS;
+    }
+    enum amph_status st = ops->probe(why, sizeof why);
+    if (st != AMPH_OK) {
+        amph_error("the conduit %s cannot be used here: %s (amphora-info shows what can)", name, why);
+        return st;
+    }
+    *ops_p = ops;
+    return AMPH_OK;
+}
+
+enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_ops **ops_p)
+{
+    const char *name = amph_env_str(AMPH_ENV_CONDUIT);
+    bool smp = amph_env_bool(AMPH_ENV_SMP);
+    if (strcmp(name, "smp") == 0 && (!one_host || !smp)) {
+        amph_error("AMPHORA_CONDUIT=smp reaches one host only%s; choose tcp or auto",
+                   one_host ? ", and AMPHORA_SMP=0 forbids it" : ", and this job has several");
+        return AMPH_ERR_ARG;
+    }
+    *ops_p = NULL;
+    if (strcmp(name, "smp") == 0 || (one_host && smp))
+        return AMPH_OK;
+    if (strcmp(name, "auto") != 0)
+        return want(name, ops_p);
+    for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
+        char why[512];
+        if (*ops != &amph_smp_ops && (*ops)->probe(why, sizeof why) == AMPH_OK) {
+            *ops_p = *ops;
+            return AMPH_OK;
+        }
+    }
+    return want("tcp", ops_p); /* none works: say why the first would not */
+}
+
+enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+{
+    static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
+    if (ops != &amph_smp_ops && amph_env_enum(AMPH_ENV_RMA) == word_emulate)
+        return amph_emulate_open(ops, cfg, cx_p);
+    enum amph_status st = ops->open(cfg, cx_p);
+    if (st != AMPH_OK || (*cx_p)->caps.native_rma)
+        return st;
+    ops->close(*cx_p);
+    return amph_emulate_open(ops, cfg, cx_p);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What two processes of one host share: the layout of an instance's region and of its rings.  Layer: conduits (smp).
+ *
+ * Each instance owns one region (a memfd) with a pair of rings for every peer number: the peer writes, the owner reads.  A ring is
+ * 128 slots of two cache lines; a message takes one slot, and one line of it where its arguments and payload fit.  Larger payloads
+ * lie in the ring's bulk bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is used.
+ *
+ * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie), so the
+ * receiver looks at one line, and a stranger's or a former peer's words count as nothing.
+ *
+ * Whatever lies in a region is a peer's word and is checked: nothing read from it is used as an index before that.
+ */
+#ifndef AMPH_CONDUITS_SMP_RING_H
+#define AMPH_CONDUITS_SMP_RING_H
+
+#include <stdint.h>
+
+#include "base/platform.h"
+#include "conduits/conduit.h"
+
+#define SMP_SLOTS 128u                 /* a power of two */
+#define SMP_BULK_BYTES (256u << 10)    /* a power of two, at least three times the largest medium */
+#define SMP_MAX_MEDIUM 65536u
+#define SMP_MAGIC UINT64_C(0x31706d7361687041)
+
+/* One message.  head and body together hold what fits of args and payload. */
+struct smp_slot {
+    uint32_t word;     /* full: smp_word(); written last */
+    uint8_t kind, handler, nargs, flags;
+    uint16_t aux;
+    uint16_t inlined;  /* the payload follows the args here, else it lies in the bulk bytes */
+    uint32_t nbytes;
+    uint64_t dest;
+    uint32_t bulk;     /* position of the payload in the bulk bytes, counted without end */
+    uint32_t bulk_end; /* position where the next payload may start */
+    uint8_t rest[2 * AMPH_CACHE_LINE - 32]; /* args, then (aligned to 8) the payload */
+} AMPH_ALIGN_LINE;
+
+_Static_assert(sizeof(struct smp_slot) == 2 * AMPH_CACHE_LINE, "a slot is two cache lines");
+
+#define SMP_REST_BYTES (sizeof(((struct smp_slot *)0)->rest))
+
+/* Where the payload starts in `rest` behind nargs words. */
+static inline uint32_t smp_payload_at(unsigned nargs)
+{
+    return (4u * nargs + 7) & ~7u;
+}
+
+/* One direction of one lane. */
+struct smp_ring {
+    /* The receiver's line; the sender reads it only when it believes the ring to be full. */
+    uint32_t consumed AMPH_ALIGN_LINE; /* messages taken, counted without end */
+    uint32_t bulk_consumed;            /* bulk position up to which bytes are free again */
+    struct smp_slot slot[SMP_SLOTS];
+};
+
+/* What one peer may write into the owner's region. */
+struct smp_pair {
+    struct smp_ring ring[AMPH_NLANES];
+    uint8_t bulk[AMPH_NLANES][SMP_BULK_BYTES] __attribute__((aligned(4096)));
+};
+
+enum smp_sleep { SMP_AWAKE, SMP_SLEEP_FUTEX, SMP_SLEEP_FD };
+
+/* The front of a region. */
+struct smp_region {
+    uint64_t magic;
+    uint64_t nonce;      /* proves to a peer that it has opened the region it was told of */
+    uint32_t max_peers;
+    uint32_t full_fence; /* the owner cannot make the asymmetric fence: senders must fence themselves */
+    uint32_t sleep AMPH_ALIGN_LINE; /* enum smp_sleep; senders reset it when they ring */
+    /* One bit for each peer: the owner looks at that peer's rings in every poll.  Senders set it when it is off. */
+    uint64_t watched[] AMPH_ALIGN_LINE;
+};
+
+static inline uint32_t smp_watch_words(uint32_t max_peers)
+{
+    return (max_peers + 63) / 64;
+}
+
+static inline size_t smp_pairs_offset(uint32_t max_peers)
+{
+    return amph_align_up(sizeof(struct smp_region) + 8 * smp_watch_words(max_peers), 4096);
+}
+
+static inline size_t smp_region_bytes(uint32_t max_peers)
+{
+    return smp_pairs_offset(max_peers) + (size_t)max_peers * sizeof(struct smp_pair);
+}
+
+static inline struct smp_pair *smp_pair_of(struct smp_region *region, uint32_t max_peers, uint32_t peer)
+{
+    return (struct smp_pair *)((char *)region + smp_pairs_offset(max_peers)) + peer;
+}
+
+/* The word that makes slot number n (counted without end) full.  Never 0, so that fresh memory is empty. */
+static inline uint32_t smp_word(uint32_t seed, uint32_t n)
+{
+    return (seed ^ ((n / SMP_SLOTS + 1) * UINT32_C(0x9e3779b1))) | 1u;
+}
+
+static inline uint32_t smp_seed(uint64_t cookie)
+{
+    return (uint32_t)(cookie ^ (cookie >> 32));
+}
+
+#endif

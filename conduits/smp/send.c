@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending over shared memory.  Layer: conduits (smp).  Thread rule: send side.
+ *
+ * A message costs the sender one store to a line that the receiver will fetch, and two loads of lines that stay in its own cache
+ * (the receiver's sleep word and watch bit) as long as nothing changes there.
+ */
+#include <string.h>
+
+#include "conduits/smp/smp.h"
+
+/* Is there a slot?  Asks the receiver's line only when the known room is used up. */
+static inline bool have_slot(struct smp_out *out)
+{
+    if (AMPH_LIKELY(out->produced != out->limit))
+        return true;
+    uint32_t consumed = __atomic_load_n(&out->ring->consumed, __ATOMIC_ACQUIRE);
+    if (out->produced - consumed >= SMP_SLOTS) /* full, or the peer wrote nonsense */
+        return false;
+    out->limit = consumed + SMP_SLOTS;
+    return out->produced != out->limit;
+}
+
+/* Finds nbytes of bulk in one piece.  Starts again at the front when all is free, so that quiet pairs touch few pages. */
+static bool bulk_alloc(struct smp_out *out, uint32_t nbytes, uint32_t *at_p, uint32_t *end_p)
+{
+    uint32_t len = (uint32_t)amph_align_up(nbytes, AMPH_CACHE_LINE);
+    out->bulk_consumed = __atomic_load_n(&out->ring->bulk_consumed, __ATOMIC_ACQUIRE);
+    uint32_t at = out->bulk_at, offset = at & (SMP_BULK_BYTES - 1);
+    if (offset && (out->bulk_consumed == at || offset + len > SMP_BULK_BYTES)) {
+        if (out->bulk_consumed == at)
+            out->bulk_consumed += SMP_BULK_BYTES - offset; /* the receiver follows with this message's bulk_end */
+        at += SMP_BULK_BYTES - offset;
+    }
+    if (at + len - out->bulk_consumed > SMP_BULK_BYTES)
+        return false;
+    *at_p = at;
+    *end_p = at + len;
+    return true;
+}
+
+static inline void after_send(struct smp_cx *s, struct smp_peer *p)
+{
+    /* With the receiver's asymmetric fence program order is enough; else this store must be seen before the loads below. */
+    if (AMPH_UNLIKELY(s->sender_must_fence || p->region->full_fence))
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        __asm__ volatile("" ::: "memory");
+    if (AMPH_UNLIKELY(!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
+        __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_RELAXED);
+    if (AMPH_UNLIKELY(__atomic_load_n(&p->region->sleep, __ATOMIC_RELAXED) != SMP_AWAKE))
+        smp_wake(s, p);
+}
+
+static inline bool carries_payload(unsigned kind)
+{
+    return kind == AMPH_AM_MEDIUM || kind == AMPH_AM_LONG_PACKED || kind == AMPH_AM_INTERNAL;
+}
+
+/* Puts the payload where it belongs; false: no room. */
+static inline bool place_payload(struct smp_out *out, struct smp_slot *slot, const struct amph_am *am)
+{
+    uint32_t at = smp_payload_at(am->nargs);
+    slot->inlined = 1;
+    if (am->nbytes == 0 || !carries_payload(am->kind))
+        return true;
+    if (at + am->nbytes <= SMP_REST_BYTES) {
+        memcpy(slot->rest + at, am->payload, am->nbytes);
+        return true;
+    }
+    uint32_t bulk, end;
+    if (!bulk_alloc(out, am->nbytes, &bulk, &end))
+        return false;
+    memcpy(out->bulk + (bulk & (SMP_BULK_BYTES - 1)), am->payload, am->nbytes);
+    slot->inlined = 0;
+    slot->bulk = bulk;
+    slot->bulk_end = out->bulk_at = end;
+    return true;
+}
+
+enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    struct smp_cx *s = smp_of(cx);
+    if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !s->peer[peer].up))
+        return AMPH_ERR_RANGE;
+    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || (carries_payload(am->kind) && am->nbytes > SMP_MAX_MEDIUM)))
+        return AMPH_ERR_ARG;
+    struct smp_peer *p = &s->peer[peer];
+    struct smp_out *out = &p->out[lane];
+    if (AMPH_UNLIKELY(!have_slot(out)))
+        return AMPH_AGAIN;
+    struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
+    if (AMPH_UNLIKELY(!place_payload(out, slot, am)))
+        return AMPH_AGAIN;
+    slot->kind = am->kind;
+    slot->handler = am->handler;
+    slot->nargs = am->nargs;
+    slot->flags = am->flags;
+    slot->aux = am->aux;
+    slot->nbytes = am->nbytes;
+    slot->dest = am->dest;
+    for (unsigned i = 0; i < am->nargs; i++)
+        memcpy(slot->rest + 4 * i, &am->args[i], 4);
+    __atomic_store_n(&slot->word, smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
+    out->produced++;
+    after_send(s, p);
+    if (lc)
+        lc->done(lc, AMPH_OK);
+    return AMPH_OK;
+}
