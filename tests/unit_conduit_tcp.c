@@ -1,0 +1,668 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Unit tests of the tcp conduit itself: several instances in one process talk over loopback. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "conduits/ofi/ofi.h"
+
+#define MAX_NODES 14
+#define LIMIT_NS (20 * AMPH_NS_PER_S)
+#define SEG_BYTES (4u << 20)
+
+const struct amph_conduit_ops *const *amph_ofi_conduits(void);
+
+static const struct amph_conduit_ops *ops;
+
+/* One instance, and what has come to it. */
+struct node {
+    struct amph_cx *cx;
+    uint64_t got[AMPH_NLANES], from[MAX_NODES], errors, bad;
+    bool answer;
+    struct amph_am last;
+    int32_t last_args[AMPH_AM_MAX_ARGS];
+    uint8_t last_payload[OFI_MAX_MEDIUM];
+    uint32_t last_peer, order_next;
+    uint8_t *seg;
+    struct amph_mem mem;
+    struct amph_rmem rmem[MAX_NODES];
+};
+static struct node node[MAX_NODES];
+static unsigned nnodes;
+
+static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    struct node *n = up;
+    __atomic_fetch_add(&n->got[lane], 1, __ATOMIC_RELAXED);
+    n->from[peer]++;
+    n->last = *am;
+    n->last_peer = peer;
+    memcpy(n->last_args, am->args, 4u * am->nargs);
+    if (ofi_kind_packs(am->kind))
+        memcpy(n->last_payload, am->payload, am->nbytes);
+    if (am->handler == 9 && (uint32_t)am->args[0] != n->order_next++)
+        n->bad++;
+    if (lane == AMPH_LANE_REQUEST && n->answer) {
+        struct amph_am reply = { .kind = AMPH_AM_SHORT, .handler = 2, .nargs = am->nargs, .args = am->args };
+        if (ops->am_send(n->cx, peer, AMPH_LANE_REPLY, &reply, NULL) != AMPH_OK)
+            n->bad++;
+    }
+}
+
+static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
+{
+    struct node *n = up;
+    n->errors++;
+    if (st != AMPH_ERR_PEER || !why || !why[0])
+        n->bad++;
+}
+static const struct amph_upcalls upcalls = { on_am, on_peer_error };
+
+static void pump(void)
+{
+    for (unsigned i = 0; i < nnodes; i++)
+        ops->progress(node[i].cx, ~0u, 64);
+}
+
+#define PUMP_UNTIL(cond)                                                                \
+    do {                                                                                \
+        uint64_t pump_end = amph_now_ns() + LIMIT_NS;                                   \
+        while (!(cond)) {                                                               \
+            pump();                                                                     \
+            cr_assert_lt(amph_now_ns(), pump_end, "%s did not come true in time", #cond); \
+        }                                                                               \
+    } while (0)
+
+static uint64_t cookie(unsigned from, unsigned to)
+{
+    return UINT64_C(0x1234567800000000) + from * 1000 + to;
+}
+
+static void open_node(unsigned i, bool threaded)
+{
+    struct amph_cx_config cfg = { .name = "test", .max_peers = MAX_NODES, .loopback_only = true, .interface = "", .threaded = threaded,
+                                  .upcalls = &upcalls, .up = &node[i] };
+    cr_assert_eq(ops->open(&cfg, &node[i].cx), AMPH_OK);
+}
+
+static void link_nodes(unsigned from, unsigned to)
+{
+    struct amph_peer_spec spec = { node[to].cx->addr, node[to].cx->addr_len, from, cookie(from, to), cookie(to, from) };
+    cr_assert_eq(ops->add_peer(node[from].cx, to, &spec), AMPH_OK);
+}
+
+/* n instances that all know each other (and themselves), each with a segment. */
+static void start(unsigned n, bool threaded)
+{
+    ops = amph_ofi_conduits()[0];
+    nnodes = n;
+    for (unsigned i = 0; i < n; i++) {
+        open_node(i, threaded);
+        node[i].seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        cr_assert_eq(ops->mem_reg(node[i].cx, node[i].seg, SEG_BYTES, -1, 0, &node[i].mem), AMPH_OK);
+    }
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned j = 0; j < n; j++) {
+            link_nodes(i, j);
+            cr_assert_eq(ops->mem_import(node[i].cx, j, node[j].mem.key, node[j].mem.key_len, &node[i].rmem[j]), AMPH_OK);
+        }
+}
+
+static void stop(void)
+{
+    for (unsigned i = 0; i < nnodes; i++) {
+        cr_assert_eq(node[i].bad, 0);
+        ops->mem_dereg(node[i].cx, &node[i].mem);
+        ops->close(node[i].cx);
+        munmap(node[i].seg, SEG_BYTES);
+    }
+}
+
+struct counted {
+    struct amph_op op;
+    unsigned done;
+    enum amph_status st;
+};
+static void count_done(struct amph_op *op, enum amph_status st)
+{
+    struct counted *c = AMPH_CONTAINER_OF(op, struct counted, op);
+    c->st = st;
+    __atomic_fetch_add(&c->done, 1, __ATOMIC_RELEASE);
+}
+#define COUNTED { { count_done }, 0, AMPH_OK }
+
+static void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    enum amph_status st;
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    while ((st = ops->am_send(node[from].cx, to, lane, am, lc)) == AMPH_AGAIN) {
+        pump();
+        cr_assert_lt(amph_now_ns(), end, "a message finds no room");
+    }
+    cr_assert_eq(st, AMPH_OK, "am_send says %s", amph_status_text(st));
+}
+
+static void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t arg)
+{
+    struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1, .nargs = 1, .args = &arg };
+    send_am(from, to, lane, &am, NULL);
+}
+
+/* ---- formats ---- */
+
+Test(tcp, addresses_are_portable_and_checked)
+{
+    static const uint8_t v4[] = { 1, 4, 0x1f, 0x90, 127, 0, 0, 1 };
+    static const uint8_t bad[][8] = { { 2, 4, 0x1f, 0x90, 127, 0, 0, 1 }, { 1, 5, 0x1f, 0x90, 127, 0, 0, 1 }, { 1, 4, 0, 0, 127, 0, 0, 1 } };
+    uint8_t blob[AMPH_ADDR_MAX_BYTES];
+    struct sockaddr_storage sa;
+    cr_assert_eq(ofi_get_address(v4, sizeof v4, &sa), AMPH_OK);
+    cr_assert_eq(ntohs(((struct sockaddr_in *)&sa)->sin_port), 8080);
+    cr_assert_eq(ntohl(((struct sockaddr_in *)&sa)->sin_addr.s_addr), INADDR_LOOPBACK);
+    cr_assert_eq(ofi_put_address(&sa, blob), sizeof v4);
+    cr_assert_arr_eq(blob, v4, sizeof v4);
+    for (size_t len = 0; len < 40; len++)
+        if (len != sizeof v4 && len != 20)
+            cr_assert_eq(ofi_get_address(v4, len, &sa), AMPH_ERR_PROTO);
+    for (size_t i = 0; i < AMPH_COUNTOF(bad); i++)
+        cr_assert_eq(ofi_get_address(bad[i], 8, &sa), AMPH_ERR_PROTO);
+}
+
+Test(tcp, pools_keep_their_limit_and_reuse)
+{
+    struct ofi_pool pool;
+    void *item[8];
+    ofi_pool_init(&pool, 100, 4, 8);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 8; i++) {
+            item[i] = ofi_pool_get(&pool);
+            cr_assert_not_null(item[i]);
+            memset(item[i], round, 100);
+        }
+        cr_assert_null(ofi_pool_get(&pool));
+        for (int i = 0; i < 8; i++)
+            ofi_pool_put(&pool, item[i]);
+    }
+    ofi_pool_fini(&pool);
+}
+
+Test(tcp, keys_are_checked)
+{
+    struct amph_rmem m;
+    uint8_t key[64];
+    start(1, false);
+    cr_assert_eq(node[0].rmem[0].base, (uintptr_t)node[0].seg);
+    for (size_t len = 0; len < node[0].mem.key_len; len++)
+        cr_assert_eq(ops->mem_import(node[0].cx, 0, node[0].mem.key, len, &m), AMPH_ERR_PROTO);
+    static const struct { size_t at; uint8_t value; } spoil[] = { { 0, 9 }, { 1, 1 }, { 2, 1 }, { 7, 1 }, { 32, 0x55 } };
+    for (size_t i = 0; i < AMPH_COUNTOF(spoil); i++) {
+        memcpy(key, node[0].mem.key, sizeof key);
+        key[spoil[i].at] = spoil[i].value;
+        cr_assert_eq(ops->mem_import(node[0].cx, 0, key, node[0].mem.key_len, &m), AMPH_ERR_PROTO, "byte %zu", spoil[i].at);
+    }
+    memcpy(key, node[0].mem.key, sizeof key);
+    memset(key + 16, 0xff, 8); /* a length that runs around the end of memory */
+    cr_assert_eq(ops->mem_import(node[0].cx, 0, key, node[0].mem.key_len, &m), AMPH_ERR_PROTO);
+    stop();
+}
+
+/* ---- messages ---- */
+
+Test(tcp, messages_of_every_size_and_kind)
+{
+    static const uint32_t sizes[] = { 0, 1, 7, 8, 63, 64, 95, 96, 97, 128, 1000, 4000, 4031, 4032, 4064, 4065, 9000, 65408, 65535, 65536 };
+    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM, AMPH_AM_LONG, AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
+    uint8_t *data = malloc(OFI_MAX_MEDIUM);
+    int32_t args[AMPH_AM_MAX_ARGS];
+    start(2, false);
+    for (unsigned i = 0; i < OFI_MAX_MEDIUM; i++)
+        data[i] = (uint8_t)(i * 31 + (i >> 8));
+    for (int i = 0; i < AMPH_AM_MAX_ARGS; i++)
+        args[i] = (int32_t)(0x81234567u * (unsigned)(i + 1));
+    for (size_t k = 0; k < AMPH_COUNTOF(kinds); k++)
+        for (size_t s = 0; s < AMPH_COUNTOF(sizes); s++)
+            for (unsigned v = 0; v < 8; v++) {
+                static const uint8_t nargs[] = { 0, 1, 15, 16 };
+                struct counted lc = COUNTED;
+                struct amph_am am = { .kind = kinds[k], .handler = (uint8_t)(200 + v), .nargs = nargs[v & 3], .flags = (uint8_t)(v * 33),
+                                      .aux = (uint16_t)(40000 + s), .nbytes = kinds[k] == AMPH_AM_SHORT ? 0 : sizes[s],
+                                      .dest = UINT64_C(0xfedcba9876543210) + s, .args = args, .payload = data };
+                struct node *to = &node[1];
+                uint64_t before = to->got[v & 1];
+                send_am(0, 1, v & 1 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, v & 4 ? &lc.op : NULL);
+                PUMP_UNTIL(to->got[v & 1] > before && (!(v & 4) || lc.done));
+                cr_assert(to->last_peer == 0 && to->last.kind == am.kind && to->last.handler == am.handler && to->last.flags == am.flags);
+                cr_assert(to->last.aux == am.aux && to->last.nbytes == am.nbytes && to->last.dest == am.dest && to->last.nargs == am.nargs);
+                cr_assert_arr_eq(to->last_args, args, 4u * am.nargs);
+                if (ofi_kind_packs(am.kind))
+                    cr_assert(memcmp(to->last_payload, data, am.nbytes) == 0, "kind %u, %u bytes", am.kind, am.nbytes);
+                cr_assert_eq(lc.done, v & 4 ? 1 : 0);
+                cr_assert_eq(lc.st, AMPH_OK);
+            }
+    free(data);
+    stop();
+}
+
+Test(tcp, impossible_messages_are_refused)
+{
+    static int32_t args[20];
+    static uint8_t data[OFI_MAX_MEDIUM + 1];
+    start(1, false);
+    struct amph_am am = { .kind = AMPH_AM_SHORT, .nargs = 17, .args = args };
+    cr_assert_eq(ops->am_send(node[0].cx, 0, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_ARG);
+    am = (struct amph_am){ .kind = AMPH_AM_MEDIUM, .nbytes = OFI_MAX_MEDIUM + 1, .payload = data };
+    cr_assert_eq(ops->am_send(node[0].cx, 0, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_ARG);
+    am = (struct amph_am){ .kind = 5 };
+    cr_assert_eq(ops->am_send(node[0].cx, 0, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_ARG);
+    am = (struct amph_am){ .kind = AMPH_AM_SHORT };
+    cr_assert_eq(ops->am_send(node[0].cx, MAX_NODES, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_RANGE);
+    cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_STATE);
+    struct amph_peer_spec spec = { node[0].cx->addr, node[0].cx->addr_len, 0, 0, 0 };
+    cr_assert_eq(ops->add_peer(node[0].cx, 0, &spec), AMPH_ERR_STATE);
+    cr_assert_eq(ops->add_peer(node[0].cx, MAX_NODES, &spec), AMPH_ERR_RANGE);
+    spec.addr_len = 3;
+    cr_assert_eq(ops->add_peer(node[0].cx, 1, &spec), AMPH_ERR_PEER);
+    stop();
+}
+
+/* Whatever a peer writes that is no message is dropped and counted, and nothing else happens. */
+Test(tcp, hostile_messages_are_dropped)
+{
+    static const struct { size_t at; uint8_t value; size_t len; bool cookie; } hostile[] = {
+        { 0, 0xff, 32, true },  { 16, 13, 32, true },  { 19, 0xff, 32, true },  { 31, 2, 32, false }, { 26, 9, 32, false },
+        { 27, 2, 32, false },   { 29, 17, 32, false }, { 29, 4, 32, false },    { 20, 8, 32, false }, { 23, 0xff, 32, false },
+        { 20, 0, 40, false },   { 0, 0, 8, false },    { 31, 1, 16, false },    { 31, 1, 31, false }, { 20, 1, 48, false },
+    };
+    uint64_t raw[16];
+    start(2, false);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 1);
+    for (size_t i = 0; i < AMPH_COUNTOF(hostile); i++) {
+        struct amph_am am = { .kind = AMPH_AM_MEDIUM };
+        uint64_t cookies = amph_counters[AMPH_COUNTER_DROP_COOKIE], malformed = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
+        memset(raw, 0, sizeof raw);
+        ofi_put_head(raw, &am, AMPH_LANE_REQUEST, 0, cookie(0, 1));
+        if (hostile[i].len >= 32)
+            ((uint8_t *)raw)[hostile[i].at] = hostile[i].value;
+        struct ofi_cx *cx = ofi_of(node[0].cx);
+        cr_assert_eq(fi_inject(cx->ep, raw, hostile[i].len, cx->peer[1].addr), 0);
+        PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_COOKIE] + amph_counters[AMPH_COUNTER_DROP_MALFORMED] > cookies + malformed);
+        cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_COOKIE] - cookies, hostile[i].cookie ? 1 : 0, "case %zu", i);
+    }
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 2);
+    cr_assert_eq(node[1].got[1], 0);
+    stop();
+}
+
+Test(tcp, requests_wait_while_only_replies_are_wanted)
+{
+    start(2, false);
+    for (int32_t i = 0; i < 100; i++) {
+        struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 9, .nargs = 1, .args = &i };
+        send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+        node[1].got[0] = node[1].from[0] = 0;
+        node[1].order_next = 0;
+        if (i == 0) { /* connected: from now on node 1 takes replies only */
+            PUMP_UNTIL(node[1].got[0] == 1);
+            node[1].order_next = 0;
+        }
+    }
+    send_short(0, 1, AMPH_LANE_REPLY, 7);
+    node[1].order_next = 1;
+    node[1].got[0] = 0;
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    while (node[1].got[1] == 0) {
+        ops->progress(node[0].cx, ~0u, 64);
+        ops->progress(node[1].cx, 1u << AMPH_LANE_REPLY, 64);
+        cr_assert_lt(amph_now_ns(), end);
+    }
+    cr_assert_eq(node[1].got[0], 0);
+    cr_assert_eq(ops->arm(node[1].cx, AMPH_ARM_FD, 0), AMPH_AGAIN, "kept requests are work");
+    PUMP_UNTIL(node[1].got[0] == 99);
+    stop();
+}
+
+Test(tcp, a_flood_with_replies_arrives_in_order)
+{
+    start(2, false);
+    node[1].answer = true;
+    for (int32_t i = 0; i < 20000; i++) {
+        struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 9, .nargs = 1, .args = &i };
+        send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+        if (i % 64 == 0)
+            pump();
+    }
+    PUMP_UNTIL(node[0].got[1] == 20000);
+    stop();
+}
+
+/* All connect to all at the same moment, themselves included. */
+Test(tcp, simultaneous_connections)
+{
+    start(8, false);
+    for (unsigned round = 0; round < 3; round++)
+        for (unsigned d = 0; d < 8; d++)
+            for (unsigned i = 0; i < 8; i++)
+                send_short(i, (i + d) % 8, AMPH_LANE_REQUEST, 1);
+    for (unsigned i = 0; i < 8; i++)
+        for (unsigned j = 0; j < 8; j++)
+            PUMP_UNTIL(node[i].from[j] == 3);
+    stop();
+}
+
+/* More senders of large messages than there are receive buffers: none is forgotten. */
+Test(tcp, many_senders_to_one)
+{
+    static uint8_t data[OFI_MAX_MEDIUM];
+    start(MAX_NODES, false);
+    for (unsigned i = 1; i < MAX_NODES; i++) {
+        send_short(i, 0, AMPH_LANE_REQUEST, 1);
+        PUMP_UNTIL(node[0].from[i] == 1);
+    }
+    for (unsigned round = 0; round < 12; round++)
+        for (unsigned i = 1; i < MAX_NODES; i++) {
+            struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = sizeof data, .payload = data };
+            enum amph_status st = ops->am_send(node[i].cx, 0, AMPH_LANE_REQUEST, &am, NULL);
+            cr_assert_eq(st, AMPH_OK);
+        }
+    for (unsigned i = 1; i < MAX_NODES; i++)
+        PUMP_UNTIL(node[0].from[i] == 13);
+    stop();
+}
+
+Test(tcp, a_forgotten_peer_is_not_heard_and_can_come_back)
+{
+    start(2, false);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 1);
+    ops->del_peer(node[1].cx, 0);
+    uint64_t dropped = amph_counters[AMPH_COUNTER_DROP_COOKIE];
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_COOKIE] == dropped + 1);
+    cr_assert_eq(node[1].got[0], 1);
+    link_nodes(1, 0);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    send_short(1, 0, AMPH_LANE_REPLY, 1);
+    PUMP_UNTIL(node[1].got[0] == 2 && node[0].got[1] == 1);
+    stop();
+}
+
+/* ---- one-sided ---- */
+
+Test(tcp, puts_and_gets)
+{
+    static const size_t sizes[] = { 0, 1, 8, 127, 128, 129, 4096, 4097, 65536, 65537, 1 << 20, 3 << 20 };
+    uint8_t *src = malloc(3 << 20), *dst = malloc(3 << 20);
+    start(2, false);
+    for (size_t i = 0; i < 3 << 20; i++)
+        src[i] = (uint8_t)(i * 7 + (i >> 9));
+    for (size_t s = 0; s < AMPH_COUNTOF(sizes); s++)
+        for (unsigned v = 1; v < 4; v++) { /* lc, rc, both */
+            struct counted lc = COUNTED, rc = COUNTED, got = COUNTED;
+            enum amph_status st;
+            memset(node[1].seg, 0, SEG_BYTES);
+            do {
+                pump();
+                st = ops->put(node[0].cx, 1, &node[0].rmem[1], 77, src, sizes[s], v & 1 ? &lc.op : NULL, v & 2 ? &rc.op : NULL);
+            } while (st == AMPH_AGAIN);
+            cr_assert_eq(st, AMPH_OK);
+            PUMP_UNTIL((!(v & 1) || lc.done) && (!(v & 2) || rc.done));
+            cr_assert(lc.done <= 1 && rc.done <= 1 && lc.st == AMPH_OK && rc.st == AMPH_OK);
+            if (v & 2)
+                cr_assert(memcmp(node[1].seg + 77, src, sizes[s]) == 0, "%zu bytes", sizes[s]);
+            memset(dst, 0, sizes[s]);
+            cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 77, dst, sizes[s], &got.op), AMPH_OK);
+            PUMP_UNTIL(got.done == 1);
+            cr_assert(got.st == AMPH_OK && memcmp(dst, src, sizes[s]) == 0, "%zu bytes", sizes[s]);
+            cr_assert(node[1].seg[76] == 0 && node[1].seg[77 + sizes[s]] == 0);
+        }
+    free(src);
+    free(dst);
+    stop();
+}
+
+Test(tcp, a_put_arrives_before_a_later_message)
+{
+    start(2, false);
+    cr_assert(node[0].cx->caps.put_then_am, "the tcp providers promise this order");
+    uint8_t *src = malloc(1 << 20);
+    struct amph_am am = { .kind = AMPH_AM_LONG, .nbytes = 1 << 20, .dest = 1 };
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 1);
+    for (int i = 1; i < 50; i++) {
+        struct counted lc = COUNTED;
+        memset(src, i, 1 << 20);
+        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, src, 1 << 20, &lc.op, NULL), AMPH_OK);
+        send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+        PUMP_UNTIL(node[1].got[0] == (uint64_t)i + 1);
+        cr_assert(node[1].seg[0] == i && node[1].seg[(1 << 20) - 1] == i && memcmp(node[1].seg, node[1].seg + 1, (1 << 20) - 1) == 0);
+        PUMP_UNTIL(lc.done == 1);
+    }
+    free(src);
+    stop();
+}
+
+Test(tcp, close_gives_operations_back)
+{
+    struct counted rc[8];
+    start(2, false);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 1);
+    for (size_t i = 0; i < AMPH_COUNTOF(rc); i++) {
+        rc[i] = (struct counted)COUNTED;
+        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, SEG_BYTES, NULL, &rc[i].op), AMPH_OK);
+    }
+    ops->mem_dereg(node[0].cx, &node[0].mem);
+    ops->close(node[0].cx); /* its target made no progress */
+    for (size_t i = 0; i < AMPH_COUNTOF(rc); i++)
+        cr_assert(rc[i].done == 1 && rc[i].st == AMPH_ERR_STATE);
+    ops->mem_dereg(node[1].cx, &node[1].mem);
+    ops->close(node[1].cx);
+}
+
+/* ---- waiting ---- */
+
+Test(tcp, an_idle_instance_sleeps_and_a_message_wakes_it)
+{
+    start(2, false);
+    cr_assert(node[1].cx->caps.fd_blocks);
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event ev = { .events = EPOLLIN };
+    cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[1].cx), &ev), 0);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 1);
+    for (int i = 0; i < 20; i++) {
+        while (ops->progress(node[1].cx, ~0u, 64) || ops->arm(node[1].cx, AMPH_ARM_FD, 0) != AMPH_OK)
+            continue;
+        cr_assert_eq(epoll_wait(ep, &ev, 1, 10), 0, "readable although nothing came");
+        ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
+        cr_assert_eq(ops->arm(node[1].cx, AMPH_ARM_FD, 0), AMPH_OK);
+        send_short(0, 1, AMPH_LANE_REQUEST, 1);
+        cr_assert_eq(epoll_wait(ep, &ev, 1, 5000), 1, "a message does not wake");
+        ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
+        PUMP_UNTIL(node[1].got[0] == (uint64_t)i + 2);
+    }
+    close(ep);
+    stop();
+}
+
+struct sender {
+    unsigned puts;
+    struct counted rc;
+};
+static void *send_thread(void *arg)
+{
+    struct sender *s = arg;
+    for (int32_t i = 0; i < 5000; i++) {
+        struct amph_am am = { .kind = i % 7 ? AMPH_AM_SHORT : AMPH_AM_MEDIUM, .handler = 9, .nargs = 1, .args = &i,
+                              .nbytes = i % 7 ? 0 : 5000, .payload = node[0].seg };
+        while (ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL) == AMPH_AGAIN)
+            sched_yield();
+        if (i % 16 == 0) {
+            while (ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, 10000, NULL, &s->rc.op) == AMPH_AGAIN)
+                sched_yield();
+            s->puts++;
+        }
+    }
+    return NULL;
+}
+
+/* One thread sends while another makes progress and sleeps. */
+Test(tcp, both_sides_at_once)
+{
+    struct sender s = { 0, COUNTED };
+    pthread_t thread;
+    start(2, true);
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event ev = { .events = EPOLLIN };
+    for (unsigned i = 0; i < 2; i++)
+        cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[i].cx), &ev), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, send_thread, &s), 0);
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    while (node[1].got[0] < 5000 || __atomic_load_n(&s.rc.done, __ATOMIC_ACQUIRE) < (5000 + 15) / 16) {
+        pump();
+        bool sleep = true;
+        for (unsigned i = 0; i < 2; i++)
+            sleep = ops->arm(node[i].cx, AMPH_ARM_FD, 0) == AMPH_OK && sleep;
+        if (sleep)
+            epoll_wait(ep, &ev, 1, 100);
+        for (unsigned i = 0; i < 2; i++)
+            ops->arm(node[i].cx, AMPH_ARM_OFF, 0);
+        cr_assert_lt(amph_now_ns(), end);
+    }
+    pthread_join(thread, NULL);
+    cr_assert_eq(s.rc.done, s.puts);
+    close(ep);
+    stop();
+}
+
+/* ---- death ---- */
+
+/* A child with one instance; its address and key come back through shared memory. */
+struct child {
+    pid_t pid;
+    volatile bool ready;
+    uint8_t addr[AMPH_ADDR_MAX_BYTES], key[AMPH_KEY_BLOB_MAX_BYTES];
+    size_t addr_len, key_len;
+};
+
+static void child_main(struct child *c, const uint8_t *addr, size_t addr_len)
+{
+    struct amph_mem mem;
+    struct amph_peer_spec spec = { addr, addr_len, 1, cookie(1, 0), cookie(0, 1) };
+    open_node(1, false);
+    void *seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ops->mem_reg(node[1].cx, seg, SEG_BYTES, -1, 0, &mem) != AMPH_OK || ops->add_peer(node[1].cx, 0, &spec) != AMPH_OK)
+        _exit(1);
+    memcpy(c->addr, node[1].cx->addr, c->addr_len = node[1].cx->addr_len);
+    memcpy(c->key, mem.key, c->key_len = mem.key_len);
+    c->ready = true;
+    node[1].answer = true;
+    for (uint64_t end = amph_now_ns() + LIMIT_NS; amph_now_ns() < end;)
+        ops->progress(node[1].cx, ~0u, 64);
+    _exit(1);
+}
+
+static struct child *start_child(void)
+{
+    struct child *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct sockaddr_storage sa;
+    int reserved;
+    ops = amph_ofi_conduits()[0];
+    struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
+    cr_assert_eq(ofi_reserve_address(&cfg, &sa, &reserved), AMPH_OK); /* libfabric does not survive a fork: the child starts first */
+    close(reserved);
+    uint8_t addr[AMPH_ADDR_MAX_BYTES];
+    size_t addr_len = ofi_put_address(&sa, addr);
+    pid_t pid = fork();
+    if (pid == 0)
+        child_main(c, addr, addr_len);
+    cr_assert_gt(pid, 0);
+    c->pid = pid;
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    while (!c->ready) {
+        cr_assert_lt(amph_now_ns(), end);
+        usleep(1000);
+    }
+    open_node(0, false);
+    nnodes = 1;
+    struct amph_peer_spec spec = { c->addr, c->addr_len, 0, cookie(0, 1), cookie(1, 0) };
+    cr_assert_eq(ops->add_peer(node[0].cx, 1, &spec), AMPH_OK);
+    cr_assert_eq(ops->mem_import(node[0].cx, 1, c->key, c->key_len, &node[0].rmem[1]), AMPH_OK);
+    return c;
+}
+
+static void kill_child(struct child *c)
+{
+    kill(c->pid, SIGKILL);
+    cr_assert_eq(waitpid(c->pid, NULL, 0), c->pid);
+}
+
+static void connect_child(void)
+{
+    struct amph_am am = { .kind = AMPH_AM_SHORT };
+    send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+}
+
+static void expect_death(struct child *c)
+{
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    struct amph_am am = { .kind = AMPH_AM_SHORT };
+    while (node[0].errors == 0) {
+        ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+        pump();
+        cr_assert_lt(amph_now_ns(), end, "the death of a peer is not noticed");
+    }
+    for (int i = 0; i < 100; i++)
+        pump();
+    cr_assert_eq(node[0].errors, 1, "a death is told once");
+    cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_PEER);
+    cr_assert_eq(node[0].bad, 0);
+    ops->close(node[0].cx);
+    munmap(c, sizeof *c);
+}
+
+Test(tcp, death_before_the_first_message)
+{
+    struct child *c = start_child();
+    kill_child(c);
+    expect_death(c);
+}
+
+Test(tcp, death_of_a_connected_peer)
+{
+    struct child *c = start_child();
+    connect_child();
+    kill_child(c);
+    expect_death(c);
+}
+
+Test(tcp, death_with_transfers_in_flight)
+{
+    static uint8_t buf[SEG_BYTES];
+    struct counted put[4], get = COUNTED, lc = COUNTED;
+    struct child *c = start_child();
+    connect_child();
+    kill(c->pid, SIGSTOP);
+    for (size_t i = 0; i < AMPH_COUNTOF(put); i++) {
+        put[i] = (struct counted)COUNTED;
+        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, buf, sizeof buf, NULL, &put[i].op), AMPH_OK);
+    }
+    cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 0, buf, 100, &get.op), AMPH_OK);
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = OFI_MAX_MEDIUM, .payload = buf };
+    cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, &lc.op), AMPH_OK);
+    kill_child(c);
+    PUMP_UNTIL(put[0].done && put[1].done && put[2].done && put[3].done && get.done && lc.done);
+    for (size_t i = 0; i < AMPH_COUNTOF(put); i++)
+        cr_assert(put[i].done == 1 && put[i].st == AMPH_ERR_PEER);
+    cr_assert(get.st == AMPH_ERR_PEER && lc.st == AMPH_ERR_PEER);
+    expect_death(c);
+}
