@@ -9,3 +9,18 @@ tests_unit_am_SOURCES = tests/unit_am.c tests/unit_am_fake.c tests/unit_am_fake.
 tests_unit_am_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_am_LDADD = $(UNIT_LIBS)
 endif
+
+am_mp = tests/mp/am_exit tests/mp/am_gather tests/mp/am_idle tests/mp/am_threads tests/mp/am_traffic
+check_PROGRAMS += $(am_mp)
+dist_check_SCRIPTS += $(am_mp:=.sh)
+TESTS += $(am_mp:=.sh)
+tests_mp_am_exit_SOURCES = tests/mp/am_exit.c tests/mp/am_common.h
+tests_mp_am_exit_LDADD = libamphora.la
+tests_mp_am_gather_SOURCES = tests/mp/am_gather.c tests/mp/am_common.h
+tests_mp_am_gather_LDADD = libamphora.la
+tests_mp_am_idle_SOURCES = tests/mp/am_idle.c tests/mp/am_common.h
+tests_mp_am_idle_LDADD = libamphora.la
+tests_mp_am_threads_SOURCES = tests/mp/am_threads.c tests/mp/am_common.h
+tests_mp_am_threads_LDADD = libamphora.la -lpthread
+tests_mp_am_traffic_SOURCES = tests/mp/am_traffic.c tests/mp/am_common.h
+tests_mp_am_traffic_LDADD = libamphora.la

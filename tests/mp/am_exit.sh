@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+. "${srcdir:-.}/tests/mp/lib.sh"
+# way WAY CODE EXPECTED NET: the job ends with EXPECTED within a few seconds
+way() {
+    for net in smp tcp; do
+        smp=1
+        [ $net = tcp ] && smp=0
+        start=$(date +%s)
+        AMPHORA_SMP=$smp "$AMPHORA_RUN" -n 3 -conduit $net -timeout 40 "$builddir/tests/mp/am_exit" "$1" "$2" >"$mp_dir/out" 2>&1
+        rc=$?
+        took=$(($(date +%s) - start))
+        echo "exit code $rc after $took s, expected $3" >>"$mp_dir/out"
+        ok=0
+        [ $rc -eq "$3" ] || ok=1
+        [ $took -le 6 ] || ok=1
+        if [ "$4" ]; then [ "$(grep -o 'unflushed words' "$mp_dir/out" | wc -l)" -eq "$4" ] || ok=1; fi
+        mp_report $ok "$net: $1 $2" "$mp_dir/out"
+    done
+}
+way all 0 0 3
+way all 7 7 3
+way one 0 0
+way one 9 9
+way handler 5 5
+way return 0 0 3
+way die 3 3
+mp_done

@@ -1,0 +1,8 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+. "${srcdir:-.}/tests/mp/lib.sh"
+mp_run tests/mp/am_traffic -n "1 2 3 4 7"
+AMPHORA_TEST_SWAP=1 mp_run tests/mp/am_traffic -n 2
+AMPHORA_RMA=emulate mp_run tests/mp/am_traffic -n 3 -c tcp
+AMPHORA_WAIT=block mp_run tests/mp/am_traffic -n 2
+mp_done
