@@ -119,9 +119,12 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
 static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
 {
     for (unsigned i = 0; i < ep->nactive; i++)
-        if (ep->active[i] == cx)
+        if (ep->active[i].cx == cx)
             return;
-    ep->active[ep->nactive] = cx;
+    ep->active[ep->nactive].cx = cx;
+    ep->active[ep->nactive].progress = cx->ops->progress;
+    ep->windowed |= !cx->caps.self_flow;
+    ep->flushes |= cx->ops->flush != amph_conduit_no_flush;
     __atomic_store_n(&ep->nactive, ep->nactive + 1, __ATOMIC_RELEASE);
 }
 
@@ -151,6 +154,7 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     st = p->cx ? AMPH_ERR_STATE : cx->ops->add_peer(cx, peer, &spec);
     if (st == AMPH_OK) {
         *p = (struct amph_peer){ .send = cx->ops->am_send, .cx = cx, .windowed = !cx->caps.self_flow, .credits = AMPH_AM_WINDOW };
+        p->fast = ep->threaded || p->windowed ? NULL : p->send;
         activate(ep, cx);
     }
     amph_ep_unlock(ep);
@@ -184,6 +188,7 @@ void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status 
 {
     if (peer >= ep->max_peers || !ep->peer[peer].cx || __atomic_exchange_n(&ep->peer[peer].dead, true, __ATOMIC_RELAXED))
         return;
+    ep->peer[peer].fast = NULL;
     __atomic_store_n(&ep->peer[peer].send, NULL, __ATOMIC_RELAXED);
     if (ep->cfg.on_peer_error)
         ep->cfg.on_peer_error(ep, peer, st, why);

@@ -12,9 +12,6 @@
 #include "am/ep.h"
 #include "base/log.h"
 
-/* Kind bit (as amph_am_entry.kinds) of each kind that has a handler. */
-static const uint8_t kind_bit[] = { [AMPH_AM_SHORT] = 1, [AMPH_AM_MEDIUM] = 2, [AMPH_AM_LONG] = 4, [AMPH_AM_LONG_PACKED] = 4 };
-
 static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
@@ -33,7 +30,7 @@ static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
     return ep->segment_base + offset;
 }
 
-static void run(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+static inline void run(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
 {
     if (!hot->client_form)
         ((amph_am_fn)hot->fn)(token, am);
@@ -65,25 +62,23 @@ static void deliver_long(struct amph_token *token, const struct amph_hot *hot, c
     run(token, hot, &placed);
 }
 
-static const char *refusal(const struct amph_hot *hot, const struct amph_am *am, unsigned need)
+static const char *refusal(const struct amph_hot *hot, const struct amph_am *am, unsigned lane)
 {
+    if (am->kind > AMPH_AM_LONG_PACKED || am->nargs > AMPH_AM_MAX_ARGS)
+        return "there is no such kind of message";
     if (!hot->fn)
         return "no handler has this index";
-    if ((hot->accept & need) != need)
+    if (!(hot->accept & amph_accept_bit(am->kind, lane)))
         return "its handler was not registered for this kind or direction";
     return "its handler expects another number of arguments";
 }
 
-static void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
-    if (AMPH_UNLIKELY(am->kind >= AMPH_COUNTOF(kind_bit) || am->nargs > AMPH_AM_MAX_ARGS)) {
-        drop(ep, peer, am, "there is no such kind of message");
-        return;
-    }
     const struct amph_hot *hot = &ep->hot[am->handler];
-    unsigned need = kind_bit[am->kind] | 8u << lane;
-    if (AMPH_UNLIKELY((hot->accept & need) != need || (hot->nargs >= 0 && hot->nargs != am->nargs))) {
-        drop(ep, peer, am, refusal(hot, am, need));
+    if (AMPH_UNLIKELY(am->kind > AMPH_AM_LONG_PACKED || am->nargs > AMPH_AM_MAX_ARGS ||
+                      !(hot->accept & amph_accept_bit(am->kind, lane)) || !(hot->counts >> am->nargs & 1))) {
+        drop(ep, peer, am, refusal(hot, am, lane));
         return;
     }
     struct amph_token token = { ep, peer, am, &ep->entry[am->handler], lane == AMPH_LANE_REQUEST, false };
@@ -96,7 +91,7 @@ static void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, c
 }
 
 /* A message of a peer whose conduit keeps no bounds: it may bring credits, and a request uses one until it is given back. */
-static void on_windowed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     struct amph_peer *p = &ep->peer[peer];
     if (am->aux) {
@@ -118,9 +113,7 @@ static void on_windowed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lan
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     struct amph_am_ep *ep = up;
-    if (AMPH_UNLIKELY(peer >= ep->max_peers || (unsigned)lane >= AMPH_NLANES))
-        return;
-    if (ep->peer[peer].windowed)
+    if (AMPH_UNLIKELY(ep->windowed) && ep->peer[peer].windowed)
         on_windowed(ep, peer, lane, am);
     else
         deliver(ep, peer, lane, am);

@@ -104,6 +104,17 @@ void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep)
     ep->tick = tick;
 }
 
+static uint16_t accepted(const struct amph_am_entry *entry)
+{
+    /* Kinds by bit of amph_am_entry.kinds; a packed long is a long. */
+    static const unsigned kinds[] = { 1u << AMPH_AM_SHORT, 1u << AMPH_AM_MEDIUM, 1u << AMPH_AM_LONG | 1u << AMPH_AM_LONG_PACKED };
+    unsigned mask = 0;
+    for (unsigned k = 0; k < AMPH_COUNTOF(kinds); k++)
+        if (entry->kinds & 1u << k)
+            mask |= kinds[k];
+    return (uint16_t)((entry->dirs & 1 ? mask : 0) | (entry->dirs & 2 ? mask << 8 : 0));
+}
+
 enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry)
 {
     if (index == 0 || index >= AMPH_COUNTOF(ep->entry))
@@ -115,8 +126,8 @@ enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const s
         return AMPH_ERR_STATE;
     ep->entry[index] = *entry;
     hot->client_form = entry->client_form;
-    hot->nargs = (int8_t)entry->nargs;
-    hot->accept = (uint8_t)((entry->kinds & 7) | (entry->dirs & 3) << 3);
+    hot->counts = entry->nargs < 0 ? (1u << (AMPH_AM_MAX_ARGS + 1)) - 1 : 1u << entry->nargs;
+    hot->accept = accepted(entry);
     __atomic_store_n(&hot->fn, entry->fn, __ATOMIC_RELEASE);
     return AMPH_OK;
 }

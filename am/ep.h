@@ -26,8 +26,9 @@ enum { AMPH_CX_SMP = 0, AMPH_CX_NET = 1, AMPH_NCX = 2 };
 typedef enum amph_status (*amph_am_send_fn)(struct amph_cx *, uint32_t, enum amph_lane, const struct amph_am *, struct amph_op *);
 
 struct amph_peer {
-    amph_am_send_fn send;      /* NULL: not added, or dead */
+    amph_am_send_fn fast;      /* send, where neither locks nor credits are needed; else NULL */
     struct amph_cx *cx;        /* NULL: not added */
+    amph_am_send_fn send;      /* NULL: not added, or dead */
     bool windowed;             /* the conduit keeps no bounds: credits count */
     bool has_segment;
     bool dead;
@@ -36,13 +37,18 @@ struct amph_peer {
     struct amph_rmem segment;
 };
 
-/* What delivery looks at, in one cache line for four handlers. */
+/* What delivery looks at, four handlers in a cache line. */
 struct amph_hot {
     void *fn;
-    uint8_t accept; /* bits 0-2: kinds, bits 3-4: directions */
+    uint32_t counts; /* bit n: n arguments are expected */
+    uint16_t accept; /* bit kind + 8 * lane: such messages are expected */
     bool client_form;
-    int8_t nargs;
 };
+
+static inline unsigned amph_accept_bit(unsigned kind, unsigned lane)
+{
+    return 1u << (kind + 8 * lane);
+}
 
 /* A reply (or a message of our own) that found no room. */
 struct amph_deferred {
@@ -64,9 +70,12 @@ struct amph_am_ep {
     /* read by each message */
     struct amph_peer *peer;
     uint32_t max_peers;
-    bool threaded;
+    bool threaded, windowed, flushes; /* windowed, flushes: some conduit counts credits, needs flush */
     unsigned nactive;
-    struct amph_cx *active[AMPH_NCX]; /* conduits that have peers */
+    struct {
+        unsigned (*progress)(struct amph_cx *, unsigned, unsigned);
+        struct amph_cx *cx;
+    } active[AMPH_NCX]; /* conduits that have peers */
     const void *poll_owner;           /* NULL: nobody polls */
     struct amph_deferred *deferred, **deferred_end;
     uint8_t *segment_base;

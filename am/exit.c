@@ -73,7 +73,7 @@ static void meet(uint64_t limit_ns)
     struct amph_am_ep *ep = amph_job.ep;
     bool network = false;
     for (unsigned i = 0; ep && i < ep->nactive; i++)
-        network |= ep->active[i] == ep->cx[AMPH_CX_NET];
+        network |= ep->active[i].cx == ep->cx[AMPH_CX_NET];
     if (!network || amph_job.size < 2 || amph_ep_in_handler(ep) || amph_job.member_died)
         return;
     uint64_t end_ns = amph_now_ns() + limit_ns;

@@ -8,7 +8,15 @@
 
 enum { IDLE_BEFORE_YIELD = 16, IDLE_BETWEEN_TICKS = 4096 };
 
-unsigned amph_ep_poll_once(struct amph_am_ep *ep)
+static void flush_all(struct amph_am_ep *ep)
+{
+    amph_ep_lock(ep);
+    for (unsigned i = 0; i < ep->nactive; i++)
+        ep->active[i].cx->ops->flush(ep->active[i].cx);
+    amph_ep_unlock(ep);
+}
+
+static inline unsigned poll_once(struct amph_am_ep *ep)
 {
     unsigned n = 0, lanes = 1u << AMPH_LANE_REQUEST | 1u << AMPH_LANE_REPLY;
     if (AMPH_UNLIKELY(!amph_ep_enter(ep)))
@@ -18,19 +26,19 @@ unsigned amph_ep_poll_once(struct amph_am_ep *ep)
         if (ep->deferred)
             lanes = 1u << AMPH_LANE_REPLY;
     }
-    for (unsigned i = 0; i < ep->nactive; i++) {
-        struct amph_cx *cx = ep->active[i];
-        n += cx->ops->progress(cx, lanes, AMPH_AM_BUDGET);
-        if (AMPH_UNLIKELY(cx->ops->flush != amph_conduit_no_flush)) {
-            amph_ep_lock(ep);
-            cx->ops->flush(cx);
-            amph_ep_unlock(ep);
-        }
-    }
+    for (unsigned i = 0; i < ep->nactive; i++)
+        n += ep->active[i].progress(ep->active[i].cx, lanes, AMPH_AM_BUDGET);
+    if (AMPH_UNLIKELY(ep->flushes))
+        flush_all(ep);
     amph_ep_leave(ep);
     if (AMPH_UNLIKELY(n && ep->threaded))
         amph_ep_announce(ep);
     return n;
+}
+
+unsigned amph_ep_poll_once(struct amph_am_ep *ep)
+{
+    return poll_once(ep);
 }
 
 void amph_ep_tick(struct amph_am_ep *ep)
@@ -41,25 +49,31 @@ void amph_ep_tick(struct amph_am_ep *ep)
     __atomic_store_n(&ep->in_tick, false, __ATOMIC_RELEASE);
 }
 
-/* A client that polls in a loop: it leaves its core to others where processes outnumber cores, and looks at slow sources at times. */
-static void idle(struct amph_am_ep *ep)
+static void long_idle(struct amph_am_ep *ep, unsigned polls)
 {
     if (amph_ep_in_handler(ep))
         return;
+    if (amph_am_crowded())
+        sched_yield();
+    if (polls % IDLE_BETWEEN_TICKS == 0)
+        amph_ep_tick(ep);
+}
+
+/* A client that polls in a loop: it leaves its core to others where processes outnumber cores, and looks at slow sources at times. */
+static inline void idle(struct amph_am_ep *ep)
+{
     unsigned polls = __atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&ep->idle_polls, polls, __ATOMIC_RELAXED);
-    if (amph_am_crowded() && polls > IDLE_BEFORE_YIELD)
-        sched_yield();
-    if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0))
-        amph_ep_tick(ep);
+    if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 || (amph_am_crowded() && polls > IDLE_BEFORE_YIELD)))
+        long_idle(ep, polls);
 }
 
 unsigned amph_am_poll(struct amph_am_ep *ep)
 {
-    unsigned n = amph_ep_poll_once(ep);
-    if (n)
-        __atomic_store_n(&ep->idle_polls, 0, __ATOMIC_RELAXED);
-    else
+    unsigned n = poll_once(ep);
+    if (AMPH_LIKELY(n == 0))
         idle(ep);
+    else if (ep->idle_polls)
+        __atomic_store_n(&ep->idle_polls, 0, __ATOMIC_RELAXED);
     return n;
 }

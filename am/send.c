@@ -72,29 +72,44 @@ enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const str
 {
     if (AMPH_UNLIKELY(peer >= ep->max_peers))
         return AMPH_ERR_RANGE;
-    if (AMPH_LIKELY(am->kind < AMPH_AM_LONG))
-        return amph_ep_send_wait(ep, peer, am, flags, lc);
-    return am->kind == AMPH_AM_LONG ? amph_ep_long_request(ep, peer, am, flags, lc) : AMPH_ERR_ARG;
+    const struct amph_peer *p = &ep->peer[peer];
+    if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
+        return am->kind == AMPH_AM_LONG ? amph_ep_long_request(ep, peer, am, flags, lc) : AMPH_ERR_ARG;
+    if (AMPH_LIKELY(p->fast != NULL) && AMPH_LIKELY(p->fast(p->cx, peer, AMPH_LANE_REQUEST, am, lc) == AMPH_OK)) {
+        amph_count(AM_REQUESTS);
+        return AMPH_OK;
+    }
+    return amph_ep_send_wait(ep, peer, am, flags, lc);
 }
 
-enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+static enum amph_status slow_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
 {
-    struct amph_am_ep *ep = token->ep;
-    if (AMPH_UNLIKELY(!token->is_request || token->replied))
-        return AMPH_ERR_STATE;
-    if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
-        return am->kind == AMPH_AM_LONG ? amph_ep_long_reply(token, am, flags, lc) : AMPH_ERR_ARG;
-    enum amph_status st = amph_ep_send(ep, token->peer, AMPH_LANE_REPLY, am, lc);
-    if (AMPH_UNLIKELY(st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE))) {
-        st = amph_ep_defer(ep, token->peer, am, false);
+    enum amph_status st = amph_ep_send(token->ep, token->peer, AMPH_LANE_REPLY, am, lc);
+    if (st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE)) {
+        st = amph_ep_defer(token->ep, token->peer, am, false);
         if (lc)
             lc->done(lc, st);
     }
-    if (AMPH_LIKELY(st == AMPH_OK)) {
+    if (st == AMPH_OK) {
         token->replied = true;
         amph_count(AM_REPLIES);
     }
     return st;
+}
+
+enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+{
+    const struct amph_peer *p = &token->ep->peer[token->peer];
+    if (AMPH_UNLIKELY(!token->is_request || token->replied))
+        return AMPH_ERR_STATE;
+    if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
+        return am->kind == AMPH_AM_LONG ? amph_ep_long_reply(token, am, flags, lc) : AMPH_ERR_ARG;
+    if (AMPH_LIKELY(p->fast != NULL) && AMPH_LIKELY(p->fast(p->cx, token->peer, AMPH_LANE_REPLY, am, lc) == AMPH_OK)) {
+        token->replied = true;
+        amph_count(AM_REPLIES);
+        return AMPH_OK;
+    }
+    return slow_reply(token, am, flags, lc);
 }
 
 /* ---- what is put off ---- */

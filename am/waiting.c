@@ -124,8 +124,8 @@ static struct timespec to_timespec(uint64_t ns)
 static void disarm(struct amph_am_ep *ep)
 {
     for (unsigned i = 0; ep->armed && i < ep->nactive; i++)
-        if (ep->active[i]->caps.fd_blocks)
-            ep->active[i]->ops->arm(ep->active[i], AMPH_ARM_OFF, 0);
+        if (ep->active[i].cx->caps.fd_blocks)
+            ep->active[i].cx->ops->arm(ep->active[i].cx, AMPH_ARM_OFF, 0);
     ep->armed = false;
 }
 
@@ -134,7 +134,7 @@ static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool 
 {
     disarm(ep);
     for (unsigned i = 0; i < ep->nactive; i++) {
-        struct amph_cx *cx = ep->active[i];
+        struct amph_cx *cx = ep->active[i].cx;
         if (!cx->caps.fd_blocks) {
             *naps_p = true;
             continue;
@@ -191,8 +191,8 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
 /* One conduit that can put us to sleep by itself, and nothing else to wake for? */
 static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
 {
-    bool sole = !ep->threaded && ep->nactive == 1 && ep->nwatch == 0 && ep->active[0]->caps.can_sleep;
-    return sole ? ep->active[0] : NULL;
+    bool sole = !ep->threaded && ep->nactive == 1 && ep->nwatch == 0 && ep->active[0].cx->caps.can_sleep;
+    return sole ? ep->active[0].cx : NULL;
 }
 
 static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
