@@ -8,9 +8,11 @@ EXTRA_DIST += iofwd/calls.def iofwd/calls.awk
 $(iofwd_generated): iofwd/calls.def iofwd/calls.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd && $(AWK) -f $(top_srcdir)/iofwd/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
 
+include_HEADERS += include/iofwd.h
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
+	iofwd/api.c \
 	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_int.h iofwd/client_life.c \
 	iofwd/door.c iofwd/door.h iofwd/encode.c iofwd/encode.h iofwd/exports.c iofwd/exports.h iofwd/layer.c \
 	iofwd/marshal.c iofwd/marshal.h iofwd/server.c iofwd/server.h iofwd/server_door.c iofwd/server_exec.c iofwd/server_file.c \
@@ -23,3 +25,20 @@ libiofwd_la_LIBADD = libamphora.la
 bin_PROGRAMS += iofwd-server
 iofwd_server_SOURCES = iofwd/server_main.c
 iofwd_server_LDADD = libiofwd.la libamphora.la
+
+# A libFuzzer target for whoever has clang: make tests/fuzz_iofwd && tests/fuzz_iofwd
+EXTRA_DIST += tests/fuzz_iofwd.c
+if HAVE_CRITERION
+iofwd_unit = tests/unit_iofwd_encode tests/unit_iofwd_wire tests/unit_iofwd_exports
+check_PROGRAMS += $(iofwd_unit)
+TESTS += $(iofwd_unit)
+tests_unit_iofwd_encode_SOURCES = tests/unit_iofwd_encode.c
+tests_unit_iofwd_encode_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_iofwd_encode_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_iofwd_wire_SOURCES = tests/unit_iofwd_wire.c tests/fuzz_iofwd.c tests/fuzz_iofwd.h
+tests_unit_iofwd_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_iofwd_wire_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_iofwd_exports_SOURCES = tests/unit_iofwd_exports.c
+tests_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_iofwd_exports_LDADD = libiofwd.la $(UNIT_LIBS)
+endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * File I/O forwarding, for programs that know of it.  Most need not: under amphora-run -iofwd PREFIX, plain open, read and write on
+ * paths below the prefix go to the job's I/O servers.  Link with -liofwd.
+ *
+ * Thread rule: every function may be called from any thread, before, after and without gasnet_init, and from handlers.
+ * Errors are errno values (positive); results are set only on 0.
+ */
+#ifndef IOFWD_H
+#define IOFWD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "amphora/compiler.h"
+
+AMPHORA_BEGIN_C
+
+#define IOFWD_NONE ((uint32_t)0xffffffffu)
+
+/* Opens the way to the I/O servers now instead of at the first forwarded call.
+ * ENOTCONN: this process belongs to no job with servers; EIO: they cannot be reached (said in one sentence on standard error). */
+int iofwd_init(void);
+
+/* This client's number (a compute process's absolute number; others get one from a server) or IOFWD_NONE before iofwd_init. */
+uint32_t iofwd_client_number(void);
+
+/* Absolute numbers of this client's servers, the first being its home; gives how many there are (at most most are stored). */
+size_t iofwd_servers(uint32_t *servers, size_t most);
+
+/* What one server has counted. */
+struct iofwd_stats {
+    uint32_t server;             /* absolute number */
+    uint32_t client;             /* this client's number */
+    uint64_t calls;              /* of this client, as long as the server has known it */
+    uint64_t errors;             /* those of them that gave an error */
+    uint64_t bytes_written, bytes_read;
+    uint64_t all_calls;          /* of all clients that the server has had */
+    uint64_t all_bytes_written, all_bytes_read;
+    uint32_t clients, open_files; /* now */
+};
+
+/* Asks a server (absolute number; IOFWD_NONE: the home server) for its counters. */
+int iofwd_stats(uint32_t server, struct iofwd_stats *stats);
+
+/*
+ * Handlers.  iofwd has an endpoint and handlers of its own.  A client that keeps one table for everything it registers (and polls only
+ * through it) merges these rows: a message to such a handler makes the receiving process's file client make progress.
+ * The indices lie in the range 96..127 that is kept for iofwd.
+ */
+struct iofwd_handler {
+    unsigned index;
+    void (*fn)(void *token);     /* a short request without arguments */
+    unsigned nargs;
+    const char *name;
+};
+
+/* Stores a pointer to the rows (the library's, never changing) and gives their number. */
+size_t iofwd_handlers(const struct iofwd_handler **rows);
+
+/*
+ * The split of a netlist: which places of a list of hosts are compute processes and which are servers, and who serves whom, as
+ * amphora-run -servers S does it (the last S places are servers; compute process c has server C + c mod S).
+ */
+struct iofwd_place {
+    int is_server;
+    uint32_t absolute;           /* compute 0..C-1, servers C..C+S-1 */
+    uint32_t relative;           /* within the own group */
+    uint32_t server;             /* absolute number of its server; IOFWD_NONE for servers and where there are none */
+};
+
+/* Fills in places[0..nplaces-1].  EINVAL: fewer than one compute process would be left. */
+int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places);
+
+AMPHORA_END_C
+
+#endif

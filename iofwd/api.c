@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The public functions of iofwd.h.  Layer: iofwd.  Thread rule: as iofwd.h says. */
+#include "iofwd.h"
+
+#include <errno.h>
+
+#include "base/platform.h"
+#include "iofwd/client_int.h"
+
+int iofwd_init(void)
+{
+    struct amph_fwd_client *cl;
+    return amph_fwd_process(&cl);
+}
+
+uint32_t iofwd_client_number(void)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    return cl ? amph_fwd_client_number(cl) : IOFWD_NONE;
+}
+
+size_t iofwd_servers(uint32_t *servers, size_t most)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    const uint32_t *list;
+    size_t n = cl ? amph_fwd_client_servers(cl, &list) : 0;
+    for (size_t i = 0; i < n && i < most; i++)
+        servers[i] = list[i];
+    return n;
+}
+
+int iofwd_stats(uint32_t server, struct iofwd_stats *stats)
+{
+    struct amph_fwd_client *cl;
+    struct amph_fwd_stats s;
+    int err = amph_fwd_process(&cl);
+    if (!err)
+        err = amph_fwd_server_stats(cl, server == IOFWD_NONE ? cl->servers[0] : server, &s);
+    if (err)
+        return err;
+    *stats = (struct iofwd_stats){ .server = s.server, .client = s.client, .calls = s.calls, .errors = s.errors,
+                                   .bytes_written = s.bytes_out, .bytes_read = s.bytes_in, .all_calls = s.all_calls,
+                                   .all_bytes_written = s.all_bytes_out, .all_bytes_read = s.all_bytes_in, .clients = s.clients,
+                                   .open_files = s.handles };
+    return 0;
+}
+
+static void on_nudge(void *token)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    struct fwd_guard g;
+    if (!cl)
+        return;
+    fwd_guard_enter(&g);
+    amph_am_poll(cl->ep);
+    fwd_guard_leave(&g);
+}
+
+size_t iofwd_handlers(const struct iofwd_handler **rows)
+{
+    static const struct iofwd_handler table[] = { { FWD_AM_REQUEST, on_nudge, 0, "iofwd progress" } };
+    *rows = table;
+    return AMPH_COUNTOF(table);
+}
+
+int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places)
+{
+    if (nplaces <= nservers || nplaces > IOFWD_NONE)
+        return EINVAL;
+    uint32_t compute = (uint32_t)(nplaces - nservers);
+    for (uint32_t i = 0; i < nplaces; i++) {
+        bool is_server = i >= compute;
+        places[i] = (struct iofwd_place){ .is_server = is_server, .absolute = i, .relative = is_server ? i - compute : i,
+                                          .server = is_server || !nservers ? IOFWD_NONE : compute + i % (uint32_t)nservers };
+    }
+    return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fuzz target of iofwd's decoders (requests, replies, door frames, HELLO).  libFuzzer: compile with clang -fsanitize=fuzzer; the same
+ * function is driven by tests/unit_iofwd_wire.c with bytes of a fixed sequence.
+ */
+#include "fuzz_iofwd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "iofwd/server_int.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static struct fwd_handle handle = { .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true };
+static struct fwd_handle *handles[1] = { &handle };
+static struct fwd_server server = { .handle = handles, .nslots = 1 };
+static uint8_t area[4096];
+static struct fwd_peer peer = { .number = FUZZ_CLIENT, .attached = true, .cookie_in = FUZZ_COOKIE, .has_area = true, .part_at = 1024,
+                                .part_len = 2048, .area = { .local = area, .len_bytes = sizeof area } };
+
+/* Every byte that the request claims must be readable. */
+static unsigned touch(const struct fwd_request *rq)
+{
+    unsigned sum = 0;
+    const uint8_t *at = NULL;
+    if (rq->id == AMPH_FWD_WRITE)
+        at = rq->u.write.data;
+    if (rq->id == AMPH_FWD_PWRITE)
+        at = rq->u.pwrite.data;
+    if (rq->bulk.where == FWD_AREA)
+        at = area + peer.part_at + rq->bulk.at;
+    for (uint32_t i = 0; at && i < rq->bulk.len; i++)
+        sum += at[i];
+    for (unsigned i = 0; i < rq->desc->nargs; i++) {
+        const char *const *text = (const char *const *)((const char *)&rq->u + rq->desc->arg[i].server_at);
+        if (rq->desc->arg[i].word == FWD_IN_TEXT)
+            sum += (unsigned)strlen(*text);
+        if (rq->desc->arg[i].word == FWD_IN_PATH)
+            sum += (unsigned)strlen(text[1]);
+    }
+    return sum;
+}
+
+int fuzz_iofwd_feed(const uint8_t *bytes, size_t len)
+{
+    static volatile unsigned sink;
+    uint8_t *copy = malloc(len ? len : 1); /* exactly as long, so that a sanitizer sees each byte too many */
+    int good = 0;
+    bool answer;
+    memcpy(copy, bytes, len);
+    struct fwd_request *rq = calloc(1, sizeof *rq);
+    if (fwd_request_parse(&server, &peer, copy, len, rq, &answer) == 0 && rq->desc) {
+        sink += touch(rq);
+        good++;
+    }
+    free(rq);
+    struct amph_rd r;
+    struct fwd_rep_head head;
+    amph_rd_init(&r, copy, len);
+    if (fwd_get_rep_head(&r, &head)) {
+        struct stat st;
+        struct amph_fwd_args_fstat args = { .st = &st };
+        good += fwd_get_results(&r, &fwd_calls[AMPH_FWD_FSTAT], &args, 0);
+    }
+    char entries[256];
+    size_t n;
+    amph_rd_init(&r, copy, len);
+    good += fwd_get_dirents(&r, entries, sizeof entries, &n);
+    struct fwd_frame_in in;
+    struct fwd_hello h;
+    struct fwd_welcome wc;
+    static const uint8_t key[AMPH_KEY_BYTES], nonce[FWD_NONCE_BYTES];
+    if (fwd_frame_take(copy, len, &in, &n) == AMPH_OK) {
+        good += fwd_hello_take(in.body, in.len, &h, key, nonce) == AMPH_OK;
+        good += fwd_welcome_take(in.body, in.len, &wc, key, nonce, nonce) == AMPH_OK;
+    }
+    free(copy);
+    return good;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    fuzz_iofwd_feed(bytes, len);
+    return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exports: names, confined look-ups, links inside and out of an export. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "iofwd/exports.h"
+
+static char root[128];
+static struct fwd_exports ex;
+
+static const char *path(const char *rel)
+{
+    static char buf[4][256];
+    static int i;
+    char *p = buf[i++ % 4];
+    snprintf(p, sizeof buf[0], "%s/%s", root, rel);
+    return p;
+}
+
+static void make_file(const char *rel, const char *text)
+{
+    FILE *f = fopen(path(rel), "w");
+    cr_assert_not_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* root/in is exported as /fwd, root/in2 as /two; root/out is not. */
+static void set_up(void)
+{
+    char spec[400], target[256];
+    snprintf(root, sizeof root, "%s/amphora-exports-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    cr_assert_not_null(mkdtemp(root));
+    mkdir(path("in"), 0700);
+    mkdir(path("in/d"), 0700);
+    mkdir(path("in/d/e"), 0700);
+    mkdir(path("in2"), 0700);
+    mkdir(path("out"), 0700);
+    make_file("in/a", "A");
+    make_file("in/d/b", "B");
+    make_file("in2/c", "C");
+    make_file("out/secret", "S");
+    symlink("a", path("in/rel"));
+    symlink("../a", path("in/d/up"));
+    symlink("../../out/secret", path("in/d/climbs"));
+    symlink("/fwd/d/b", path("in/abs-client"));
+    symlink("/two/c", path("in/abs-two"));
+    snprintf(target, sizeof target, "%s/in/d/b", root);
+    symlink(target, path("in/abs-server"));
+    snprintf(target, sizeof target, "%s/out/secret", root);
+    symlink(target, path("in/abs-out"));
+    symlink("/fwd/d", path("in/dirlink"));
+    symlink("loop", path("in/loop"));
+    symlink("/fwd/new", path("in/dangling"));
+    snprintf(spec, sizeof spec, "/fwd=%s/in:/two=%s/in2", root, root);
+    cr_assert_eq(fwd_exports_open(spec, &ex), AMPH_OK);
+}
+
+static void tear_down(void)
+{
+    char cmd[200];
+    fwd_exports_close(&ex);
+    snprintf(cmd, sizeof cmd, "rm -rf '%s'", root);
+    cr_assert_eq(system(cmd), 0);
+}
+
+TestSuite(exports, .init = set_up, .fini = tear_down);
+
+/* Opens a client's path: a descriptor's first byte, or minus an errno. */
+static int look(const char *name, int flags)
+{
+    struct fwd_place pl;
+    char byte = 0;
+    int err = fwd_place_find(&ex, NULL, -1, name, &pl);
+    if (err)
+        return -err;
+    int fd = fwd_place_open(&pl, flags, 0600);
+    if (fd < 0)
+        return fd;
+    ssize_t n = read(fd, &byte, 1);
+    close(fd);
+    return n == 1 ? byte : 0;
+}
+
+Test(exports, plain_and_links)
+{
+    static const struct { const char *name; int want; } rows[] = {
+        { "/fwd/a", 'A' }, { "/fwd//d///b", 'B' }, { "/fwd/d/../a", 'A' }, { "/two/c", 'C' }, { "/fwd/rel", 'A' }, { "/fwd/d/up", 'A' },
+        { "/fwd/abs-client", 'B' }, { "/fwd/abs-server", 'B' }, { "/fwd/abs-two", 'C' }, { "/fwd/dirlink/b", 'B' },
+        { "/fwd/dirlink/../a", 'A' }, { "/fwd/dirlink/up", 'A' },
+        { "/fwd/abs-out", -EACCES }, { "/fwd/d/climbs", -EACCES }, { "/fwd/../out/secret", -EACCES }, { "/fwd/d/../../out/secret", -EACCES },
+        { "/other/a", -EACCES }, { "/fwdx/a", -EACCES }, { "/fwd/none", -ENOENT }, { "/fwd/none/x", -ENOENT }, { "/fwd/a/x", -ENOTDIR },
+        { "/fwd/loop", -ELOOP }, { "", -ENOENT },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
+                     rows[i].want);
+}
+
+Test(exports, creating_through_links)
+{
+    cr_assert_eq(look("/fwd/dangling", O_WRONLY | O_CREAT), 0);
+    struct stat st;
+    cr_assert_eq(stat(path("in/new"), &st), 0, "made where the link points");
+    cr_assert_eq(look("/fwd/dangling", O_WRONLY | O_CREAT | O_EXCL), -EEXIST);
+    cr_assert_eq(look("/fwd/abs-out", O_WRONLY | O_CREAT | O_TRUNC), -EACCES);
+    cr_assert_eq(stat(path("out/secret"), &st), 0);
+    cr_assert_eq(st.st_size, 1, "the file outside is untouched");
+    cr_assert_eq(look("/fwd/dirlink/made", O_WRONLY | O_CREAT), 0);
+    cr_assert_eq(stat(path("in/d/made"), &st), 0);
+    cr_assert_eq(look("/fwd/abs-client", O_RDONLY | O_NOFOLLOW), -ELOOP);
+}
+
+Test(exports, parents)
+{
+    struct fwd_place pl;
+    const char *last;
+    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/dirlink/x", &pl), 0);
+    int fd = fwd_place_parent(&pl, &last);
+    cr_assert_geq(fd, 0);
+    cr_assert_str_eq(last, "x");
+    cr_assert_eq(mkdirat(fd, last, 0700), 0);
+    fwd_place_put_parent(&pl, fd);
+    struct stat st;
+    cr_assert_eq(stat(path("in/d/x"), &st), 0);
+    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/..", &pl), 0);
+    cr_assert_eq(fwd_place_parent(&pl, &last), -EACCES, "the export's own parent is out of reach");
+    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd", &pl), 0);
+    fd = fwd_place_parent(&pl, &last);
+    cr_assert_str_eq(last, ".");
+    fwd_place_put_parent(&pl, fd);
+}
+
+Test(exports, relative_to_a_directory)
+{
+    struct fwd_place pl;
+    int dir = open(path("in/d/e"), O_RDONLY | O_DIRECTORY);
+    cr_assert_eq(fwd_place_find(&ex, &ex.item[0], dir, "../b", &pl), 0);
+    int fd = fwd_place_open(&pl, O_RDONLY, 0);
+    cr_assert_geq(fd, 0, "up, but inside the export: %d", fd);
+    close(fd);
+    cr_assert_eq(fwd_place_find(&ex, &ex.item[0], dir, "../../../out/secret", &pl), 0);
+    cr_assert_eq(fwd_place_open(&pl, O_RDONLY, 0), -EACCES);
+    cr_assert_not_null(pl.reason);
+    close(dir);
+}
+
+Test(exports, mistakes_are_said)
+{
+    struct fwd_exports bad;
+    cr_assert_eq(fwd_exports_open("/a=/no/such/directory/at/all", &bad), AMPH_ERR_NOENT);
+    cr_assert_eq(fwd_exports_open("relative", &bad), AMPH_ERR_ARG);
+    cr_assert_eq(fwd_exports_open("/a=", &bad), AMPH_ERR_ARG);
+}
