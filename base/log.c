@@ -46,9 +46,11 @@ static void emit(const char *fmt, va_list ap)
 
 void amph_log(enum amph_log_level level, const char *fmt, ...)
 {
+    int saved = errno; /* reading the level may change what %m says */
     if (level > amph_log_level())
         return;
     va_list ap;
+    errno = saved;
     va_start(ap, fmt);
     emit(fmt, ap);
     va_end(ap);

@@ -78,11 +78,11 @@ static void fill_record(const struct bulk_op *op, struct piece *pc)
         break;
     case AMPH_FWD_PREAD:
         pc->args.pread = u->pread;
-        pc->args.pread.off += (off_t)pc->at;
+        pc->args.pread.off = (off_t)((uint64_t)u->pread.off + pc->at);
         break;
     default:
         pc->args.pwrite = u->pwrite;
-        pc->args.pwrite.off += (off_t)pc->at;
+        pc->args.pwrite.off = (off_t)((uint64_t)u->pwrite.off + pc->at);
         pc->args.pwrite.done = &pc->pend->got;
         break;
     }

@@ -66,7 +66,7 @@ int fuzz_iofwd_feed(const uint8_t *bytes, size_t len)
     char entries[256];
     size_t n;
     amph_rd_init(&r, copy, len);
-    good += fwd_get_dirents(&r, entries, sizeof entries, &n);
+    sink += fwd_get_dirents(&r, entries, sizeof entries, &n);
     struct fwd_frame_in in;
     struct fwd_hello h;
     struct fwd_welcome wc;
