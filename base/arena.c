@@ -155,6 +155,18 @@ void amph_arena_forget_area(void)
     memset(&arena.area, 0, sizeof arena.area);
 }
 
+void amph_arena_drop_segment(void)
+{
+    pthread_mutex_lock(&arena.lock);
+    if (arena.segment.base) {
+        /* Its addresses go back to the reserved range. */
+        mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        close(arena.segment.fd);
+        memset(&arena.segment, 0, sizeof arena.segment);
+    }
+    pthread_mutex_unlock(&arena.lock);
+}
+
 enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
 {
     len_bytes = amph_align_up(len_bytes, page_bytes);

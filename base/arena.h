@@ -34,6 +34,9 @@ void amph_arena_forget_area(void);
  * Errors: AMPH_ERR_NOMEM (with a sentence: asked, available), AMPH_ERR_STATE (made already). */
 enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
 
+/* Gives the segment's memory back; amph_arena_segment may be called again.  No peer may have it mapped any more. */
+void amph_arena_drop_segment(void);
+
 /* Makes an anonymous shared-memory object of len_bytes that no path leads to, close-on-exec; the descriptor is the caller's. */
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p);
 

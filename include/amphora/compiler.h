@@ -21,6 +21,16 @@
 /* Orders a transfer by load and store against what stands before and after it; costs nothing on x86. */
 #define AMPHORA_FENCE() __atomic_thread_fence(__ATOMIC_ACQ_REL)
 
+/* A pointer to a handler, whose parameters depend on the message: in C any function fits without a cast. */
+#ifndef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#endif
+typedef void (*amphora_any_fn_t)();
+#ifndef __cplusplus
+#pragma GCC diagnostic pop
+#endif
+
 #define AMPHORA_CAT(a, b) AMPHORA_CAT_(a, b)
 #define AMPHORA_CAT_(a, b) a##b
 #define AMPHORA_TEXT(a) AMPHORA_TEXT_(a)

@@ -26,7 +26,7 @@ typedef struct amphora_valget *gasnet_valget_handle_t;
 
 typedef struct {
     gasnet_handler_t index; /* 0: the library chooses and writes the number here */
-    void (*fnptr)();
+    gex_AM_Fn_t fnptr;
 } gasnet_handlerentry_t;
 
 typedef struct {

@@ -18,6 +18,9 @@ AMPHORA_BEGIN_C
 const char *gasnet_ErrorName(int errval);
 const char *gasnet_ErrorDesc(int errval);
 
+/* Ends the job: a lock was misused (PAR and PARSYNC; see lock.h). */
+void amphora_lock_fail(const char *call, int err) AMPHORA_NORETURN;
+
 /* ---- start and end ---- */
 
 int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, const char *client_name, int *argc, char ***argv,

@@ -6,7 +6,7 @@
 #ifndef AMPHORA_LOCK_H
 #define AMPHORA_LOCK_H
 
-#include "amphora/types.h"
+#include "amphora/job.h"
 
 AMPHORA_BEGIN_C
 
@@ -53,8 +53,6 @@ typedef struct {
 } gex_HSL_t;
 
 #define GEX_HSL_INITIALIZER { PTHREAD_MUTEX_INITIALIZER }
-
-void amphora_lock_fail(const char *call, int err) AMPHORA_NORETURN;
 
 AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
 {

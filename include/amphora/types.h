@@ -56,7 +56,7 @@ typedef struct amphora_client *gex_Client_t;
 typedef struct amphora_ep *gex_EP_t;
 typedef struct amphora_segment *gex_Segment_t;
 typedef struct amph_token *gex_Token_t;
-typedef void (*gex_AM_Fn_t)();
+typedef amphora_any_fn_t gex_AM_Fn_t;
 
 #define GEX_CLIENT_INVALID ((gex_Client_t)0)
 #define GEX_EP_INVALID ((gex_EP_t)0)

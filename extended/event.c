@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events: operations and their free lists, test and wait, implicit operations and access regions.
+ * Layer: extended.  Thread rule: see event.h.
+ */
+#include "extended/event.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+/* A thread that only polls gathers the freed operations of others; above this many it gives them back. */
+enum { FREE_OPS_MOST = 4096 };
+
+/* ---- what a thread keeps ---- */
+
+static __thread struct amph_gex_thread *self __attribute__((tls_model("initial-exec")));
+static pthread_key_t self_key;
+static pthread_once_t self_once = PTHREAD_ONCE_INIT;
+
+static void region_init(struct amph_region *r)
+{
+    r->root = (struct amphora_event){ .kind = AMPH_EVENT_REGION };
+    for (int i = 0; i < AMPH_NEC; i++)
+        r->leaf[i] = (struct amphora_event){ .kind = AMPH_EVENT_LEAF };
+}
+
+static bool region_done(const struct amph_region *r, gex_EC_t mask)
+{
+    for (int i = 0; i < AMPH_NEC; i++)
+        if ((mask >> i & 1) && !amph_event_done(&r->leaf[i]))
+            return false;
+    return true;
+}
+
+/* At the end of a thread.  Operations that are still under way count in its region, so that stays. */
+static void thread_end(void *arg)
+{
+    struct amph_gex_thread *t = arg;
+    self = NULL;
+    while (t->ops) {
+        struct amph_gex_op *op = t->ops;
+        t->ops = op->next;
+        free(op);
+    }
+    while (t->regions) {
+        struct amph_region *r = t->regions;
+        t->regions = r->next;
+        free(r);
+    }
+    if (region_done(&t->implicit, GEX_EC_ALL))
+        free(t);
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&self_key, thread_end))
+        amph_fatal("no thread-specific key is left for the runtime");
+}
+
+static struct amph_gex_thread *thread_begin(void)
+{
+    struct amph_gex_thread *t = calloc(1, sizeof *t);
+    if (!t)
+        amph_fatal("no memory for a thread of the runtime");
+    region_init(&t->implicit);
+    t->current = &t->implicit;
+    pthread_once(&self_once, make_key);
+    pthread_setspecific(self_key, t);
+    return self = t;
+}
+
+struct amph_gex_thread *amph_gex_thread(void)
+{
+    return AMPH_LIKELY(self != NULL) ? self : thread_begin();
+}
+
+/* ---- operations ---- */
+
+static void check_status(enum amph_status st)
+{
+    if (AMPH_UNLIKELY(st != AMPH_OK && !amph_job.exiting))
+        amph_fatal("a transfer has failed: %s", amph_status_text(st));
+}
+
+/* One half of the operation has happened. */
+static void half_done(struct amph_gex_op *op, struct amphora_event *count)
+{
+    bool detached = op->detached; /* an explicit one is the client's again when nothing is pending */
+    if (amph_event_sub(&op->root) == 0 && detached)
+        amph_op_put(op);
+    if (count)
+        amph_event_sub(count);
+}
+
+static void rc_done(struct amph_op *op, enum amph_status st)
+{
+    struct amph_gex_op *o = AMPH_CONTAINER_OF(op, struct amph_gex_op, rc);
+    check_status(st);
+    half_done(o, o->rc_count);
+}
+
+static void lc_done(struct amph_op *op, enum amph_status st)
+{
+    struct amph_gex_op *o = AMPH_CONTAINER_OF(op, struct amph_gex_op, lc);
+    struct amphora_event *count = o->lc_count;
+    check_status(st);
+    amph_event_sub(&o->leaf);
+    half_done(o, count);
+}
+
+struct amph_gex_op *amph_op_get(void)
+{
+    struct amph_gex_thread *t = amph_gex_thread();
+    struct amph_gex_op *op = t->ops;
+    if (AMPH_LIKELY(op != NULL)) {
+        t->ops = op->next;
+        t->nops--;
+    } else {
+        op = calloc(1, sizeof *op);
+        if (!op)
+            amph_fatal("no memory for another operation");
+        op->root.kind = AMPH_EVENT_OP;
+        op->leaf.kind = AMPH_EVENT_LEAF;
+        op->rc.done = rc_done;
+        op->lc.done = lc_done;
+    }
+    return op;
+}
+
+void amph_op_put(struct amph_gex_op *op)
+{
+    struct amph_gex_thread *t = amph_gex_thread();
+    if (t->nops >= FREE_OPS_MOST) {
+        free(op);
+        return;
+    }
+    op->detached = false;
+    op->rc_count = op->lc_count = NULL;
+    op->next = t->ops;
+    t->ops = op;
+    t->nops++;
+}
+
+void amph_op_detach(struct amph_gex_op *op, int ec)
+{
+    op->detached = true;
+    op->rc_count = &amph_gex_thread()->current->leaf[ec];
+    amph_event_add(op->rc_count, 1);
+}
+
+void amph_op_count_lc(struct amph_gex_op *op)
+{
+    op->lc_count = &amph_gex_thread()->current->leaf[AMPH_EC_LC];
+    amph_event_add(op->lc_count, 1);
+}
+
+void amph_op_retract(struct amph_gex_op *op)
+{
+    if (op->rc_count)
+        amph_event_sub(op->rc_count);
+    if (op->lc_count)
+        amph_event_sub(op->lc_count);
+    op->root.pending = op->leaf.pending = 0;
+    amph_op_put(op);
+}
+
+gex_Event_t amph_op_event(struct amph_gex_op *op)
+{
+    if (!amph_event_done(&op->root))
+        return &op->root;
+    amph_op_put(op);
+    return GEX_EVENT_INVALID;
+}
+
+static void stack_done(struct amph_op *op, enum amph_status st)
+{
+    check_status(st);
+    __atomic_store_n(&AMPH_CONTAINER_OF(op, struct amph_stack_op, op)->done, 1, __ATOMIC_RELEASE);
+}
+
+void amph_stack_op_init(struct amph_stack_op *op)
+{
+    op->op.done = stack_done;
+    op->done = 0;
+}
+
+void amph_stack_op_wait(struct amph_stack_op *op)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    while (!__atomic_load_n(&op->done, __ATOMIC_ACQUIRE))
+        amph_gex_wait_step(&w);
+}
+
+/* ---- test and wait ---- */
+
+/* Complete?  Then a root is given back. */
+static bool take(gex_Event_t event)
+{
+    if (event->kind == AMPH_EVENT_REGION) {
+        struct amph_region *r = AMPH_CONTAINER_OF(event, struct amph_region, root);
+        struct amph_gex_thread *t = amph_gex_thread();
+        if (!region_done(r, GEX_EC_ALL))
+            return false;
+        r->next = t->regions;
+        t->regions = r;
+        return true;
+    }
+    if (!amph_event_done(event))
+        return false;
+    if (event->kind == AMPH_EVENT_OP)
+        amph_op_put(AMPH_CONTAINER_OF(event, struct amph_gex_op, root));
+    return true;
+}
+
+static void refuse_no_op(gex_Event_t event)
+{
+    if (AMPH_UNLIKELY(event == GEX_EVENT_NO_OP))
+        amph_fatal("GEX_EVENT_NO_OP cannot be tested or waited for: nothing was started");
+}
+
+int amphora_event_test(gex_Event_t event)
+{
+    refuse_no_op(event);
+    if (take(event))
+        return GASNET_OK;
+    amph_gex_progress();
+    return take(event) ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void amphora_event_wait(gex_Event_t event)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    refuse_no_op(event);
+    while (!take(event))
+        amph_gex_wait_step(&w);
+}
+
+/* Takes what is complete.  *left_p: how many are not; returns how many were taken. */
+static size_t take_array(gex_Event_t *pevent, size_t numevents, size_t *left_p)
+{
+    size_t taken = 0, left = 0;
+    for (size_t i = 0; i < numevents; i++) {
+        if (pevent[i] == GEX_EVENT_INVALID)
+            continue;
+        refuse_no_op(pevent[i]);
+        if (take(pevent[i])) {
+            pevent[i] = GEX_EVENT_INVALID;
+            taken++;
+        } else {
+            left++;
+        }
+    }
+    *left_p = left;
+    return taken;
+}
+
+int gex_Event_TestSome(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
+{
+    size_t left;
+    amph_gex_progress();
+    return take_array(pevent, numevents, &left) || !left ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gex_Event_WaitSome(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    size_t left;
+    while (!take_array(pevent, numevents, &left) && left)
+        amph_gex_wait_step(&w);
+}
+
+int gex_Event_TestAll(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
+{
+    size_t left;
+    amph_gex_progress();
+    take_array(pevent, numevents, &left);
+    return left ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
+
+void gex_Event_WaitAll(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
+{
+    for (size_t i = 0; i < numevents; i++) {
+        gex_Event_Wait(pevent[i]);
+        pevent[i] = GEX_EVENT_INVALID;
+    }
+}
+
+gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t event_category)
+{
+    struct amphora_event *leaf = NULL;
+    if (root == GEX_EVENT_INVALID)
+        return GEX_EVENT_INVALID;
+    refuse_no_op(root);
+    if (!event_category || (event_category & (event_category - 1)) || event_category > GEX_EC_ALL)
+        amph_fatal("gex_Event_QueryLeaf: %#x is not one event category", (unsigned)event_category);
+    if (root->kind == AMPH_EVENT_REGION)
+        leaf = &AMPH_CONTAINER_OF(root, struct amph_region, root)->leaf[__builtin_ctz(event_category)];
+    else if (root->kind == AMPH_EVENT_OP && event_category == GEX_EC_LC)
+        leaf = &AMPH_CONTAINER_OF(root, struct amph_gex_op, root)->leaf;
+    return leaf && !amph_event_done(leaf) ? leaf : GEX_EVENT_INVALID;
+}
+
+/* ---- implicit operations ---- */
+
+int gex_NBI_Test(gex_EC_t event_mask, gex_Flags_t flags)
+{
+    struct amph_gex_thread *t = amph_gex_thread();
+    if (t->current != &t->implicit)
+        amph_fatal("gex_NBI_Test and gex_NBI_Wait are not allowed inside an access region");
+    return region_done(&t->implicit, event_mask) ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t flags)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    while (gex_NBI_Test(event_mask, flags) != GASNET_OK)
+        amph_gex_wait_step(&w);
+}
+
+void gex_NBI_BeginAccessRegion(gex_Flags_t flags)
+{
+    struct amph_gex_thread *t = amph_gex_thread();
+    struct amph_region *r = t->regions;
+    if (t->current != &t->implicit)
+        amph_fatal("gex_NBI_BeginAccessRegion inside an access region; regions do not nest");
+    if (r)
+        t->regions = r->next;
+    else if (!(r = malloc(sizeof *r)))
+        amph_fatal("no memory for an access region");
+    region_init(r);
+    t->current = r;
+}
+
+gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags)
+{
+    struct amph_gex_thread *t = amph_gex_thread();
+    struct amph_region *r = t->current;
+    if (r == &t->implicit)
+        amph_fatal("gex_NBI_EndAccessRegion outside an access region");
+    t->current = &t->implicit;
+    return take(&r->root) ? GEX_EVENT_INVALID : &r->root;
+}

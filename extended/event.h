@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events and the operations behind them.  Layer: extended.
+ *
+ * Thread rule: an operation is made, tested and waited for by one thread and completed by whichever thread polls; in between only
+ * `pending` is shared.  Free lists are per thread.  A client with one thread never uses an atomic read-modify-write here.
+ */
+#ifndef AMPH_EXTENDED_EVENT_H
+#define AMPH_EXTENDED_EVENT_H
+
+#include "amphora/event.h"
+#include "extended/gex.h"
+
+enum amph_event_kind { AMPH_EVENT_OP, AMPH_EVENT_LEAF, AMPH_EVENT_REGION };
+
+struct amphora_event {
+    uint32_t pending; /* things that are still to happen; 0: complete */
+    uint8_t kind;
+};
+
+/* One operation under way.  Explicit: the client holds root.  Implicit (detached): it counts in a region and frees itself. */
+struct amph_gex_op {
+    struct amphora_event root; /* first: an event of kind OP is its operation */
+    struct amphora_event leaf; /* local completion */
+    bool detached;
+    uint8_t nbytes;            /* of value */
+    gex_RMA_Value_t value;     /* of value puts and gets: the transfer's memory here */
+    struct amph_op rc, lc;     /* complete; source free */
+    struct amphora_event *rc_count, *lc_count; /* where an implicit one is counted; may be NULL */
+    struct amph_gex_op *next;
+};
+
+/* Implicit operations of a thread outside access regions, or those of one region, by category (index of the GEX_EC_ bit). */
+enum { AMPH_EC_GET, AMPH_EC_PUT, AMPH_EC_AM, AMPH_EC_LC, AMPH_EC_RMW, AMPH_NEC };
+struct amph_region {
+    struct amphora_event root;
+    struct amphora_event leaf[AMPH_NEC];
+    struct amph_region *next;
+};
+
+/* What a thread keeps. */
+struct amph_gex_thread {
+    struct amph_gex_op *ops;         /* free ones */
+    unsigned nops;
+    struct amph_region *regions;     /* free ones */
+    struct amph_region implicit;     /* outside access regions */
+    struct amph_region *current;     /* where implicit operations count now */
+};
+
+struct amph_gex_thread *amph_gex_thread(void);
+
+/* A fresh operation, nothing pending; never NULL (fatal without memory). */
+struct amph_gex_op *amph_op_get(void);
+void amph_op_put(struct amph_gex_op *op);
+
+/* Says that `op` is to count as one of category ec until complete, and frees itself then. */
+void amph_op_detach(struct amph_gex_op *op, int ec);
+/* Its local completion counts too. */
+void amph_op_count_lc(struct amph_gex_op *op);
+/* Takes both back: nothing was started. */
+void amph_op_retract(struct amph_gex_op *op);
+
+/* rma.c: starts a get into op->value. */
+void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes);
+
+/* The event of an operation that has been started: GEX_EVENT_INVALID if it is complete already (the operation is freed then). */
+gex_Event_t amph_op_event(struct amph_gex_op *op);
+
+/* An operation that the calling function itself waits for; on its stack. */
+struct amph_stack_op {
+    struct amph_op op;
+    uint32_t done;
+};
+void amph_stack_op_init(struct amph_stack_op *op);
+void amph_stack_op_wait(struct amph_stack_op *op);
+
+static inline bool amph_event_done(const struct amphora_event *e)
+{
+    return __atomic_load_n(&e->pending, __ATOMIC_ACQUIRE) == 0;
+}
+
+static inline void amph_event_add(struct amphora_event *e, uint32_t n)
+{
+    if (!amph_gex()->threaded)
+        e->pending += n;
+    else
+        __atomic_add_fetch(&e->pending, n, __ATOMIC_RELAXED);
+}
+
+/* Returns what is left. */
+static inline uint32_t amph_event_sub(struct amphora_event *e)
+{
+    if (!amph_gex()->threaded)
+        return --e->pending;
+    return __atomic_sub_fetch(&e->pending, 1, __ATOMIC_ACQ_REL);
+}
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What GASNet-1 needs beyond the header: attach, value gets, try calls, barriers with names; and gex_Coll_BarrierNB, which runs on
+ * the same engine.  Layer: extended.  Thread rule: GASNet-1 spec; barrier calls one thread at a time.
+ */
+#include "amphora/gasnet1.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "extended/barrier.h"
+#include "extended/event.h"
+
+/* ---- job ---- */
+
+/* GASNet-1 handlers say neither category nor number of arguments. */
+static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int numentries)
+{
+    if (numentries < 0 || (numentries && !table)) {
+        amph_gex_complain("gasnet_attach: a table of %d handlers at %p is none", numentries, (void *)table);
+        return GASNET_ERR_BAD_ARG;
+    }
+    gex_AM_Entry_t *entries = calloc((size_t)numentries + 1, sizeof *entries);
+    if (!entries)
+        return GASNET_ERR_RESOURCE;
+    for (int i = 0; i < numentries; i++)
+        entries[i] = (gex_AM_Entry_t){ .gex_index = table[i].index,
+                                       .gex_fnptr = table[i].fnptr,
+                                       .gex_flags = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG | GEX_FLAG_AM_REQREP };
+    int err = amph_handlers_register(&g->ep, entries, (size_t)numentries, true);
+    for (int i = 0; i < numentries && !err; i++)
+        table[i].index = entries[i].gex_index;
+    free(entries);
+    return err;
+}
+
+int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset)
+{
+    struct amph_gex *g = amph_gex();
+    if (!g) {
+        amph_gex_complain("gasnet_attach was called before gasnet_init");
+        return GASNET_ERR_NOT_INIT;
+    }
+    int err = g->attached ? GASNET_OK : register_table(g, table, numentries);
+    return amph_segment_attach(g, segsize, err);
+}
+
+int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries)
+{
+    const struct amph_gex *g = amph_gex();
+    if (!g || !g->attached)
+        return GASNET_ERR_NOT_INIT;
+    if (numentries < 0 || (numentries && !seginfo_table))
+        return GASNET_ERR_BAD_ARG;
+    for (uint32_t i = 0; i < (uint32_t)numentries && i < g->team.pub.size; i++)
+        seginfo_table[i] = (gasnet_seginfo_t){ .addr = (void *)(uintptr_t)g->rmem[i].base, .size = (uintptr_t)g->rmem[i].len_bytes };
+    return GASNET_OK;
+}
+
+void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM_t *tm_p, gex_Segment_t *segment_p)
+{
+    struct amph_gex *g = amph_gex_need("gasnet_QueryGexObjects");
+    if (client_p)
+        *client_p = &g->client;
+    if (endpoint_p)
+        *endpoint_p = &g->ep;
+    if (tm_p)
+        *tm_p = &g->team.pub;
+    if (segment_p)
+        *segment_p = g->ep.segment;
+}
+
+/* ---- completion ---- */
+
+int gasnet_try_syncnb(gasnet_handle_t handle)
+{
+    if (handle == GASNET_INVALID_HANDLE)
+        return GASNET_OK;
+    gasnet_AMPoll();
+    return gex_Event_Test(handle);
+}
+
+int gasnet_try_syncnb_some(gasnet_handle_t *handles, size_t numhandles)
+{
+    gasnet_AMPoll();
+    return gex_Event_TestSome(handles, numhandles, 0);
+}
+
+int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t numhandles)
+{
+    gasnet_AMPoll();
+    return gex_Event_TestAll(handles, numhandles, 0);
+}
+
+int amphora_try_nbi(gex_EC_t mask)
+{
+    gasnet_AMPoll();
+    return gex_NBI_Test(mask, 0);
+}
+
+/* ---- value gets: the handle is the operation, which holds the value ---- */
+
+gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes)
+{
+    void *at = amphora_reach_addr(amphora_team0, node, src, nbytes);
+    if (nbytes - 1 >= sizeof(gasnet_register_value_t))
+        amph_fatal("gasnet_get_nb_val: a value has 1 to %zu bytes, not %zu", sizeof(gasnet_register_value_t), nbytes);
+    struct amph_gex_op *op = amph_op_get();
+    op->nbytes = (uint8_t)nbytes;
+    if (at)
+        amphora_copy(&op->value, at, nbytes);
+    else
+        amph_get_into_op(op, amphora_team0, node, src, nbytes);
+    return (gasnet_valget_handle_t)op;
+}
+
+gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
+{
+    struct amph_gex_op *op = (struct amph_gex_op *)handle;
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    while (!amph_event_done(&op->root))
+        amph_gex_wait_step(&w);
+    gasnet_register_value_t value = amphora_load_val(&op->value, op->nbytes);
+    amph_op_put(op);
+    return value;
+}
+
+/* ---- barriers ---- */
+
+static const struct {
+    int flags;
+    enum amph_barrier_kind kind;
+} barrier_kinds[] = {
+    { 0, AMPH_BARRIER_NAMED },
+    { GASNET_BARRIERFLAG_ANONYMOUS, AMPH_BARRIER_ANONYMOUS },
+    { GASNET_BARRIERFLAG_MISMATCH, AMPH_BARRIER_MISMATCH },
+};
+
+static struct amph_barrier_value value_of(int id, int flags, const char *call)
+{
+    for (size_t i = 0; i < AMPH_COUNTOF(barrier_kinds); i++)
+        if (barrier_kinds[i].flags == flags)
+            return (struct amph_barrier_value){ .kind = barrier_kinds[i].kind,
+                                                .id = barrier_kinds[i].kind == AMPH_BARRIER_NAMED ? id : 0 };
+    amph_fatal("%s: flags %#x are not 0, GASNET_BARRIERFLAG_ANONYMOUS or GASNET_BARRIERFLAG_MISMATCH", call, (unsigned)flags);
+}
+
+static struct amph_barrier *named(const char *call)
+{
+    return &amph_gex_need(call)->barriers->b[AMPH_BARRIER_NAMED_ONE];
+}
+
+void gasnet_barrier_notify(int id, int flags)
+{
+    struct amph_barrier *b = named("gasnet_barrier_notify");
+    if (amph_barrier_busy(b))
+        amph_fatal("gasnet_barrier_notify was called twice without gasnet_barrier_wait or a successful gasnet_barrier_try between");
+    amph_barrier_notify(b, value_of(id, flags, "gasnet_barrier_notify"));
+}
+
+static void need_notify(const struct amph_barrier *b, const char *call)
+{
+    if (!amph_barrier_busy(b))
+        amph_fatal("%s was called without gasnet_barrier_notify before it", call);
+}
+
+/* Done: what this process gets to know. */
+static int result(struct amph_barrier *b, struct amph_barrier_value v)
+{
+    bool same = v.kind == b->own.kind && v.id == b->own.id;
+    bool mismatch = b->combined.kind == AMPH_BARRIER_MISMATCH;
+    amph_barrier_reset(b);
+    return same && !mismatch ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH;
+}
+
+int gasnet_barrier_wait(int id, int flags)
+{
+    struct amph_barrier *b = named("gasnet_barrier_wait");
+    need_notify(b, "gasnet_barrier_wait");
+    amph_barrier_wait(b);
+    return result(b, value_of(id, flags, "gasnet_barrier_wait"));
+}
+
+int gasnet_barrier_try(int id, int flags)
+{
+    struct amph_barrier *b = named("gasnet_barrier_try");
+    need_notify(b, "gasnet_barrier_try");
+    if (!amph_barrier_progress(b)) {
+        gasnet_AMPoll();
+        if (!amph_barrier_progress(b))
+            return GASNET_ERR_NOT_READY;
+    }
+    return result(b, value_of(id, flags, "gasnet_barrier_try"));
+}
+
+int gasnet_barrier(int id, int flags)
+{
+    gasnet_barrier_notify(id, flags);
+    return gasnet_barrier_wait(id, flags);
+}
+
+gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags)
+{
+    struct amph_team *team = amph_team_of(tm, "gex_Coll_BarrierNB");
+    struct amph_gex_op *op = amph_op_get();
+    if (flags)
+        amph_fatal("gex_Coll_BarrierNB: flags (%#x) must be 0", (unsigned)flags);
+    amph_barrier_enqueue(team->barrier, op);
+    return amph_op_event(op);
+}

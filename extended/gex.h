@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The insides of the API's objects and of the state that extended/ keeps in amph_job.extended.  Layer: extended.
+ *
+ * Thread rule: what is set up by amphora_client_init and gex_Segment_Attach is read-only afterwards; the rest says who guards it.
+ */
+#ifndef AMPH_EXTENDED_GEX_H
+#define AMPH_EXTENDED_GEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "am/am.h"
+#include "amphora/job.h"
+#include "amphora/message.h"
+#include "amphora/team.h"
+
+/* Handlers of extended/. */
+enum { AMPH_GEX_BARRIER = AMPH_AM_INDEX_EXTENDED, AMPH_GEX_WAKE, AMPH_GEX_MEMSET, AMPH_GEX_MEMSET_DONE };
+
+struct amphora_client {
+    const char *name;
+    gex_Flags_t flags;
+    const void *cdata;
+};
+
+struct amphora_segment {
+    struct amphora_client *client;
+    void *base;
+    size_t len_bytes;
+    const void *cdata;
+    struct amph_am_mem mem;
+};
+
+struct amphora_ep {
+    struct amphora_client *client;
+    struct amphora_segment *segment; /* NULL: none bound */
+    gex_EP_Index_t index;
+    const void *cdata;
+    struct amph_am_ep *am;
+    gex_AM_Entry_t entry[256];       /* what the client registered; gex_fnptr NULL: free */
+};
+
+/* A team; gex_TM_t points to its public part. */
+struct amph_team {
+    struct amphora_team pub;
+    struct amphora_ep *ep;
+    gex_Flags_t flags;
+    const void *cdata;
+    struct amph_barrier *barrier;    /* of gex_Coll_BarrierNB */
+};
+
+/* A set of processes in order of rank, and the own place in it. */
+struct amph_set {
+    gex_RankInfo_t *info;
+    gex_Rank_t count, self;
+};
+
+struct amph_gex {
+    bool threaded;                   /* PAR or PARSYNC */
+    bool attached;
+    bool verbose;                    /* non-fatal errors say their sentence */
+    int threadmode;
+    struct amphora_client client;
+    struct amphora_ep ep;
+    struct amphora_segment segment;
+    struct amph_team team;           /* the primordial one; its ranks are am's peer numbers */
+    struct amphora_reach *reach;     /* [size], of the primordial team */
+    struct amph_rmem *rmem;          /* [size] segments of the members */
+    size_t max_medium, max_long;     /* least of the job */
+    uintptr_t max_local, max_global; /* segment sizes */
+    struct amph_set nbrhd, host;
+    uint32_t *leader;                /* [size] lowest rank of each member's neighbourhood */
+    gex_Rank_t nbrhds, my_nbrhd, hosts, my_host;
+    struct amph_barriers *barriers;  /* barrier.c */
+    uint32_t barriers_active;        /* how many are under way in this process; relaxed */
+    struct amph_handles *handles;    /* handles.c */
+};
+
+static inline struct amph_gex *amph_gex(void)
+{
+    return amph_job.extended;
+}
+
+/* The state, or a fatal sentence that names the call: not initialised. */
+struct amph_gex *amph_gex_need(const char *call);
+
+/* The team of a gex_TM_t, also of a pair; a fatal sentence where it is none. */
+struct amph_team *amph_team_of(gex_TM_t tm, const char *call);
+
+/* The number by which am knows member rank of tm; a fatal sentence where there is none. */
+uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call);
+
+/* The API's error code for a status; says `call` and why where sentences are wanted and st has not been logged. */
+int amph_gex_error(enum amph_status st);
+
+/* Logs a sentence about an error that is returned, if the client wants to see them (gex_System_SetVerboseErrors). */
+void amph_gex_complain(const char *fmt, ...) AMPH_PRINTF(1, 2);
+
+/* Moves barriers on; cheap when none is under way.  Never polls.  Not from handlers. */
+void amph_gex_progress(void);
+
+/* One step of a wait of this layer: amph_am_wait_step and amph_gex_progress. */
+void amph_gex_wait_step(struct amph_waiter *w);
+
+/* gex_EP_RegisterHandlers; any_args: handlers of GASNet-1, which do not say how many arguments they take. */
+int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries, bool any_args);
+
+/* init.c's helpers in other files. */
+uintptr_t amph_segment_limit(uint32_t procs_on_host);         /* segment.c */
+/* segment.c: collective; size 0: no segment; status: an error that this process has to tell the others. */
+int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status);
+enum amph_status amph_handles_open(struct amph_gex *g);       /* memset.c: registers its handlers */
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The start and end of the API's job: client, endpoint and team; what the members of a group must know of each other at start.
+ * Layer: extended.  Thread rule: initialisation by one thread.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/wire.h"
+#include "boot/boot.h"
+#include "extended/barrier.h"
+#include "extended/gex.h"
+
+/* What amphora_team0 is before there is a job: a team without members. */
+static struct amphora_team nobody;
+struct amphora_team *amphora_team0 = &nobody;
+
+/* What each member says of itself at start. */
+struct fact {
+    uint32_t leader;              /* lowest rank that it reaches through shared memory */
+    uint32_t max_medium, max_long;
+    uint64_t pid, max_segment;
+    int32_t fd;                   /* of the object that its neighbourhood shares; leaders only, else -1 */
+};
+#define FACT_BYTES 32
+
+/* ---- errors ---- */
+
+void amph_gex_complain(const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    if (amph_gex() && !amph_gex()->verbose)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    amph_error("%s", text);
+}
+
+int amph_gex_error(enum amph_status st)
+{
+    static const int code[AMPH_STATUS_COUNT] = {
+        [AMPH_AGAIN] = GASNET_ERR_NOT_READY, [AMPH_ERR_ARG] = GASNET_ERR_BAD_ARG,   [AMPH_ERR_RANGE] = GASNET_ERR_BAD_ARG,
+        [AMPH_ERR_NOENT] = GASNET_ERR_BAD_ARG, [AMPH_ERR_STATE] = GASNET_ERR_RESOURCE,
+    };
+    if (st == AMPH_OK)
+        return GASNET_OK;
+    return code[st] ? code[st] : GASNET_ERR_RESOURCE;
+}
+
+/* ---- the exchange of facts ---- */
+
+static void encode(const struct fact *f, uint8_t out[FACT_BYTES])
+{
+    struct amph_wr w;
+    amph_wr_init(&w, out, FACT_BYTES);
+    amph_wr_u32(&w, f->leader);
+    amph_wr_u32(&w, f->max_medium);
+    amph_wr_u32(&w, f->max_long);
+    amph_wr_u32(&w, (uint32_t)f->fd);
+    amph_wr_u64(&w, f->pid);
+    amph_wr_u64(&w, f->max_segment);
+}
+
+static struct fact decode(const uint8_t in[FACT_BYTES])
+{
+    struct amph_rd r;
+    struct fact f;
+    amph_rd_init(&r, in, FACT_BYTES);
+    f.leader = amph_rd_u32(&r);
+    f.max_medium = amph_rd_u32(&r);
+    f.max_long = amph_rd_u32(&r);
+    f.fd = (int32_t)amph_rd_u32(&r);
+    f.pid = amph_rd_u64(&r);
+    f.max_segment = amph_rd_u64(&r);
+    return f;
+}
+
+static bool is_neighbour(struct amph_gex *g, uint32_t rank)
+{
+    return rank == amph_job.rank || amph_am_peer_is_local(g->ep.am, rank);
+}
+
+/* The own facts; a leader with neighbours makes the object that they share. */
+static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *nlocal_p)
+{
+    const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
+    const struct amph_proc *proc = &desc->proc[amph_job.first];
+    uint32_t nlocal = 0, nhost = 0;
+    f->leader = amph_job.rank;
+    for (uint32_t i = 0; i < amph_job.size; i++) {
+        nhost += proc[i].host == proc[amph_job.rank].host;
+        if (!is_neighbour(g, i))
+            continue;
+        nlocal++;
+        if (i < f->leader)
+            f->leader = i;
+    }
+    f->max_medium = amph_am_max_medium(g->ep.am, AMPH_RANK_NONE);
+    f->max_long = amph_am_max_long(g->ep.am, AMPH_RANK_NONE);
+    f->pid = (uint64_t)getpid();
+    f->max_segment = g->max_local = amph_segment_limit(nhost);
+    f->fd = -1;
+    *nlocal_p = nlocal;
+    if (nlocal == 1 || f->leader != amph_job.rank)
+        return AMPH_OK;
+    return amph_shm_create("amphora-barrier", amph_barrier_bytes(nlocal), &f->fd);
+}
+
+/* Takes in what the members have said. */
+static void learn(struct amph_gex *g, const uint8_t *all)
+{
+    g->max_medium = g->max_long = SIZE_MAX;
+    g->max_global = g->max_local;
+    for (uint32_t i = 0; i < amph_job.size; i++) {
+        const struct fact f = decode(all + (size_t)i * FACT_BYTES);
+        g->leader[i] = f.leader <= i ? f.leader : i;
+        g->max_medium = f.max_medium < g->max_medium ? f.max_medium : g->max_medium;
+        g->max_long = f.max_long < g->max_long ? f.max_long : g->max_long;
+        g->max_global = f.max_segment < g->max_global ? (uintptr_t)f.max_segment : g->max_global;
+        if (g->leader[i] == i)
+            g->nbrhds++;
+        if (i == g->leader[i] && i < g->leader[amph_job.rank])
+            g->my_nbrhd++;
+    }
+}
+
+/* Lists the members for which same() holds. */
+static enum amph_status make_set(struct amph_gex *g, struct amph_set *set, bool (*same)(const struct amph_gex *, uint32_t))
+{
+    gex_Rank_t *rank = calloc(amph_job.size, sizeof *rank);
+    if (!rank)
+        return AMPH_ERR_NOMEM;
+    for (uint32_t i = 0; i < amph_job.size; i++) {
+        if (!same(g, i))
+            continue;
+        if (i == amph_job.rank)
+            set->self = set->count;
+        rank[set->count++] = i;
+    }
+    _Static_assert(sizeof(gex_RankInfo_t) == sizeof(gex_Rank_t), "a rank is all that gex_RankInfo_t holds");
+    set->info = (gex_RankInfo_t *)rank;
+    return AMPH_OK;
+}
+
+static bool same_nbrhd(const struct amph_gex *g, uint32_t rank)
+{
+    return g->leader[rank] == g->leader[amph_job.rank];
+}
+
+static bool same_host(const struct amph_gex *g, uint32_t rank)
+{
+    const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
+    return proc[rank].host == proc[amph_job.rank].host;
+}
+
+/* Numbers the hosts of the group in the order of their first members. */
+static void count_hosts(struct amph_gex *g)
+{
+    const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
+    for (uint32_t i = 0; i < amph_job.size; i++) {
+        uint32_t first = 0;
+        while (proc[first].host != proc[i].host)
+            first++;
+        if (first != i)
+            continue;
+        if (proc[i].host == proc[amph_job.rank].host)
+            g->my_host = g->hosts;
+        g->hosts++;
+    }
+}
+
+static enum amph_status map_shared(struct amph_gex *g, const uint8_t *all, int own_fd, void **shared_p)
+{
+    size_t len = amph_barrier_bytes(g->nbrhd.count);
+    const uint32_t leader = g->leader[amph_job.rank];
+    const struct fact f = decode(all + (size_t)leader * FACT_BYTES);
+    if (g->nbrhd.count == 1)
+        return AMPH_OK;
+    if (leader != amph_job.rank)
+        return amph_shm_map_peer((pid_t)f.pid, f.fd, 0, len, shared_p);
+    *shared_p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, own_fd, 0);
+    return *shared_p == MAP_FAILED ? AMPH_ERR_NOMEM : AMPH_OK;
+}
+
+static enum amph_status meet(struct amph_gex *g)
+{
+    struct fact own = { .fd = -1 };
+    uint8_t mine[FACT_BYTES];
+    const uint8_t seen = 1;
+    uint8_t *all = malloc((size_t)amph_job.size * FACT_BYTES), *met = malloc(amph_job.size);
+    uint32_t nlocal;
+    void *shared = NULL;
+    enum amph_status st = all && met ? own_fact(g, &own, &nlocal) : AMPH_ERR_NOMEM;
+    if (st == AMPH_OK) {
+        encode(&own, mine);
+        st = amph_job_allgather(mine, sizeof mine, all);
+    }
+    if (st == AMPH_OK) {
+        learn(g, all);
+        count_hosts(g);
+        st = make_set(g, &g->nbrhd, same_nbrhd);
+    }
+    if (st == AMPH_OK)
+        st = make_set(g, &g->host, same_host);
+    if (st == AMPH_OK)
+        st = map_shared(g, all, own.fd, &shared);
+    if (st == AMPH_OK)
+        st = amph_barriers_join(g, shared);
+    if (st == AMPH_OK && amph_job.size > 1)
+        st = amph_job_allgather(&seen, sizeof seen, met); /* all have mapped it */
+    if (own.fd >= 0)
+        close(own.fd);
+    free(all);
+    free(met);
+    return st;
+}
+
+/* ---- initialisation ---- */
+
+static bool name_ok(const char *name)
+{
+    if (!name || *name < 'A' || *name > 'Z' || !name[1])
+        return false;
+    for (const char *c = name + 1; *c; c++)
+        if (!((*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_'))
+            return false;
+    return true;
+}
+
+static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, int threadmode)
+{
+    struct amph_gex *g = calloc(1, sizeof *g);
+    if (!g)
+        return NULL;
+    g->threaded = threadmode != 1;
+    g->threadmode = threadmode;
+    g->verbose = true;
+    g->client = (struct amphora_client){ .name = strdup(client_name), .flags = flags };
+    g->reach = calloc(amph_job.size, sizeof *g->reach);
+    g->rmem = calloc(amph_job.size, sizeof *g->rmem);
+    g->leader = calloc(amph_job.size, sizeof *g->leader);
+    g->ep.client = &g->client;
+    g->ep.am = amph_job.ep;
+    g->team.pub = (struct amphora_team){ .reach = g->reach, .size = amph_job.size, .rank = amph_job.rank };
+    g->team.ep = &g->ep;
+    g->team.flags = 0;
+    return g->client.name && g->reach && g->rmem && g->leader ? g : NULL;
+}
+
+static enum amph_status begin(const char *client_name, gex_Flags_t flags, int threadmode)
+{
+    enum amph_status st = amph_job_start(threadmode != 1);
+    if (st != AMPH_OK)
+        return st;
+    struct amph_gex *g = make_state(client_name, flags, threadmode);
+    if (!g)
+        return AMPH_ERR_NOMEM;
+    amph_job.extended = g; /* first: messages of members that are ahead may come from here on */
+    st = amph_barriers_open(g);
+    if (st == AMPH_OK)
+        st = amph_handles_open(g);
+    return st == AMPH_OK ? meet(g) : st;
+}
+
+int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, const char *client_name, int *argc, char ***argv,
+                        gex_Flags_t flags, int threadmode)
+{
+    if (amph_gex()) {
+        amph_gex_complain("the runtime is initialised already; gasnet_init or gex_Client_Init may be called once");
+        return GASNET_ERR_RESOURCE;
+    }
+    if (!name_ok(client_name) || (flags & ~GEX_FLAG_USES_GASNET1)) {
+        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Z][A-Z0-9_]+, and flags (%#x) be 0 or GEX_FLAG_USES_GASNET1",
+                          client_name ? client_name : "", (unsigned)flags);
+        return GASNET_ERR_BAD_ARG;
+    }
+    enum amph_status st = begin(client_name, flags, threadmode);
+    if (st != AMPH_OK) {
+        amph_error("the job could not be joined: %s", amph_status_text(st));
+        return amph_gex_error(st);
+    }
+    struct amph_gex *g = amph_gex();
+    amphora_team0 = &g->team.pub;
+    if (client_p)
+        *client_p = &g->client;
+    if (ep_p)
+        *ep_p = &g->ep;
+    if (tm_p)
+        *tm_p = &g->team.pub;
+    return GASNET_OK;
+}
+
+void gasnet_exit(int exitcode)
+{
+    amph_job_exit(exitcode);
+}

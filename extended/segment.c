@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments: how large they may be, attaching, and where those of the members lie.  Layer: extended.
+ * Thread rule: attaching by one thread, with no transfer under way.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/wire.h"
+#include "extended/gex.h"
+
+/* ---- limits ---- */
+
+uintptr_t amphora_page_bytes(void)
+{
+    return amph_job.page_bytes ? amph_job.page_bytes : amph_page_bytes();
+}
+
+/* GASNET_MAX_SEGSIZE: a size, or a fraction of physical memory; "/P" of a process (a size's default), "/H" of a host's processes
+ * together (a fraction's default). */
+static uint64_t wanted_limit(uint32_t procs_on_host)
+{
+    char text[64];
+    const char *setting = amph_env_str(AMPH_ENV_MAX_SEGSIZE);
+    size_t len = strcspn(setting, "/");
+    uint64_t bytes;
+    char *end;
+    bool shared;
+    if (len < sizeof text) {
+        memcpy(text, setting, len);
+        text[len] = 0;
+        double fraction = strtod(text, &end);
+        bool is_fraction = end != text && !*end && fraction > 0 && fraction <= 1;
+        shared = is_fraction;
+        if (setting[len])
+            shared = strcmp(setting + len, "/H") == 0;
+        if (!setting[len] || shared || strcmp(setting + len, "/P") == 0) {
+            if (is_fraction)
+                bytes = (uint64_t)(fraction * (double)amph_phys_mem_bytes());
+            else if (!amph_parse_size(text, &bytes))
+                bytes = 0;
+            if (bytes)
+                return shared ? bytes / procs_on_host : bytes;
+        }
+    }
+    amph_fatal("GASNET_MAX_SEGSIZE=\"%s\" is not allowed; it takes a size such as 512M or a fraction of memory such as 0.85, and /P (a "
+               "process's) or /H (of all processes on a host) behind it", setting);
+}
+
+uintptr_t amph_segment_limit(uint32_t procs_on_host)
+{
+    uint64_t bytes = wanted_limit(procs_on_host), page = amphora_page_bytes();
+    if (bytes > amph_phys_mem_bytes())
+        bytes = amph_phys_mem_bytes();
+    bytes -= bytes % page;
+    return (uintptr_t)(bytes ? bytes : page);
+}
+
+uintptr_t gasnet_getMaxLocalSegmentSize(void)
+{
+    return amph_gex_need("gasnet_getMaxLocalSegmentSize")->max_local;
+}
+
+uintptr_t gasnet_getMaxGlobalSegmentSize(void)
+{
+    return amph_gex_need("gasnet_getMaxGlobalSegmentSize")->max_global;
+}
+
+/* ---- attaching ---- */
+
+/* What a member says of its segment. */
+struct record {
+    uint32_t status; /* GASNET_OK or why it has none */
+    uint64_t base, len_bytes;
+    uint32_t key_len;
+};
+enum { KEY_MAX = sizeof((struct amph_am_mem *)0)->key, RECORD_BYTES = 4 + 8 + 8 + 4 + KEY_MAX };
+
+static int check_size(struct amph_gex *g, uintptr_t size)
+{
+    if (size % amphora_page_bytes()) {
+        amph_gex_complain("a segment of %zu bytes was asked for; the size must be a multiple of the job's page size, %zu",
+                          (size_t)size, (size_t)amphora_page_bytes());
+        return GASNET_ERR_BAD_ARG;
+    }
+    if (size > g->max_local) {
+        amph_gex_complain("a segment of %zu bytes was asked for; this process can have at most %zu (its host has %llu bytes of memory; "
+                          "see GASNET_MAX_SEGSIZE)", (size_t)size, (size_t)g->max_local, (unsigned long long)amph_phys_mem_bytes());
+        return GASNET_ERR_RESOURCE;
+    }
+    return GASNET_OK;
+}
+
+static int make_segment(struct amph_gex *g, uintptr_t size)
+{
+    struct amph_arena_part part;
+    struct amphora_segment *seg = &g->segment;
+    enum amph_status st = amph_arena_segment(size, amphora_page_bytes(), &part);
+    if (st != AMPH_OK)
+        return amph_gex_error(st);
+    st = amph_am_mem_reg(g->ep.am, part.base, size, part.fd, part.offset, &seg->mem);
+    if (st != AMPH_OK) {
+        amph_gex_complain("a segment of %zu bytes cannot be made known to the network: %s", (size_t)size, amph_status_text(st));
+        amph_arena_drop_segment();
+        return amph_gex_error(st);
+    }
+    seg->client = &g->client;
+    seg->base = part.base;
+    seg->len_bytes = size;
+    amph_am_set_segment(g->ep.am, seg->base, seg->len_bytes); /* before any member can know of it */
+    return GASNET_OK;
+}
+
+static void drop_segment(struct amph_gex *g)
+{
+    if (!g->segment.base)
+        return;
+    amph_am_set_segment(g->ep.am, NULL, 0);
+    amph_am_mem_dereg(g->ep.am, &g->segment.mem);
+    amph_arena_drop_segment();
+    memset(&g->segment, 0, sizeof g->segment);
+}
+
+static void encode(const struct amph_gex *g, int status, uint8_t out[RECORD_BYTES])
+{
+    struct amph_wr w;
+    memset(out, 0, RECORD_BYTES);
+    amph_wr_init(&w, out, RECORD_BYTES);
+    amph_wr_u32(&w, (uint32_t)status);
+    amph_wr_u64(&w, (uintptr_t)g->segment.base);
+    amph_wr_u64(&w, g->segment.len_bytes);
+    amph_wr_blob(&w, g->segment.mem.key, g->segment.mem.key_len);
+}
+
+/* Makes member i's segment reachable. */
+static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r)
+{
+    struct amphora_reach *reach = &g->reach[i];
+    struct amph_rmem *rmem = &g->rmem[i];
+    uint64_t base = amph_rd_u64(r), len = amph_rd_u64(r);
+    size_t key_len;
+    const void *key = amph_rd_blob(r, &key_len);
+    if (r->bad || len > UINTPTR_MAX || base > UINTPTR_MAX - len)
+        return AMPH_ERR_PROTO;
+    if (!len)
+        return AMPH_OK;
+    enum amph_status st = amph_am_mem_import(g->ep.am, i, key, key_len, rmem);
+    if (st != AMPH_OK) {
+        amph_error("the segment of process %u cannot be reached: %s", i, amph_status_text(st));
+        return st;
+    }
+    rmem->base = base;
+    rmem->len_bytes = len;
+    if (i == amph_job.rank)
+        rmem->local = g->segment.base;
+    amph_am_set_peer_segment(g->ep.am, i, rmem);
+    if (rmem->local)
+        *reach = (struct amphora_reach){ .base = (uintptr_t)base, .len = (uintptr_t)len, .delta = (uintptr_t)rmem->local - (uintptr_t)base };
+    return AMPH_OK;
+}
+
+/* GASNET_OK, or what the first member that failed says. */
+static int take_records(struct amph_gex *g, const uint8_t *all)
+{
+    struct amph_rd r;
+    enum amph_status st = AMPH_OK;
+    for (uint32_t i = 0; i < amph_job.size; i++) {
+        amph_rd_init(&r, all + (size_t)i * RECORD_BYTES, RECORD_BYTES);
+        int status = (int)amph_rd_u32(&r);
+        if (status != GASNET_OK)
+            return status == GASNET_ERR_BAD_ARG ? GASNET_ERR_BAD_ARG : GASNET_ERR_RESOURCE;
+    }
+    for (uint32_t i = 0; i < amph_job.size && st == AMPH_OK; i++) {
+        amph_rd_init(&r, all + (size_t)i * RECORD_BYTES + 4, RECORD_BYTES - 4);
+        st = import(g, i, &r);
+    }
+    return amph_gex_error(st);
+}
+
+int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
+{
+    uint8_t mine[RECORD_BYTES], *all;
+    if (g->attached) {
+        amph_gex_complain("a segment is attached already; gasnet_attach or gex_Segment_Attach may succeed once");
+        return GASNET_ERR_RESOURCE;
+    }
+    all = malloc((size_t)amph_job.size * RECORD_BYTES);
+    if (!all)
+        return GASNET_ERR_RESOURCE;
+    if (status == GASNET_OK)
+        status = check_size(g, size);
+    if (status == GASNET_OK && size)
+        status = make_segment(g, size);
+    encode(g, status, mine);
+    enum amph_status st = amph_job_allgather(mine, sizeof mine, all);
+    int result = st == AMPH_OK ? take_records(g, all) : amph_gex_error(st);
+    free(all);
+    if (result == GASNET_OK) {
+        g->ep.segment = size ? &g->segment : NULL;
+        g->attached = true;
+        return GASNET_OK;
+    }
+    drop_segment(g);
+    return status != GASNET_OK ? status : result;
+}
+
+int gex_Segment_Attach(gex_Segment_t *segment_p, gex_TM_t tm, uintptr_t size)
+{
+    struct amph_gex *g = amph_gex();
+    int status = GASNET_OK;
+    if (!g)
+        return GASNET_ERR_NOT_INIT;
+    if (tm != &g->team.pub || !segment_p) {
+        amph_gex_complain("gex_Segment_Attach: the team must be that of gex_Client_Init, and segment_p not NULL");
+        return GASNET_ERR_BAD_ARG;
+    }
+    if (!size) {
+        amph_gex_complain("gex_Segment_Attach: the size must not be 0");
+        status = GASNET_ERR_BAD_ARG;
+    }
+    status = amph_segment_attach(g, size, status);
+    if (status == GASNET_OK)
+        *segment_p = &g->segment;
+    return status;
+}
+
+/* ---- queries ---- */
+
+gex_Client_t gex_Segment_QueryClient(gex_Segment_t segment)
+{
+    return segment->client;
+}
+gex_Flags_t gex_Segment_QueryFlags(gex_Segment_t segment)
+{
+    return 0;
+}
+void *gex_Segment_QueryAddr(gex_Segment_t segment)
+{
+    return segment->base;
+}
+uintptr_t gex_Segment_QuerySize(gex_Segment_t segment)
+{
+    return segment->len_bytes;
+}
+void gex_Segment_SetCData(gex_Segment_t segment, const void *val)
+{
+    segment->cdata = val;
+}
+void *gex_Segment_QueryCData(gex_Segment_t segment)
+{
+    return (void *)segment->cdata;
+}
+
+/* The outputs of both queries; they may be NULL. */
+static void put_bound(const struct amph_rmem *rmem, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p)
+{
+    if (owneraddr_p)
+        *owneraddr_p = (void *)(uintptr_t)rmem->base;
+    if (localaddr_p)
+        *localaddr_p = rmem->local;
+    if (size_p)
+        *size_p = (uintptr_t)rmem->len_bytes;
+}
+
+int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p)
+{
+    struct amph_gex *g = amph_gex_need("gex_Segment_QueryBound");
+    const struct amph_rmem *rmem = &g->rmem[amph_team_peer(tm, rank, "gex_Segment_QueryBound")];
+    if (!rmem->len_bytes)
+        return 1;
+    put_bound(rmem, owneraddr_p, localaddr_p, size_p);
+    return 0;
+}
+
+gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p,
+                                       gex_Flags_t flags)
+{
+    struct amph_gex *g = amph_gex_need("gex_EP_QueryBoundSegmentNB");
+    put_bound(&g->rmem[amph_team_peer(tm, rank, "gex_EP_QueryBoundSegmentNB")], owneraddr_p, localaddr_p, size_p);
+    return GEX_EVENT_INVALID;
+}
