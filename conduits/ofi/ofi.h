@@ -171,6 +171,9 @@ static inline struct ofi_cx *ofi_of(struct amph_cx *cx)
     return (struct ofi_cx *)cx;
 }
 
+/* imports.c: starts libfabric; before the first other call to it. */
+void ofi_prepare(void);
+
 /* provider.c */
 enum amph_status ofi_probe(const struct ofi_family *family, char *why, size_t why_len);
 /* The first provider of family that offers what is needed for the address src (may be NULL); the info is the caller's. */

@@ -62,6 +62,7 @@ static bool acceptable(const struct fi_info *info)
 enum amph_status ofi_find_provider(const struct ofi_family *family, bool threaded, const struct sockaddr_storage *src,
                                    const struct ofi_provider **prov_p, struct fi_info **info_p)
 {
+    ofi_prepare();
     for (const struct ofi_provider *p = family->provider; p->name; p++) {
         struct fi_info *hints = make_hints(p->name, threaded, src), *info = NULL;
         if (!hints)

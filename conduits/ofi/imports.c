@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two faults of libfabric that can only be met from inside: a slow start, and addresses on big-endian hosts.
+ * Layer: conduits (ofi).  Thread rule: ofi_prepare once a process, serialised inside.
+ *
+ * Both are met by pointing one imported function of libfabric (its slot in the global offset table) to a function here; nothing but
+ * libfabric is touched.  Where the slot is not found (another object format, a static program) all goes on as without this file.
+ */
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+struct swap {
+    const char *name;
+    void *fn;
+    unsigned count; /* slots that were set */
+};
+
+/* What of the dynamic section is needed. */
+struct tables {
+    const ElfW(Sym) *sym;
+    const char *str;
+    const ElfW(Rela) *rela[2]; /* of the procedure table, and of all other data */
+    size_t bytes[2];
+};
+
+/* In most C libraries the loader has made these addresses absolute already; in some they are still offsets. */
+static const void *at(const struct dl_phdr_info *info, ElfW(Addr) addr)
+{
+    return (const void *)(addr < info->dlpi_addr ? info->dlpi_addr + addr : addr);
+}
+
+static bool read_tables(const struct dl_phdr_info *info, const ElfW(Dyn) *dyn, struct tables *t)
+{
+    bool rela = true;
+    memset(t, 0, sizeof *t);
+    for (; dyn->d_tag != DT_NULL; dyn++) {
+        if (dyn->d_tag == DT_SYMTAB)
+            t->sym = at(info, dyn->d_un.d_ptr);
+        else if (dyn->d_tag == DT_STRTAB)
+            t->str = at(info, dyn->d_un.d_ptr);
+        else if (dyn->d_tag == DT_JMPREL)
+            t->rela[0] = at(info, dyn->d_un.d_ptr);
+        else if (dyn->d_tag == DT_PLTRELSZ)
+            t->bytes[0] = dyn->d_un.d_val;
+        else if (dyn->d_tag == DT_RELA)
+            t->rela[1] = at(info, dyn->d_un.d_ptr);
+        else if (dyn->d_tag == DT_RELASZ)
+            t->bytes[1] = dyn->d_un.d_val;
+        else if (dyn->d_tag == DT_PLTREL)
+            rela = dyn->d_un.d_val == DT_RELA;
+    }
+    return rela && t->sym && t->str;
+}
+
+static size_t symbol_of(const ElfW(Rela) *r)
+{
+    return sizeof(void *) == 8 ? (size_t)((uint64_t)r->r_info >> 32) : (size_t)(r->r_info >> 8);
+}
+
+/* Writes to a slot that the loader may have made read-only. */
+static bool set_slot(const struct dl_phdr_info *info, void **slot, void *fn)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = (uintptr_t)slot & ~(page - 1);
+    bool readonly = false;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        uintptr_t base = info->dlpi_addr + ph->p_vaddr;
+        readonly = readonly || (ph->p_type == PT_GNU_RELRO && (uintptr_t)slot >= base && (uintptr_t)slot < base + ph->p_memsz);
+    }
+    if (readonly && mprotect((void *)start, page, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    __atomic_store_n(slot, fn, __ATOMIC_RELEASE);
+    if (readonly)
+        mprotect((void *)start, page, PROT_READ);
+    return true;
+}
+
+static int swap_in_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct swap *s = arg;
+    const ElfW(Dyn) *dyn = NULL;
+    struct tables t;
+    if (!info->dlpi_name || !strstr(info->dlpi_name, "libfabric.so"))
+        return 0;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dyn = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (!dyn || !read_tables(info, dyn, &t))
+        return 1;
+    for (unsigned k = 0; k < 2; k++)
+        for (size_t i = 0; t.rela[k] && i < t.bytes[k] / sizeof(ElfW(Rela)); i++) {
+            const ElfW(Rela) *r = &t.rela[k][i];
+            size_t sym = symbol_of(r);
+            if (sym && r->r_addend == 0 && strcmp(t.str + t.sym[sym].st_name, s->name) == 0)
+                s->count += set_slot(info, (void **)(info->dlpi_addr + r->r_offset), s->fn);
+        }
+    return 1;
+}
+
+/* Makes libfabric call fn where it means `name`. */
+static bool swap_import(const char *name, void *fn)
+{
+    struct swap s = { .name = name, .fn = fn };
+    dl_iterate_phdr(swap_in_object, &s);
+    return s.count > 0;
+}
+
+/* ---- a slow start ---- */
+
+/* libfabric 1.17 reads all of /proc/kallsyms twice when it starts, 40 ms each time, to learn what verbs devices could do with the memory
+ * of accelerators.  Without such devices the answer serves nobody. */
+static FILE *fopen_but_symbols(const char *path, const char *mode)
+{
+    if (strcmp(path, "/proc/kallsyms") == 0) {
+        errno = ENOENT;
+        return NULL;
+    }
+    return fopen(path, mode);
+}
+
+static bool has_verbs_devices(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    bool found = false;
+    if (!dir)
+        return false;
+    for (struct dirent *d; !found && (d = readdir(dir));)
+        found = d->d_name[0] != '.';
+    closedir(dir);
+    return found;
+}
+
+static void start_libfabric(void)
+{
+    struct fi_param *params;
+    int count;
+    bool swapped = !has_verbs_devices() && swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
+    if (fi_getparams(&params, &count) == 0)
+        fi_freeparams(params);
+    if (swapped)
+        swap_import("fopen", (void *)(uintptr_t)fopen);
+}
+
+/* ---- addresses on 64-bit big-endian hosts ---- */
+
+/* The tcp providers, from 1.17 to today, pass a size_t where a socklen_t is meant; on such a host that is its upper half, zero, which
+ * no other caller gives. */
+static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
+{
+    if (*len != 0)
+        return getsockname(fd, sa, len);
+    size_t *size = (size_t *)(void *)len;
+    socklen_t real = (socklen_t)*size;
+    int ret = getsockname(fd, sa, &real);
+    *size = real;
+    return ret;
+}
+
+static void prepare(void)
+{
+    start_libfabric();
+    if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 && !swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
+        amph_debug("libfabric's getsockname was not found; tcp may fail on this host");
+}
+
+void ofi_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+}
