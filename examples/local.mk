@@ -1,1 +1,13 @@
 # examples
+# wave: the main job.  Its numbers must not depend on how a loop was compiled, so no fused multiply-add.
+EXTRA_DIST += examples/wave/wave.params
+if HAVE_PNG
+noinst_PROGRAMS += examples/wave/wave
+examples_wave_wave_SOURCES = examples/wave/wave.c examples/wave/wave.h examples/wave/wave_field.c examples/wave/wave_io.c \
+	examples/wave/wave_params.c examples/wave/wave_png.c examples/wave/wave_report.c
+examples_wave_wave_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ $(PNG_CFLAGS)
+examples_wave_wave_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -fvect-cost-model=dynamic
+examples_wave_wave_LDADD = libamphora.la $(PNG_LIBS) -lm
+endif
+dist_check_SCRIPTS += tests/mp/wave.sh
+TESTS += tests/mp/wave.sh

@@ -55,7 +55,7 @@ static bool join(struct perf_run *run, size_t segment_bytes)
     gex_EP_t ep;
     gex_TM_t tm;
     gex_Segment_t segment;
-    int ret = gex_Client_Init(&client, &ep, &tm, "amphora-perf", NULL, NULL, GEX_FLAG_USES_GASNET1);
+    int ret = gex_Client_Init(&client, &ep, &tm, "AMPHORA_PERF", NULL, NULL, GEX_FLAG_USES_GASNET1);
     if (ret != GASNET_OK)
         return fail("gex_Client_Init", ret);
     run->rank = gex_TM_QueryRank(tm);

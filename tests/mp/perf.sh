@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# amphora-perf: options, the list, JSON with the agreed keys, a figure for each test that was asked for.  Figures are not judged here.
+. "${srcdir:-.}/tests/mp/lib.sh"
+perf=$builddir/amphora-perf
+mp_timeout=120
+mkdir "$mp_dir/work"
+
+# says NAME EXIT-CODE PATTERN ARGUMENTS...
+says() {
+    says_name=$1 says_code=$2 says_pattern=$3
+    shift 3
+    "$perf" "$@" >"$mp_dir/said" 2>&1 </dev/null
+    says_got=$?
+    mp_check "$says_name" sh -c "cat '$mp_dir/said'; [ $says_got -eq $says_code ] && grep -q -- '$says_pattern' '$mp_dir/said'"
+}
+
+# figures NAME LINES ARGUMENTS...: so many lines of JSON, each with all keys and a positive value
+figures() {
+    figures_name=$1 figures_lines=$2
+    shift 2
+    "$perf" --json -repeat 3 -dir "$mp_dir/work" "$@" >"$mp_dir/json" 2>"$mp_dir/err" </dev/null
+    figures_code=$?
+    mp_check "$figures_name" awk -v lines="$figures_lines" -v code="$figures_code" '
+        { print }
+        FILENAME ~ /err$/ { next }
+        !/^{"test":"[a-z0-9_]+","conduit":"[a-z]+","procs":[0-9]+,"bytes":[0-9]+,"value":[0-9.e+-]+,"unit":"[A-Za-z\/]+","limit":("[a-z0-9_]+"|null),"limit_value":([0-9.e+-]+|null),"ratio":([0-9.e+-]+|null),.*}$/ { bad = 1 }
+        /"value":-/ && !/start_preload/ { bad = 1 }
+        { n++ }
+        END { if (bad || n != lines || code != 0) { print n + 0 " lines, wanted " lines ", exit code " code; exit 1 } }' "$mp_dir/json" "$mp_dir/err"
+}
+
+says "every test is described" 0 "am_short_rtt  *round trip" --list
+says "an unknown option" 2 "there is no option -wrong" -wrong
+says "an unknown test" 2 'no test called "nonsense"' -test am_short_rtt,nonsense
+says "an unknown conduit" 2 '"ib" is none of' -conduit ib
+says "a size that is too large" 2 '"5M" is no size' -bytes 8,5M
+says "a number of processes that is none" 2 "wanted is a number" -n many
+figures "limits" 4 -conduit smp -bytes 8,4K -test line1_rtt,line2_rtt,tcp_rtt
+for net in smp tcp; do
+    figures "$net: messages" 6 -conduit $net -bytes 64,64K -test am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood
+    figures "$net: put and get" 6 -conduit $net -bytes 8,64K -test put_lat,put_bw,get_bw
+    figures "$net: barrier of 3" 1 -conduit $net -n 3 -test barrier
+    figures "$net: memory of 5" 2 -conduit $net -n 5 -test memory_start,memory_all
+    figures "$net: files" 5 -conduit $net -test fwd_fresh,fwd_write,fwd_read,start_preload,first_call
+done
+mp_check "nothing is left in the directory" rmdir "$mp_dir/work"
+mp_done
