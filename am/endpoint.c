@@ -40,6 +40,7 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
     ep->max_peers = cfg->max_peers;
     ep->threaded = cfg->threaded;
     ep->deferred_end = &ep->deferred;
+    amph_ep_wait_setup();
     pthread_mutex_init(&ep->send_lock, NULL);
     ep->peer = calloc(cfg->max_peers, sizeof *ep->peer);
     if (!ep->peer)

@@ -195,6 +195,8 @@ void amph_ep_tick(struct amph_am_ep *ep);
 
 /* One round of waiting for room, which no message announces: polls, then relaxes, yields, naps.  rounds starts at 0. */
 void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds);
+/* Takes the wait mode from the environment unless it was set. */
+void amph_ep_wait_setup(void);
 /* Wakes threads that wait on what a poll may have done.  threaded only. */
 void amph_ep_announce(struct amph_am_ep *ep);
 /* Are there more processes of the job on this host than cores? */

@@ -32,15 +32,19 @@ enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 6
 
 void amph_am_set_wait_mode(enum amph_wait_mode mode)
 {
-    amph_job.wait_mode = (uint8_t)mode;
+    __atomic_store_n(&amph_job.wait_mode, (uint8_t)mode, __ATOMIC_RELAXED);
     amph_job.wait_mode_set = true;
+}
+
+void amph_ep_wait_setup(void)
+{
+    if (!amph_job.wait_mode_set)
+        amph_am_set_wait_mode((enum amph_wait_mode)amph_env_enum(AMPH_ENV_WAIT));
 }
 
 static enum amph_wait_mode wait_mode(void)
 {
-    if (AMPH_UNLIKELY(!amph_job.wait_mode_set))
-        amph_am_set_wait_mode((enum amph_wait_mode)amph_env_enum(AMPH_ENV_WAIT));
-    return (enum amph_wait_mode)amph_job.wait_mode;
+    return (enum amph_wait_mode)__atomic_load_n(&amph_job.wait_mode, __ATOMIC_RELAXED);
 }
 
 /* Cores of the job on this host.  A process that was bound to one core by its launcher sees only that one; the launcher sees all. */

@@ -169,7 +169,7 @@ Test(am, hostile_messages_are_dropped_and_counted)
     cr_assert_eq(seen.n, 1);
 }
 
-static int32_t got_args[17];
+static int32_t got_args[18];
 static unsigned got_calls;
 static void *got_buf;
 static size_t got_n;
@@ -235,18 +235,83 @@ Test(am, client_forms)
     cr_assert_eq(got_n, 0);
 }
 
-/* Every row of the two tables gets exactly its arguments (the callee's extra parameters are ignored by the row below it). */
+/* A client's handlers for each number of arguments, short and with payload: what they got lands in got_args[1..]. */
+#define L0
+#define X0
+#define L1 , int32_t x0
+#define X1 , x0
+#define L2 L1, int32_t x1
+#define X2 X1, x1
+#define L3 L2, int32_t x2
+#define X3 X2, x2
+#define L4 L3, int32_t x3
+#define X4 X3, x3
+#define L5 L4, int32_t x4
+#define X5 X4, x4
+#define L6 L5, int32_t x5
+#define X6 X5, x5
+#define L7 L6, int32_t x6
+#define X7 X6, x6
+#define L8 L7, int32_t x7
+#define X8 X7, x7
+#define L9 L8, int32_t x8
+#define X9 X8, x8
+#define L10 L9, int32_t x9
+#define X10 X9, x9
+#define L11 L10, int32_t x10
+#define X11 X10, x10
+#define L12 L11, int32_t x11
+#define X12 X11, x11
+#define L13 L12, int32_t x12
+#define X13 X12, x12
+#define L14 L13, int32_t x13
+#define X14 X13, x13
+#define L15 L14, int32_t x14
+#define X15 X14, x14
+#define L16 L15, int32_t x15
+#define X16 X15, x15
+#define TAKE(n)                                                                           \
+    static void take_##n(struct amph_token *t L##n)                                       \
+    {                                                                                     \
+        const int32_t x[] = { n X##n };                                                   \
+        memcpy(got_args, x, sizeof x);                                                    \
+        got_calls++;                                                                      \
+    }                                                                                     \
+    static void take_data_##n(struct amph_token *t, void *buf, size_t nbytes L##n)        \
+    {                                                                                     \
+        got_buf = buf;                                                                    \
+        got_n = nbytes;                                                                   \
+        take_##n(t X##n);                                                                 \
+    }
+#define EACH(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14) M(15) M(16)
+EACH(TAKE)
+#define NAMES(n) { (void *)take_##n, (void *)take_data_##n },
+static void *const takers[][2] = { EACH(NAMES) };
+
 Test(am, each_number_of_arguments)
 {
-    add(b, 20, count, 1, 1, -1);
-    int32_t want = 0;
-    for (unsigned n = 0; n <= 16; n++) {
-        cr_assert_eq(send_short(20, n, 0), AMPH_OK);
-        amph_am_poll(b);
-        want += (int32_t)(n * (n + 1) / 2);
-        cr_assert_eq(seen.sum, want);
-        cr_assert_not_null((void *)amph_call_short[n]);
-        cr_assert_not_null((void *)amph_call_data[n]);
+    int32_t args[16];
+    for (int i = 0; i < 16; i++)
+        args[i] = -1000 - i;
+    for (int n = 0; n <= 16; n++) {
+        const struct amph_am_entry e = { takers[n][0], true, 1, 1, n, NULL, "" }, data = { takers[n][1], true, 2, 1, n, NULL, "" };
+        cr_assert_eq(amph_am_register(b, 130 + (unsigned)n, &e), AMPH_OK);
+        cr_assert_eq(amph_am_register(b, 160 + (unsigned)n, &data), AMPH_OK);
+        struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)(130 + n), .nargs = (uint8_t)n, .args = args };
+        for (int with_data = 0; with_data < 2; with_data++) {
+            memset(got_args, 0, sizeof got_args);
+            cr_assert_eq(amph_am_request(a, 1, &am, 0, NULL), AMPH_OK);
+            amph_am_poll(b);
+            cr_assert_eq(got_args[0], n);
+            cr_assert_arr_eq(got_args + 1, args, (size_t)n * sizeof args[0]);
+            cr_assert(n == 16 || got_args[n + 1] == 0);
+            am.kind = AMPH_AM_MEDIUM;
+            am.handler = (uint8_t)(160 + n);
+            am.nbytes = 3;
+            am.payload = "abc";
+        }
+        cr_assert_eq(got_calls, 2 * (n + 1));
+        cr_assert_eq(got_n, 3);
     }
     cr_assert_eq(send_short(20, 17, 0), AMPH_ERR_ARG);
 }
