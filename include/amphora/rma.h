@@ -29,11 +29,21 @@ int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t va
 int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags);
 gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags);
 
-/* Copies between this process and mapped memory, ordered against the accesses around it. */
+/* Copies between this process and mapped memory, ordered against the accesses around it.  Words are one access each. */
 AMPHORA_INLINE void amphora_copy(void *dest, const void *src, size_t nbytes)
 {
+    uint64_t v8;
+    uint32_t v4;
     AMPHORA_FENCE();
-    memcpy(dest, src, nbytes);
+    if (nbytes == 8) {
+        memcpy(&v8, src, 8);
+        memcpy(dest, &v8, 8);
+    } else if (nbytes == 4) {
+        memcpy(&v4, src, 4);
+        memcpy(dest, &v4, 4);
+    } else {
+        memcpy(dest, src, nbytes);
+    }
     AMPHORA_FENCE();
 }
 
