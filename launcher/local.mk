@@ -1,1 +1,12 @@
-# launcher
+# amphora-run.
+noinst_LTLIBRARIES += liblauncher.la
+liblauncher_la_SOURCES = \
+	launcher/agent.c launcher/agent.h launcher/agent_io.c launcher/agent_local.h launcher/agent_spawn.c launcher/control.c launcher/ending.c \
+	launcher/hosts.c launcher/inherit.c launcher/inherit.h launcher/jobdir.c launcher/jobdir.h launcher/launch.h launcher/loop.c \
+	launcher/loop.h launcher/mapping.c launcher/master.c launcher/netlist.c launcher/netlist.h launcher/options.c launcher/options.h \
+	launcher/pmi.c launcher/program.c launcher/reap.c launcher/reap.h launcher/report.c launcher/say.c launcher/say.h launcher/setting.c \
+	launcher/setting.h launcher/stdio.c
+
+bin_PROGRAMS += amphora-run
+amphora_run_SOURCES = launcher/main.c
+amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la

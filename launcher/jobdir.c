@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The job's private directory; see jobdir.h.  Layer: launcher. */
+#include "launcher/jobdir.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auth.h"
+#include "base/env.h"
+#include "base/log.h"
+
+char *amph_jobdir_name(void)
+{
+    uint64_t number;
+    char *path;
+    const char *tmp = amph_env_foreign("TMPDIR");
+    amph_random(&number, sizeof number);
+    return asprintf(&path, "%s/amphora-%016" PRIx64, tmp && *tmp == '/' ? tmp : "/tmp", number) < 0 ? NULL : path;
+}
+
+enum amph_status amph_jobdir_create(const char *path)
+{
+    if (mkdir(path, 0700) == 0)
+        return AMPH_OK;
+    amph_error("cannot create the job's directory %s: %m; set TMPDIR to a directory that can be written", path);
+    return AMPH_ERR_SYS;
+}
+
+void amph_jobdir_remove(const char *path)
+{
+    char file[4096];
+    snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, path);
+    unlink(file);
+    rmdir(path);
+}

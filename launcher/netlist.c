@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading host files and dealing out places; see netlist.h.  Layer: launcher. */
+#include "launcher/netlist.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/control.h"
+#include "launcher/say.h"
+
+enum { PLACES_MAX = 1000000, FILE_MAX_BYTES = 1 << 24 };
+
+void amph_netlist_free(struct amph_netlist *list)
+{
+    for (uint32_t i = 0; i < list->nhosts; i++)
+        free(list->host[i]);
+    free(list->host);
+    free(list->place);
+    memset(list, 0, sizeof *list);
+}
+
+static bool find_host(struct amph_netlist *list, const char *name, uint32_t *index_p)
+{
+    for (uint32_t i = 0; i < list->nhosts; i++)
+        if (strcmp(list->host[i], name) == 0) {
+            *index_p = i;
+            return true;
+        }
+    char **host = realloc(list->host, (list->nhosts + 1) * sizeof *host);
+    if (!host)
+        return false;
+    list->host = host;
+    if (!(host[list->nhosts] = strdup(name)))
+        return false;
+    *index_p = list->nhosts++;
+    return true;
+}
+
+static bool add_places(struct amph_netlist *list, const char *name, uint32_t count, uint32_t line)
+{
+    uint32_t index, before = list->nhosts;
+    if (!find_host(list, name, &index))
+        return false;
+    bool known = index < before;
+    if (known && list->place[list->nplaces - 1] != index && !list->again_line)
+        list->again_line = line;
+    uint32_t *place = realloc(list->place, ((size_t)list->nplaces + count) * sizeof *place);
+    if (!place)
+        return false;
+    list->place = place;
+    for (uint32_t i = 0; i < count; i++)
+        place[list->nplaces++] = index;
+    return true;
+}
+
+/* One line "NAME", "NAME:COUNT" or "NAME slots=COUNT", without its comment. */
+static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    text += strspn(text, " \t\r");
+    size_t len = strspn(text, letters);
+    char *rest = text + len, *end;
+    long count = 1;
+    if (len == 0)
+        return *text == 0;
+    if (*rest == ':' || strncmp(rest + strspn(rest, " \t"), "slots=", 6) == 0) {
+        char *digits = strpbrk(rest, ":=") + 1;
+        count = strtol(digits, &end, 10);
+        if (end == digits || count < 1 || count > PLACES_MAX || list->nplaces + (uint32_t)count > PLACES_MAX)
+            return false;
+        *rest = 0;
+        rest = end;
+    } else if (*rest) {
+        if (rest[strspn(rest, " \t\r")])
+            return false;
+        *rest = 0;
+        rest++;
+    }
+    return len <= 255 && rest[strspn(rest, " \t\r")] == 0 && add_places(list, text, (uint32_t)count, line);
+}
+
+enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name, const char *text)
+{
+    memset(list, 0, sizeof *list);
+    uint32_t line = 0;
+    while (*text) {
+        char copy[512];
+        size_t len = strcspn(text, "\n"), keep = strcspn(text, "\n#");
+        snprintf(copy, sizeof copy, "%.*s", (int)(keep < 511 ? keep : 511), text);
+        line++;
+        if (keep > 511 || !parse_line(list, copy, line)) {
+            amph_say("line %u of the host file %s cannot be read: \"%.60s\"; a line is a host name, NAME:COUNT or NAME slots=COUNT, and "
+                     "# starts a comment", line, name, copy);
+            amph_netlist_free(list);
+            return AMPH_ERR_ARG;
+        }
+        text += len + (text[len] == '\n');
+    }
+    if (list->nplaces > 0)
+        return AMPH_OK;
+    amph_say("the host file %s names no host; write one host name a line", name);
+    return AMPH_ERR_ARG;
+}
+
+static char *read_text(const char *name)
+{
+    struct stat st;
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        amph_say("cannot read the host file %s: %m", name);
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    char *text = malloc(FILE_MAX_BYTES + 1);
+    size_t len = 0;
+    ssize_t n = 0;
+    while (text && len < FILE_MAX_BYTES && (n = read(fd, text + len, FILE_MAX_BYTES - len)) > 0)
+        len += (size_t)n;
+    int error = errno;
+    close(fd);
+    if (!text || n < 0 || len == FILE_MAX_BYTES || memchr(text, 0, len)) {
+        amph_say("cannot read the host file %s: %s", name, n < 0 ? strerror(error) : "it is no text file");
+        free(text);
+        return NULL;
+    }
+    text[len] = 0;
+    return text;
+}
+
+static enum amph_status read_netlist(const struct amph_options *o, struct amph_netlist *list)
+{
+    if (o->hosts) {
+        char *text = read_text(o->hosts);
+        enum amph_status st = text ? amph_netlist_parse(list, o->hosts, text) : AMPH_ERR_ARG;
+        free(text);
+        return st;
+    }
+    char name[256] = "";
+    memset(list, 0, sizeof *list);
+    if (gethostname(name, sizeof name - 1) != 0 || !name[0])
+        snprintf(name, sizeof name, "localhost");
+    return add_places(list, name, o->ncompute + o->nservers, 0) ? AMPH_OK : AMPH_ERR_NOMEM;
+}
+
+static enum amph_status check_room(const struct amph_options *o, const struct amph_netlist *list)
+{
+    if (list->nplaces >= o->ncompute + o->nservers)
+        return AMPH_OK;
+    if (o->nservers && list->nplaces >= o->ncompute)
+        amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u compute processes take the first ones; "
+                 "add lines, or write NAME:COUNT", o->hosts, o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces,
+                 o->ncompute);
+    else
+        amph_say("the host file %s has %u places, but %u compute processes and %u servers are to be started; add lines, or write NAME:COUNT",
+                 o->hosts, list->nplaces, o->ncompute, o->nservers);
+    return AMPH_ERR_ARG;
+}
+
+/* Appends "NAME: 0-3 6" for one host. */
+static size_t print_host(char *text, size_t cap, const struct amph_jobdesc *job, uint32_t host)
+{
+    uint32_t total = amph_jobdesc_total(job);
+    size_t n = (size_t)snprintf(text, cap, "%s:", job->host_name[host]);
+    for (uint32_t i = 0; i < total && n < cap; i++) {
+        uint32_t first = i;
+        if (job->proc[i].host != host)
+            continue;
+        while (i + 1 < total && job->proc[i + 1].host == host)
+            i++;
+        n += (size_t)(i > first ? snprintf(text + n, cap - n, " %u-%u", first, i) : snprintf(text + n, cap - n, " %u", i));
+    }
+    return n < cap ? n : cap - 1;
+}
+
+static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_t line)
+{
+    char text[1024] = "";
+    size_t n = 0;
+    for (uint32_t h = 0; h < job->nhosts && n < sizeof text - 3; h++) {
+        n += print_host(text + n, sizeof text - n, job, h);
+        n += (size_t)snprintf(text + n, sizeof text - n, h + 1 < job->nhosts ? "; " : "");
+    }
+    amph_say("warning: line %u of %s names a host again after another one; this mapping follows (absolute numbers): %s", line, file, text);
+}
+
+/* Copies what the job uses of the list; hosts are numbered in the order of their first process. */
+static enum amph_status deal_out(const struct amph_options *o, const struct amph_netlist *list, struct amph_jobdesc *job)
+{
+    uint32_t total = o->ncompute + o->nservers;
+    uint32_t *index = malloc(list->nhosts * sizeof *index);
+    job->host_name = calloc(list->nhosts, sizeof *job->host_name);
+    job->proc = calloc(total, sizeof *job->proc);
+    if (!index || !job->host_name || !job->proc) {
+        free(index);
+        return AMPH_ERR_NOMEM;
+    }
+    job->nproc[AMPH_COMPUTE] = o->ncompute;
+    job->nproc[AMPH_SERVER] = o->nservers;
+    memset(index, 0xff, list->nhosts * sizeof *index);
+    for (uint32_t i = 0; i < total; i++) {
+        uint32_t at = i < o->ncompute ? i : list->nplaces - o->nservers + (i - o->ncompute);
+        uint32_t *h = &index[list->place[at]];
+        if (*h == UINT32_MAX) {
+            *h = job->nhosts;
+            job->host_name[job->nhosts++] = strdup(list->host[list->place[at]]);
+        }
+        job->proc[i].host = *h;
+    }
+    free(index);
+    return AMPH_OK;
+}
+
+enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job)
+{
+    struct amph_netlist list;
+    memset(job, 0, sizeof *job);
+    enum amph_status st = read_netlist(o, &list);
+    if (st != AMPH_OK)
+        return st;
+    st = check_room(o, &list);
+    if (st == AMPH_OK)
+        st = deal_out(o, &list, job);
+    if (st == AMPH_OK)
+        st = amph_map_servers(job, o->map);
+    if (st == AMPH_OK && o->hosts)
+        st = amph_hosts_check(job);
+    if (st == AMPH_OK && list.again_line)
+        warn_again(job, o->hosts, list.again_line);
+    amph_netlist_free(&list);
+    return st;
+}

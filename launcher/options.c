@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of amphora-run: one table gives parser, help and the nearest name.  Layer: launcher. */
+#include "launcher/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/platform.h"
+#include "launcher/say.h"
+
+struct option {
+    const char *name, *argument; /* argument NULL: takes none */
+    bool (*take)(struct amph_options *o, const struct option *opt, const char *value);
+    const char *help; /* NULL: another name of the row above */
+};
+
+static bool wrong(const struct option *opt, const char *value, const char *allowed)
+{
+    amph_say("-%s %s is not allowed; it takes %s", opt->name, value, allowed);
+    return false;
+}
+
+static bool take_count(const struct option *opt, const char *value, long least, uint32_t *count_p)
+{
+    char *end;
+    long v = strtol(value, &end, 10);
+    if (end == value || *end || v < least || v > 1000000)
+        return wrong(opt, value, least ? "a number of processes from 1 to 1000000" : "a number of processes from 0 to 1000000");
+    *count_p = (uint32_t)v;
+    return true;
+}
+
+static bool take_n(struct amph_options *o, const struct option *opt, const char *value)
+{
+    return take_count(opt, value, 1, &o->ncompute);
+}
+static bool take_servers(struct amph_options *o, const struct option *opt, const char *value)
+{
+    return take_count(opt, value, 0, &o->nservers);
+}
+
+static bool take_conduit(struct amph_options *o, const struct option *opt, const char *value)
+{
+    static const char *const words[] = { "auto", "smp", "tcp", "udp", "verbs" };
+    for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
+        if (strcmp(words[i], value) == 0) {
+            o->conduit = words[i];
+            return true;
+        }
+    amph_say("there is no conduit \"%s\"; -%s takes auto, smp or tcp (amphora-info lists those of this build)", value, opt->name);
+    return false;
+}
+
+static bool take_hosts(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->hosts = value;
+    return true;
+}
+
+static bool take_iofwd(struct amph_options *o, const struct option *opt, const char *value)
+{
+    char *joined;
+    if (asprintf(&joined, "%s%s%s", o->prefixes ? o->prefixes : "", o->prefixes ? ":" : "", value) < 0)
+        return false;
+    free(o->prefixes);
+    o->prefixes = joined;
+    return true;
+}
+
+static bool take_map(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->map = value;
+    return true;
+}
+
+static bool take_bind(struct amph_options *o, const struct option *opt, const char *value)
+{
+    static const char *const words[] = { [AMPH_BIND_NONE] = "none", [AMPH_BIND_CORE] = "core", [AMPH_BIND_NUMA] = "numa" };
+    for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
+        if (strcmp(words[i], value) == 0) {
+            o->bind = (enum amph_bind)i;
+            return true;
+        }
+    return wrong(opt, value, "none, core or numa");
+}
+
+static bool take_label(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->label = true;
+    return true;
+}
+
+static bool take_timeout(struct amph_options *o, const struct option *opt, const char *value)
+{
+    char *end;
+    o->timeout_s = strtod(value, &end);
+    if (end == value || *end || !(o->timeout_s > 0 && o->timeout_s < 1e8))
+        return wrong(opt, value, "a number of seconds above 0");
+    return true;
+}
+
+static bool take_death(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->eio = strcmp(value, "eio") == 0;
+    return o->eio || strcmp(value, "end") == 0 || wrong(opt, value, "end or eio");
+}
+
+static bool take_server_program(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->server_program = value;
+    return true;
+}
+
+static bool take_verbose(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->verbose = true;
+    return true;
+}
+
+static bool take_help(struct amph_options *o, const struct option *opt, const char *value);
+static bool take_version(struct amph_options *o, const struct option *opt, const char *value);
+
+static const struct option options[] = {
+    { "n", "C", take_n, "compute processes; the default is 1" },
+    { "np", "C", take_n, NULL },
+    { "servers", "S", take_servers, "I/O servers, started as the job's second group; the default is 0" },
+    { "conduit", "NAME", take_conduit, "what carries messages between hosts: smp, tcp or auto (the default)" },
+    { "network", "NAME", take_conduit, NULL },
+    { "hosts", "FILE", take_hosts, "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
+      "processes', the last S servers'. Several names are several pretended hosts on this machine" },
+    { "iofwd", "PREFIX[=DIR]", take_iofwd, "forward the file calls of compute processes under PREFIX to the servers, which keep the files "
+      "under DIR (PREFIX unless given); several are separated by colons, or given by several options" },
+    { "map", "RULE", take_map, "which server serves which compute process: mod (the default), block, near, or a list of server numbers from 0" },
+    { "bind", "HOW", take_bind, "bind processes to cores: none (the default), core or numa" },
+    { "label", NULL, take_label, "put each process's number in front of its lines" },
+    { "timeout", "SECONDS", take_timeout, "end the job after this time (exit code 124)" },
+    { "on-server-death", "WHAT", take_death, "end: the job ends when a server dies (the default); eio: its files answer EIO and the job goes on" },
+    { "server-program", "FILE", take_server_program, "start this as server instead of iofwd-server" },
+    { "v", NULL, take_verbose, "print the whole mapping" },
+    { "verbose", NULL, take_verbose, NULL },
+    { "help", NULL, take_help, "print this and end" },
+    { "h", NULL, take_help, NULL },
+    { "version", NULL, take_version, "print the version and end" },
+};
+
+static bool take_version(struct amph_options *o, const struct option *opt, const char *value)
+{
+    printf("amphora-run (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
+    return true;
+}
+
+/* Prints text from column `indent`, broken at blanks before column 100; the cursor stands at column `at`. */
+static void print_folded(const char *text, int at, int indent)
+{
+    if (at >= indent)
+        printf("\n%*s", indent, "");
+    else
+        printf("%*s", indent - at, "");
+    for (int column = indent; *text;) {
+        int word = (int)strcspn(text, " ");
+        if (column + word > 100 && column > indent) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        }
+        printf("%.*s%s", word, text, text[word] ? " " : "");
+        column += word + 1;
+        text += word + (text[word] == ' ');
+    }
+    printf("\n");
+}
+
+static bool take_help(struct amph_options *o, const struct option *opt, const char *value)
+{
+    printf("usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
+           "Starts PROGRAM as a job of several processes, with I/O servers where asked for.\n\n");
+    for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
+        int at = printf("  -%s%s%s", options[i].name, options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
+        for (size_t k = i + 1; k < AMPH_COUNTOF(options) && !options[k].help; k++)
+            at += printf(", -%s", options[k].name);
+        print_folded(options[i].help, at, 28);
+        while (i + 1 < AMPH_COUNTOF(options) && !options[i + 1].help)
+            i++;
+    }
+    printf("\nOptions take one or two dashes and their argument as the next word or after \"=\".\n"
+           "The exit code is that of the first process that fails, 128+N for signal N.\n");
+    return true;
+}
+
+static const struct option *find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < AMPH_COUNTOF(options); i++)
+        if (strlen(options[i].name) == len && strncmp(options[i].name, name, len) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static void unknown(const char *word, const char *name)
+{
+    char text[64];
+    const char *nearest = NULL;
+    unsigned least = UINT32_MAX;
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(name, "="), name);
+    for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
+        unsigned d = amph_text_distance(text, options[i].name);
+        if (d < least) {
+            least = d;
+            nearest = options[i].name;
+        }
+    }
+    amph_say("there is no option %s; did you mean -%s? (amphora-run -help lists them)", word, nearest);
+}
+
+/* Takes the option at argv[*at_p] and moves on. */
+static enum amph_options_result take(struct amph_options *o, char **argv, int *at_p)
+{
+    const char *word = argv[*at_p], *name = word + 1 + (word[1] == '-');
+    size_t len = strcspn(name, "=");
+    const struct option *opt = find(name, len);
+    const char *value = name[len] == '=' ? name + len + 1 : NULL;
+    if (!opt) {
+        unknown(word, name);
+        return AMPH_OPTIONS_WRONG;
+    }
+    if (!opt->argument && value) {
+        amph_say("-%s takes no argument, but \"%s\" was given", opt->name, value);
+        return AMPH_OPTIONS_WRONG;
+    }
+    ++*at_p;
+    if (opt->argument && !value && !(value = argv[*at_p])) {
+        amph_say("-%s needs an argument: -%s %s", opt->name, opt->name, opt->argument);
+        return AMPH_OPTIONS_WRONG;
+    }
+    if (opt->argument && value == argv[*at_p])
+        ++*at_p;
+    if (!opt->take(o, opt, value))
+        return AMPH_OPTIONS_WRONG;
+    return opt->take == take_help || opt->take == take_version ? AMPH_OPTIONS_DONE : AMPH_OPTIONS_RUN;
+}
+
+enum amph_options_result amph_options_read(struct amph_options *o, int argc, char **argv)
+{
+    *o = (struct amph_options){ .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE };
+    o->eio = amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == 1;
+    int at = 1;
+    while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        enum amph_options_result result = take(o, argv, &at);
+        if (result != AMPH_OPTIONS_RUN)
+            return result;
+    }
+    o->program = argv + at;
+    if (at < argc)
+        return AMPH_OPTIONS_RUN;
+    amph_say("no program was given; usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS] (amphora-run -help explains)");
+    return AMPH_OPTIONS_WRONG;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of amphora-run.  Layer: launcher.  Thread rule: one thread. */
+#ifndef AMPH_LAUNCHER_OPTIONS_H
+#define AMPH_LAUNCHER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/topo.h"
+
+struct amph_options {
+    uint32_t ncompute, nservers;
+    const char *conduit; /* a word of AMPHORA_CONDUIT, or NULL: not given */
+    const char *hosts;   /* host file, or NULL */
+    char *prefixes;      /* IOFWD_PREFIX as given (joined where -iofwd was repeated), or NULL; allocated */
+    const char *map;     /* name of a mapping row, or a list of servers */
+    enum amph_bind bind;
+    bool label, verbose, eio;
+    double timeout_s;    /* 0: none */
+    const char *server_program; /* or NULL: iofwd-server */
+    char **program;      /* PROGRAM ARGS, NULL-terminated */
+};
+
+enum amph_options_result { AMPH_OPTIONS_RUN, AMPH_OPTIONS_DONE, AMPH_OPTIONS_WRONG };
+
+/* Reads argv.  DONE: help or version was printed.  WRONG: one sentence was printed. */
+enum amph_options_result amph_options_read(struct amph_options *o, int argc, char **argv);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What amphora-run says to its user: sentences on standard error.  Layer: launcher.  Thread rule: one thread. */
+#ifndef AMPH_LAUNCHER_SAY_H
+#define AMPH_LAUNCHER_SAY_H
+
+#include <stddef.h>
+
+#include "base/platform.h"
+
+/* Prints "amphora-run: sentence" as one line with one write. */
+void amph_say(const char *fmt, ...) AMPH_PRINTF(1, 2);
+
+/* How many letters must be changed, added or dropped to make b from a; names of up to 63 letters. */
+unsigned amph_text_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Environment, arguments and place of each process; see setting.h.  Layer: launcher. */
+#include "launcher/setting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "launcher/jobdir.h"
+#include "launcher/say.h"
+
+extern char **environ;
+
+static const char preload_name[] = "libiofwd_preload.so";
+
+/* Made by prepare, the same for all processes of a kind. */
+static struct {
+    char *prefixes; /* with absolute directories, or NULL */
+    char *preload;  /* path of the preload library, or NULL */
+} made;
+
+/* ---- checks ---- */
+
+static enum amph_status check_conduit(const struct amph_launch *l)
+{
+    const char *conduit = l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT);
+    if (strcmp(conduit, "smp") != 0 || l->job.nhosts == 1)
+        return AMPH_OK;
+    amph_say("the conduit smp joins the processes of one host only, and this job has %u; take -conduit tcp or auto", l->job.nhosts);
+    return AMPH_ERR_ARG;
+}
+
+/* One PREFIX[=DIR]; writes it out with an absolute directory. */
+static enum amph_status check_prefix(FILE *out, const char *entry, size_t len)
+{
+    const char *equal = memchr(entry, '=', len);
+    int prefix_len = (int)(equal ? (size_t)(equal - entry) : len);
+    struct stat st;
+    char dir[4096], cwd[4096];
+    snprintf(dir, sizeof dir, "%.*s", (int)(equal ? len - (size_t)prefix_len - 1 : len), equal ? equal + 1 : entry);
+    if (entry[0] != '/') {
+        amph_say("-iofwd %.*s: the prefix must be an absolute path, such as /data or /data=/srv/data", (int)len, entry);
+        return AMPH_ERR_ARG;
+    }
+    if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        amph_say("-iofwd %.*s: the servers' directory \"%s\" %s; create it, or name another one after \"=\"", (int)len, entry, dir,
+                 stat(dir, &st) < 0 ? "does not exist" : "is no directory");
+        return AMPH_ERR_ARG;
+    }
+    bool relative = dir[0] != '/';
+    if (relative && !getcwd(cwd, sizeof cwd))
+        return AMPH_ERR_SYS;
+    fprintf(out, "%.*s=%s%s%s", prefix_len, entry, relative ? cwd : "", relative ? "/" : "", dir);
+    return AMPH_OK;
+}
+
+static enum amph_status check_prefixes(const char *text)
+{
+    size_t size;
+    enum amph_status st = AMPH_OK;
+    FILE *out = open_memstream(&made.prefixes, &size);
+    if (!out)
+        return AMPH_ERR_NOMEM;
+    for (const char *at = text; *at && st == AMPH_OK;) {
+        size_t len = strcspn(at, ":");
+        st = check_prefix(out, at, len);
+        at += len + (at[len] == ':');
+        if (*at)
+            fputc(':', out);
+    }
+    fclose(out);
+    return st;
+}
+
+enum amph_status amph_setting_prepare(struct amph_launch *l)
+{
+    const char *text = l->o->prefixes;
+    if (!text && l->o->nservers && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
+        text = amph_env_str(AMPH_ENV_IOFWD_PREFIX);
+    if (text && l->o->nservers == 0) {
+        if (amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL))
+            return check_conduit(l);
+        amph_say("-iofwd %s needs at least one server; add -servers 1", text);
+        return AMPH_ERR_ARG;
+    }
+    enum amph_status st = check_conduit(l);
+    if (st != AMPH_OK || !text)
+        return st;
+    if ((st = check_prefixes(text)) != AMPH_OK)
+        return st;
+    made.preload = amph_library_own(preload_name);
+    if (made.preload)
+        return AMPH_OK;
+    amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor in %s; install amphora anew", preload_name,
+             AMPH_MODULEDIR);
+    return AMPH_ERR_NOENT;
+}
+
+enum amph_status amph_setting_write_file(struct amph_launch *l)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/" AMPH_JOBDIR_FILE, l->directory);
+    return amph_jobfile_write(path, &l->file);
+}
+
+/* ---- bodies of frames ---- */
+
+static void put_text(FILE *out, const char *text)
+{
+    uint8_t head[4];
+    struct amph_wr w;
+    amph_wr_init(&w, head, sizeof head);
+    amph_wr_u32(&w, (uint32_t)strlen(text));
+    fwrite(head, 1, sizeof head, out);
+    fwrite(text, 1, strlen(text), out);
+}
+
+static void put_u32(FILE *out, uint32_t v)
+{
+    uint8_t bytes[4];
+    struct amph_wr w;
+    amph_wr_init(&w, bytes, sizeof bytes);
+    amph_wr_u32(&w, v);
+    fwrite(bytes, 1, sizeof bytes, out);
+}
+
+/* A list of texts whose number is known at its end. */
+struct list {
+    char *text;
+    size_t len;
+    FILE *out;
+    uint32_t n;
+};
+
+static void list_add(struct list *list, const char *text)
+{
+    put_text(list->out, text);
+    list->n++;
+}
+
+static void list_set(struct list *list, const char *name, const char *value)
+{
+    char *text;
+    if (asprintf(&text, "%s=%s", name, value) < 0)
+        return;
+    list_add(list, text);
+    free(text);
+}
+
+static void list_set_number(struct list *list, const char *name, uint32_t value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", value);
+    list_set(list, name, text);
+}
+
+static bool list_open(struct list *list)
+{
+    *list = (struct list){ 0 };
+    return (list->out = open_memstream(&list->text, &list->len)) != NULL;
+}
+
+static void list_close(struct list *list, FILE *out)
+{
+    fclose(list->out);
+    put_u32(out, list->n);
+    fwrite(list->text, 1, list->len, out);
+    free(list->text);
+}
+
+/* Settings of a launcher above this one would lead our processes to its servers. */
+static bool is_foreign(const char *entry)
+{
+    return strncmp(entry, "PMI_", 4) == 0 || strncmp(entry, "PMIX_", 5) == 0 || strncmp(entry, "AMPHORA_PRIVATE_", 16) == 0 ||
+           strncmp(entry, "IOFWD_PRIVATE_", 14) == 0 || strncmp(entry, "IOFWD_DOOR=", 11) == 0;
+}
+
+static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FILE *out, char **text, size_t *len)
+{
+    bool ok = !ferror(out);
+    fclose(out);
+    if (ok)
+        amph_agent_tell(agent, type, *text, *len);
+    free(*text);
+    return ok ? AMPH_OK : AMPH_ERR_NOMEM;
+}
+
+enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *agent)
+{
+    char *text = NULL, cwd[4096];
+    size_t len = 0;
+    struct list env;
+    FILE *out = open_memstream(&text, &len);
+    if (!out || !list_open(&env))
+        return AMPH_ERR_NOMEM;
+    put_text(out, l->directory);
+    put_text(out, getcwd(cwd, sizeof cwd) ? cwd : "/");
+    fputc(l->o->bind, out);
+    for (char **e = environ; *e; e++)
+        if (!is_foreign(*e))
+            list_add(&env, *e);
+    list_close(&env, out);
+    return send_stream(agent, AMPH_AGENT_SETUP, out, &text, &len);
+}
+
+/* LD_PRELOAD without our library, and with it at the end where `add` says so. */
+static void set_preload(struct list *list, const char *add)
+{
+    const char *now = amph_env_foreign("LD_PRELOAD");
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return;
+    for (const char *at = now ? now : ""; *at;) {
+        size_t n = strcspn(at, ": ");
+        const char *name = memrchr(at, '/', n);
+        size_t name_len = name ? (size_t)(at + n - name - 1) : n;
+        if (n && (name_len != sizeof preload_name - 1 || strncmp(name ? name + 1 : at, preload_name, name_len) != 0))
+            fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at);
+        at += n + (at[n] != 0);
+    }
+    if (add)
+        fprintf(out, "%s%s", ftell(out) ? ":" : "", add);
+    fclose(out);
+    if (len)
+        list_set(list, "LD_PRELOAD", text);
+    else if (now)
+        list_add(list, "LD_PRELOAD"); /* removed */
+    free(text);
+}
+
+static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc *p)
+{
+    char file[4096];
+    uint32_t first = p->group == AMPH_SERVER ? l->job.nproc[AMPH_COMPUTE] : 0;
+    snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, l->directory);
+    list_set(list, amph_env_name(AMPH_ENV_JOB), file);
+    list_set_number(list, amph_env_name(AMPH_ENV_RANK), p->rank);
+    list_set_number(list, amph_env_name(AMPH_ENV_SERVERS), l->job.nproc[AMPH_SERVER]);
+    list_set(list, amph_env_name(AMPH_ENV_CONDUIT), l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
+    list_set(list, amph_env_name(AMPH_ENV_ON_SERVER_DEATH), l->o->eio ? "eio" : "end");
+    list_set_number(list, "PMI_RANK", p->rank - first);
+    list_set_number(list, "PMI_SIZE", l->job.nproc[p->group]);
+    if (made.prefixes)
+        list_set(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX), made.prefixes);
+    else
+        list_add(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX)); /* removed: this job forwards nothing */
+    set_preload(list, p->group == AMPH_COMPUTE ? made.preload : NULL);
+}
+
+enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
+{
+    char *text = NULL;
+    size_t len = 0;
+    struct list args, env;
+    FILE *out = open_memstream(&text, &len);
+    char *server[] = { (char *)l->o->server_program, NULL };
+    char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1; /* main has put the file in front of the program's words */
+    if (!out || !list_open(&args) || !list_open(&env))
+        return AMPH_ERR_NOMEM;
+    put_u32(out, p->rank);
+    fputc(AMPH_SPAWN_PMI | (p->rank == 0 ? AMPH_SPAWN_INPUT : 0), out);
+    put_u32(out, p->rank); /* pretended hosts share this machine's cores, so places are counted over all of them */
+    put_u32(out, amph_jobdesc_total(&l->job));
+    list_add(&args, p->group == AMPH_SERVER ? l->o->server_program : l->o->program[0]);
+    for (char **a = argv; *a; a++)
+        list_add(&args, *a);
+    set_all(&env, l, p);
+    list_close(&args, out);
+    list_close(&env, out);
+    return send_stream(amph_agent_of(p), AMPH_AGENT_SPAWN, out, &text, &len);
+}
