@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What decides whether a call is caught: state of the preload library and the guards of names.def.  Layer: iofwd (preload).
+ * Thread rule: guards are callable anywhere, keep errno, and take no lock.  A guard that says yes need not be right (a relative path
+ * may turn out local): what takes the call decides finally.  A guard that says no is right.
+ */
+#ifndef AMPH_IOFWD_CATCH_H
+#define AMPH_IOFWD_CATCH_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "iofwd/fdtab.h"
+#include "iofwd/prefix.h"
+
+/* Written once by the constructor, last; until then every call goes to the C library. */
+struct fwd_state {
+    bool on;
+    bool owned_fds; /* the client is open and may have descriptors of its own */
+    struct fwd_prefixes prefixes;
+    const char *cwd; /* the working directory, if it is a forwarded one; the string is never freed */
+    unsigned umask;
+};
+extern struct fwd_state fwd_state AMPH_HIDDEN;
+
+/* How deep this thread is inside of Amphora's own code, which is never forwarded. */
+extern __thread int fwd_inside AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+
+bool fwd_fd_slow(int fd);
+bool fwd_path(const char *path);
+bool fwd_at(int dir, const char *path);
+bool fwd_stream_known(FILE *f);
+
+static inline bool fwd_fd(int fd)
+{
+    return fdtab_class(fd) != FDTAB_LOCAL && fwd_fd_slow(fd);
+}
+
+/* Our directory streams begin with a word that cannot begin the C library's (there it is a descriptor and a lock). */
+#define FWD_DIR_MAGIC UINT64_C(0xf0d1e5a3c7b99d27)
+static inline bool fwd_dir(const void *dir)
+{
+    return dir && *(const uint64_t *)dir == FWD_DIR_MAGIC;
+}
+
+/* Cookie streams have a file number below -1 in glibc. */
+static inline bool fwd_file(FILE *f)
+{
+    return f && f->_fileno < -1 && fwd_stream_known(f);
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loading the file client and taking over what was inherited; see core.h.  Layer: iofwd (preload). */
+#include "iofwd/preload/core.h"
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+
+struct fwd_core fwd_core;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool adopted; /* inherited placeholders are in the table */
+
+static const struct {
+    const char *name;
+    size_t at;
+} imports[] = {
+#define FWD_CORE_IMPORT(n) { "amph_fwd_" #n, offsetof(struct fwd_core, n) },
+    FWD_CORE_CALLS(FWD_CORE_IMPORT) FWD_CORE_EXTRAS(FWD_CORE_IMPORT)
+#undef FWD_CORE_IMPORT
+};
+
+/* Said once a process: every later call fails in silence. */
+static void complain(const char *what, const char *why)
+{
+    static int said;
+    char line[1024];
+    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        return;
+    int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with EIO\n", what, why);
+    if (n > 0)
+        (void)!real_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* libiofwd lies beside the preload library (build tree) or one folder up (installed: $libdir/amphora). */
+static void *open_library(void)
+{
+    static const char *const places[] = { "", "../" };
+    char path[PATH_MAX];
+    Dl_info self;
+    const char *slash = dladdr(&fwd_core, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    for (size_t i = 0; slash && i < AMPH_COUNTOF(places); i++) {
+        snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname), self.dli_fname, places[i]);
+        if (real_access(path, R_OK) == 0)
+            return dlopen(path, RTLD_NOW);
+    }
+    return dlopen("libiofwd.so.0", RTLD_NOW);
+}
+
+static int load(void)
+{
+    void *library = open_library();
+    if (!library) {
+        complain("libiofwd cannot be loaded", dlerror());
+        return EIO;
+    }
+    for (size_t i = 0; i < AMPH_COUNTOF(imports); i++) {
+        void *symbol = dlsym(library, imports[i].name);
+        if (!symbol) {
+            complain("libiofwd is of another version, it lacks", imports[i].name);
+            return EIO;
+        }
+        memcpy((char *)&fwd_core + imports[i].at, &symbol, sizeof symbol);
+    }
+    __atomic_store_n(&fwd_core.loaded, true, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static int closer(const struct amph_fwd_file *file)
+{
+    int err = fwd_core_enter();
+    if (err)
+        return err;
+    err = fwd_core.close(fwd_core.client, file);
+    fwd_core_leave();
+    return err;
+}
+
+void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
+{
+    char buf[4096];
+    int dir = real_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0)
+        return;
+    for (;;) {
+        long n = syscall(SYS_getdents64, dir, buf, sizeof buf);
+        if (n <= 0)
+            break;
+        for (long at = 0; at < n;) {
+            const struct dirent *entry = (const struct dirent *)(buf + at);
+            at += entry->d_reclen;
+            int fd = entry->d_name[0] == '.' ? -1 : atoi(entry->d_name);
+            if (fd >= 0 && fd != dir)
+                fn(fd, arg);
+        }
+    }
+    real_close(dir);
+}
+
+static void mark_one(int fd, void *arg)
+{
+    char text[AMPH_FWD_TEXT_BYTES];
+    enum fdtab_class cls = fdtab_class(fd);
+    if (cls == FDTAB_UNKNOWN && fwd_placeholder_text(fd, text, sizeof text)) {
+        fdtab_mark(fd, FDTAB_INHERITED);
+        cls = FDTAB_INHERITED;
+    }
+    if (cls == FDTAB_INHERITED)
+        ++*(int *)arg;
+}
+
+/* The descriptors that lead to one file share an open file, also when they reach us one by one. */
+static struct fwd_ofile *ofile_for(const struct amph_fwd_file *file, bool *fresh_p)
+{
+    struct fwd_ofile *of = fdtab_find(file);
+    *fresh_p = !of;
+    if (of)
+        return of;
+    of = fdtab_new();
+    if (of) {
+        of->file = *file;
+        of->oflags = -1;
+    }
+    return of;
+}
+
+struct adoption {
+    bool hold; /* take a hold on each; else they are ours already */
+    size_t count;
+    struct amph_fwd_file files[256];
+};
+
+/* An inherited descriptor comes into the table.  If its file is gone from the server, calls on it will say so. */
+static int adopt_fd(int fd, struct adoption *a)
+{
+    char text[AMPH_FWD_TEXT_BYTES];
+    struct amph_fwd_file file;
+    bool fresh;
+    if (!fwd_placeholder_text(fd, text, sizeof text) || !fwd_core.file_parse(text, &file))
+        return EBADF;
+    struct fwd_ofile *of = ofile_for(&file, &fresh);
+    if (!of)
+        return ENOMEM;
+    if (fresh && a->hold)
+        fwd_core.hold(fwd_core.client, &file);
+    if (fresh && a->count < AMPH_COUNTOF(a->files))
+        a->files[a->count++] = file;
+    __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+    struct fwd_ofile *before = fdtab_set(fd, of, FDTAB_FORWARDED);
+    if (before)
+        fdtab_put(before);
+    return 0;
+}
+
+static void adopt_one(int fd, void *arg)
+{
+    if (fdtab_class(fd) == FDTAB_INHERITED)
+        adopt_fd(fd, arg);
+}
+
+static void adopt_all(void)
+{
+    struct adoption a = { .hold = !fwd_core.inherited() };
+    int placeholders = 0;
+    fwd_each_open_fd(mark_one, &placeholders);
+    if (placeholders)
+        fwd_each_open_fd(adopt_one, &a);
+    if (!a.hold)
+        fwd_core.hold_only(fwd_core.client, a.files, a.count);
+}
+
+/* The first call: loads, opens the client, takes over what was inherited. */
+static int enter_first(void)
+{
+    int err = 0;
+    pthread_mutex_lock(&lock);
+    if (!fwd_core.loaded) {
+        fdtab_closer = closer;
+        err = load();
+    }
+    if (!err)
+        err = fwd_core.process(&fwd_core.client);
+    if (err == ENOTCONN)
+        complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
+                 "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1");
+    if (!err && !adopted) {
+        adopt_all();
+        __atomic_store_n(&adopted, true, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return err == ENOTCONN ? EIO : err;
+}
+
+int fwd_core_enter(void)
+{
+    struct amph_fwd_client *client;
+    int err = 0;
+    fwd_inside++;
+    if (AMPH_UNLIKELY(!__atomic_load_n(&adopted, __ATOMIC_ACQUIRE)))
+        err = fwd_inside > 1 ? 0 : enter_first();
+    else if ((client = fwd_core.process_if_open()) != fwd_core.client || !client)
+        err = fwd_core.process(&fwd_core.client);
+    if (AMPH_UNLIKELY(err)) {
+        fwd_inside--;
+        return err == ENOTCONN ? EIO : err;
+    }
+    return 0;
+}
+
+void fwd_core_leave(void)
+{
+    fwd_inside--;
+}
+
+void fwd_core_adopt(void)
+{
+    int placeholders = 0;
+    if (__atomic_load_n(&adopted, __ATOMIC_ACQUIRE))
+        return;
+    fwd_each_open_fd(mark_one, &placeholders);
+    if (placeholders && fwd_core_enter() == 0)
+        fwd_core_leave();
+}
+
+int fwd_file_get(int fd, struct fwd_ofile **of_p)
+{
+    *of_p = fdtab_get(fd);
+    if (AMPH_LIKELY(*of_p != NULL))
+        return 0;
+    if (fdtab_class(fd) != FDTAB_INHERITED)
+        return EBADF;
+    /* Inherited and not yet in the table: the first call adopts all; one that came later (SCM_RIGHTS) is adopted alone. */
+    int err = fwd_core_enter();
+    if (err)
+        return err;
+    if (fdtab_class(fd) == FDTAB_INHERITED) {
+        struct adoption a = { .hold = true };
+        err = adopt_fd(fd, &a);
+    }
+    fwd_core_leave();
+    *of_p = err ? NULL : fdtab_get(fd);
+    return err ? err : *of_p ? 0 : EBADF;
+}
+
+int fwd_file_begin(int fd, struct fwd_ofile **of_p)
+{
+    int err = fwd_file_get(fd, of_p);
+    if (AMPH_UNLIKELY(err))
+        return fwd_fail(err);
+    err = fwd_core_enter();
+    if (AMPH_UNLIKELY(err)) {
+        fdtab_put(*of_p);
+        return fwd_fail(err);
+    }
+    return 0;
+}
+
+int fwd_file_end(struct fwd_ofile *of, int err)
+{
+    fwd_core_leave();
+    fdtab_put(of);
+    return fwd_result(err);
+}

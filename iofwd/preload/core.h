@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file client as the preload library sees it: loaded with libiofwd at the first call that must be forwarded.
+ * Layer: iofwd (preload).  Thread rule: any thread.
+ */
+#ifndef AMPH_IOFWD_CORE_H
+#define AMPH_IOFWD_CORE_H
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "iofwd/client.h"
+#include "iofwd/fdtab.h"
+#include "iofwd/preload/core_calls.h"
+
+/* What is not generated from calls.def. */
+#define FWD_CORE_EXTRAS(X) \
+    X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
+    X(exec_env) X(inherited) X(owns_fd)
+
+struct fwd_core {
+#define FWD_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
+    FWD_CORE_CALLS(FWD_CORE_POINTER)
+    FWD_CORE_EXTRAS(FWD_CORE_POINTER)
+#undef FWD_CORE_POINTER
+    struct amph_fwd_client *client; /* of the innermost enter */
+    bool loaded;
+};
+extern struct fwd_core fwd_core AMPH_HIDDEN;
+
+/* Loads libiofwd and opens the process's client where that has not been done; from here to fwd_core_leave this thread's calls are
+ * Amphora's own.  0, or an errno value, and then there is nothing to leave. */
+int fwd_core_enter(void);
+void fwd_core_leave(void);
+
+/* Looks through all open descriptors for placeholders that were inherited and takes them over; opens the client if there are any. */
+void fwd_core_adopt(void);
+
+/* The open file behind a forwarded descriptor, with a reference: 0 or an errno value (EBADF: fd is not forwarded). */
+int fwd_file_get(int fd, struct fwd_ofile **of_p);
+
+/* Both steps before a call by descriptor: 0, or -1 with errno.  After it: leaves, and 0 or -1 with errno = err. */
+int fwd_file_begin(int fd, struct fwd_ofile **of_p);
+int fwd_file_end(struct fwd_ofile *of, int err);
+
+/* -1 and errno = err, or 0 where err is 0. */
+static inline int fwd_result(int err)
+{
+    if (AMPH_LIKELY(!err))
+        return 0;
+    errno = err;
+    return -1;
+}
+
+static inline int fwd_fail(int err)
+{
+    errno = err;
+    return -1;
+}
+
+/* Calls fn for every descriptor that this process has open. */
+void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg);
+
+/* Is fd a descriptor of the client's own, which the program must neither close nor replace? */
+static inline bool fwd_owns(int fd)
+{
+    return fwd_core.loaded && fwd_core.owns_fd(fd);
+}
+
+/* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given by fwd_placeholder_text. */
+#define FWD_PLACEHOLDER_MARK "iofwd:"
+bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes);
+
+#endif

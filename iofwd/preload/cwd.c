@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The working directory, real paths, and the file mode mask.  Layer: iofwd (preload).
+ * Thread rule: as the C library's: a change of directory counts for all threads.
+ *
+ * The kernel cannot be in a directory that it does not know.  While the program's working directory is a forwarded one, the kernel's
+ * is a directory without a name, where a relative path that was not caught finds nothing and creates nothing.
+ */
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+#include "iofwd/preload/where.h"
+
+#define CWD_NAME "IOFWD_PRIVATE_CWD"
+
+/* ---- real paths ---- */
+
+/* What has been resolved so far, and what is still to be walked. */
+struct walk {
+    char out[PATH_MAX];
+    char todo[2 * PATH_MAX];
+    size_t len;
+    int links;
+};
+
+/* Does some prefix lie below path?  Then path need not exist here. */
+static bool above_prefix(const char *path)
+{
+    size_t len = strlen(path);
+    for (size_t i = 0; i < fwd_state.prefixes.count; i++)
+        if (strncmp(fwd_state.prefixes.item[i].path, path, len) == 0 && fwd_state.prefixes.item[i].path[len] == '/')
+            return true;
+    return false;
+}
+
+/* Puts a link's target in front of what is still to be walked. */
+static int follow(struct walk *w, char *target, size_t len)
+{
+    char rest[2 * PATH_MAX];
+    if (++w->links > 40)
+        return ELOOP;
+    strcpy(rest, w->todo);
+    if (len + 1 + strlen(rest) >= sizeof w->todo)
+        return ENAMETOOLONG;
+    target[len] = 0;
+    strcpy(w->todo, target);
+    strcat(w->todo, "/");
+    strcat(w->todo, rest);
+    if (target[0] == '/')
+        w->len = 0;
+    else
+        while (w->len && w->out[--w->len] != '/')
+            ;
+    w->out[w->len] = 0;
+    return 0;
+}
+
+/* Looks at the name that has just been appended. */
+static int look(struct walk *w)
+{
+    char target[PATH_MAX + 1];
+    const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, w->out);
+    if (prefix && w->len == prefix->len_bytes)
+        return 0;
+    ssize_t n = prefix ? x_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : real_readlink(w->out, target, PATH_MAX);
+    if (n >= 0) {
+        /* a link to an absolute path means the server's tree, which only the server can walk */
+        if (prefix && target[0] == '/') {
+            target[n] = 0;
+            if (!fwd_prefix_match(&fwd_state.prefixes, target))
+                return 0;
+        }
+        return follow(w, target, (size_t)n);
+    }
+    if (errno == EINVAL)
+        return 0;
+    return errno == ENOENT && !prefix && above_prefix(w->out) ? 0 : errno;
+}
+
+static int step(struct walk *w, const char *name, size_t len)
+{
+    if (len == 0 || (len == 1 && name[0] == '.'))
+        return 0;
+    if (len == 2 && name[0] == '.' && name[1] == '.') {
+        while (w->len && w->out[--w->len] != '/')
+            ;
+        w->out[w->len] = 0;
+        return 0;
+    }
+    if (w->len + 1 + len >= sizeof w->out)
+        return ENAMETOOLONG;
+    w->out[w->len++] = '/';
+    memcpy(w->out + w->len, name, len);
+    w->len += len;
+    w->out[w->len] = 0;
+    return look(w);
+}
+
+static int walk_start(struct walk *w, const char *path)
+{
+    w->len = 0;
+    w->links = 0;
+    if (!path[0])
+        return ENOENT;
+    if (path[0] != '/') {
+        if (fwd_state.cwd)
+            strcpy(w->out, fwd_state.cwd);
+        else if (!real_getcwd(w->out, sizeof w->out))
+            return errno;
+        w->len = strlen(w->out);
+        if (w->len == 1)
+            w->len = 0;
+    }
+    w->out[w->len] = 0;
+    if (strlen(path) >= PATH_MAX)
+        return ENAMETOOLONG;
+    strcpy(w->todo, path);
+    return 0;
+}
+
+/* The real path of path into w->out: 0 or an errno value. */
+static int resolve(struct walk *w, const char *path)
+{
+    int err = walk_start(w, path);
+    while (!err && w->todo[0]) {
+        char name[NAME_MAX + 1];
+        size_t len = strcspn(w->todo, "/"), gone = len + (w->todo[len] == '/');
+        bool slash = w->todo[len] == '/';
+        if (len > NAME_MAX)
+            return ENAMETOOLONG;
+        memcpy(name, w->todo, len);
+        memmove(w->todo, w->todo + gone, strlen(w->todo + gone) + 1);
+        err = step(w, name, len);
+        struct stat st;
+        if (!err && slash && len && w->len && !above_prefix(w->out) && x_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
+            err = ENOTDIR;
+    }
+    if (!w->len)
+        strcpy(w->out, "/");
+    return err;
+}
+
+char *x_realpath(const char *path, char *buf)
+{
+    struct walk w;
+    int saved = errno, err = resolve(&w, path);
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    errno = saved;
+    return buf ? strcpy(buf, w.out) : strdup(w.out);
+}
+
+/* ---- the working directory ---- */
+
+/* Takes the kernel to a directory that has lost its name. */
+static int enter_void(void)
+{
+    static const char *const homes[] = { "/dev/shm", "/tmp", "/var/tmp", "." };
+    for (size_t i = 0; i < AMPH_COUNTOF(homes); i++) {
+        char dir[64];
+        snprintf(dir, sizeof dir, "%s/iofwd-void-XXXXXX", homes[i]);
+        if (!real_mkdtemp(dir))
+            continue;
+        int fd = real_open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        real_rmdir(dir);
+        int moved = fd < 0 ? -1 : real_fchdir(fd);
+        if (fd >= 0)
+            real_close(fd);
+        if (moved == 0)
+            return 0;
+    }
+    return EACCES;
+}
+
+static void left_forwarded(void)
+{
+    if (fwd_state.cwd) {
+        fwd_state.cwd = NULL;
+        unsetenv(CWD_NAME);
+    }
+}
+
+static int go_to(const char *real)
+{
+    struct stat st;
+    if (x_fstatat(AT_FDCWD, real, &st, 0) != 0)
+        return -1;
+    if (!S_ISDIR(st.st_mode))
+        return fwd_fail(ENOTDIR);
+    if (x_faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) != 0)
+        return -1;
+    char *copy = strdup(real);
+    if (!copy)
+        return fwd_fail(ENOMEM);
+    int err = fwd_state.cwd ? 0 : enter_void();
+    if (err) {
+        free(copy);
+        return fwd_fail(err);
+    }
+    __atomic_store_n(&fwd_state.cwd, copy, __ATOMIC_RELEASE); /* the old one may still be read by another thread */
+    setenv(CWD_NAME, copy, 1); /* for programs that the C library starts by itself (system, popen) */
+    return 0;
+}
+
+int x_chdir(const char *path)
+{
+    struct fwd_where w;
+    struct walk real;
+    if (!fwd_path(path)) {
+        int r = real_chdir(path);
+        if (r == 0 && fwd_state.on && !fwd_inside)
+            left_forwarded();
+        return r;
+    }
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local) {
+        int r = real_chdir(w.path);
+        if (r == 0)
+            left_forwarded();
+        return r;
+    }
+    char absolute[PATH_MAX];
+    bool known = fwd_where_absolute(&w, absolute, sizeof absolute);
+    fwd_where_end(&w, 0);
+    if (!known)
+        return fwd_fail(ENOENT);
+    int err = resolve(&real, absolute);
+    return err ? fwd_fail(err) : go_to(real.out);
+}
+
+int x_fchdir(int fd)
+{
+    struct fwd_ofile *of;
+    char path[FWD_PATH_INLINE];
+    if (!fwd_fd(fd)) {
+        int r = real_fchdir(fd);
+        if (r == 0 && fwd_state.on && !fwd_inside)
+            left_forwarded();
+        return r;
+    }
+    int err = fwd_file_get(fd, &of);
+    if (err)
+        return fwd_fail(err);
+    strcpy(path, of->path);
+    fdtab_put(of);
+    return path[0] ? go_to(path) : fwd_fail(ENOENT);
+}
+
+char *x_getcwd(char *buf, size_t cap)
+{
+    const char *cwd = fwd_inside ? NULL : __atomic_load_n(&fwd_state.cwd, __ATOMIC_ACQUIRE);
+    if (!cwd)
+        return real_getcwd(buf, cap);
+    size_t need = strlen(cwd) + 1;
+    if ((buf && cap == 0) || (cap && cap < need)) {
+        errno = cap ? ERANGE : EINVAL;
+        return NULL;
+    }
+    if (!buf && !(buf = malloc(cap ? cap : need)))
+        return NULL;
+    return memcpy(buf, cwd, need);
+}
+
+mode_t x_umask(mode_t mask)
+{
+    mode_t before = real_umask(mask);
+    if (!fwd_inside)
+        fwd_state.umask = mask & 0777;
+    return before;
+}

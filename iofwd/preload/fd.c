@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors: opening, closing, copying, and the placeholders that hold their numbers.  Layer: iofwd (preload).
+ * Thread rule: any thread, and signal handlers.
+ */
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+#include "iofwd/preload/where.h"
+
+/* The table gives up what fd led to; the last descriptor of a file closes it at its server. */
+static int let_go(struct fwd_ofile *of)
+{
+    return of ? fdtab_put(of) : 0;
+}
+
+int fwd_note_local(int fd)
+{
+    if (fd < 0 || !fwd_state.on || fwd_inside)
+        return fd;
+    if (AMPH_UNLIKELY(fdtab_class(fd) == FDTAB_FORWARDED))
+        let_go(fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
+    fdtab_mark(fd, FDTAB_LOCAL);
+    return fd;
+}
+
+/*
+ * A real descriptor that holds the number: an empty sealed memfd whose name says what it stands for, opened again write-only, so that
+ * a read, write or map that was not caught fails instead of vanishing.  It takes the lowest number, as open must.
+ */
+static int placeholder(const struct amph_fwd_file *file, bool cloexec)
+{
+    char name[sizeof FWD_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = FWD_PLACEHOLDER_MARK, link[40];
+    if (!fwd_core.file_print(file, name + sizeof FWD_PLACEHOLDER_MARK - 1, AMPH_FWD_TEXT_BYTES))
+        return fwd_fail(EOVERFLOW);
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    int sealed = real_fcntl(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
+    int again = sealed < 0 ? -1 : real_open(link, O_WRONLY | O_CLOEXEC, 0);
+    int held = again < 0 ? -1 : real_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
+    int err = errno;
+    if (again >= 0)
+        real_close(again);
+    if (held >= 0 && held < FDTAB_MAX)
+        return held;
+    real_close(fd);
+    return fwd_fail(held >= 0 ? EMFILE : err);
+}
+
+static void keep_path(const struct fwd_where *w, struct fwd_ofile *of)
+{
+    if (!fwd_where_absolute(w, of->path, sizeof of->path))
+        of->path[0] = 0;
+    size_t n = strlen(of->path);
+    if (n && of->path[n - 1] == '/')
+        of->path[n - 1] = 0;
+}
+
+/* Opens at the server and takes a descriptor for it; the client is entered. */
+static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
+{
+    struct fwd_ofile *of = fdtab_new();
+    if (!of)
+        return fwd_where_end(w, ENOMEM);
+    bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+    int err = fwd_core.open(fwd_core.client, FWD_AT(w), flags & ~O_CLOEXEC, creates ? mode & ~fwd_state.umask & 07777 : 0, &of->file);
+    if (err) {
+        fdtab_put(of);
+        return fwd_where_end(w, err);
+    }
+    of->oflags = flags;
+    keep_path(w, of);
+    __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+    int fd = placeholder(&of->file, flags & O_CLOEXEC);
+    if (fd < 0) {
+        err = errno;
+        fdtab_put(of);
+        return fwd_where_end(w, err);
+    }
+    let_go(fdtab_set(fd, of, FDTAB_FORWARDED));
+    fwd_where_end(w, 0);
+    return fd;
+}
+
+/* /dev/fd/N: the same file, opened afresh where its name is known, and otherwise shared. */
+static int open_again(struct fwd_where *w, int flags, mode_t mode)
+{
+    char path[PATH_MAX];
+    struct fwd_ofile *of = w->dir;
+    bool known = fwd_where_absolute(w, path, sizeof path);
+    if (known) {
+        fwd_where_end(w, 0);
+        return x_openat(AT_FDCWD, path, flags & ~(O_CREAT | O_EXCL), mode);
+    }
+    int fd = placeholder(&of->file, flags & O_CLOEXEC);
+    w->dir = NULL; /* its reference goes over to the table */
+    if (fd < 0) {
+        int err = errno;
+        fdtab_put(of);
+        return fwd_where_end(w, err);
+    }
+    let_go(fdtab_set(fd, of, FDTAB_FORWARDED));
+    fwd_where_end(w, 0);
+    return fd;
+}
+
+int x_openat(int dir, const char *path, int flags, mode_t mode)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, false))
+        return -1;
+    if (w.local)
+        return fwd_note_local(real_openat(w.dirfd, w.path, flags, mode));
+    if (!w.path[0])
+        return open_again(&w, flags, mode);
+    return open_forwarded(&w, flags, mode);
+}
+
+int x_close(int fd)
+{
+    if (!fwd_state.on || fwd_inside)
+        return real_close(fd);
+    enum fdtab_class cls = fdtab_class(fd);
+    if (cls == FDTAB_FORWARDED) {
+        struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
+        int failed = real_close(fd);
+        int err = let_go(of);
+        return failed ? failed : fwd_result(err);
+    }
+    if (AMPH_UNLIKELY(fwd_owns(fd)))
+        return fwd_fail(EBADF);
+    fdtab_mark(fd, FDTAB_UNKNOWN); /* before the close: afterwards the number may be another thread's */
+    return real_close(fd);
+}
+
+static void close_one(int fd, struct fwd_ofile *of, void *arg)
+{
+    x_close(fd);
+}
+
+struct range {
+    unsigned first, last;
+    int flags, result;
+    int owned[64];
+    int nowned;
+};
+
+static void note_owned(int fd, void *arg)
+{
+    struct range *r = arg;
+    if ((unsigned)fd >= r->first && (unsigned)fd <= r->last && fwd_owns(fd) && r->nowned < (int)AMPH_COUNTOF(r->owned))
+        r->owned[r->nowned++] = fd;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Closes around the client's own descriptors. */
+static int close_around(struct range *r)
+{
+    unsigned at = r->first;
+    int failed = 0;
+    fwd_each_open_fd(note_owned, r);
+    qsort(r->owned, (size_t)r->nowned, sizeof r->owned[0], ascending);
+    for (int i = 0; i < r->nowned; i++) {
+        if ((unsigned)r->owned[i] > at)
+            failed |= real_close_range(at, (unsigned)r->owned[i] - 1, r->flags);
+        at = (unsigned)r->owned[i] + 1;
+    }
+    if (at <= r->last)
+        failed |= real_close_range(at, r->last, r->flags);
+    return failed;
+}
+
+#define CLOEXEC_ONLY (1U << 2) /* CLOSE_RANGE_CLOEXEC */
+
+int x_close_range(unsigned first, unsigned last, int flags)
+{
+    if (!fwd_state.on || fwd_inside || first > last || (flags & CLOEXEC_ONLY))
+        return real_close_range(first, last, flags);
+    fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
+    if (!fwd_core.loaded)
+        return real_close_range(first, last, flags);
+    struct range r = { .first = first, .last = last, .flags = flags };
+    return close_around(&r);
+}
+
+void x_closefrom(int first)
+{
+    if (x_close_range(first < 0 ? 0 : (unsigned)first, ~0U, 0) != 0 && errno == ENOSYS)
+        real_closefrom(first);
+}
+
+/* Enters a kernel copy of a forwarded descriptor; of's reference goes over to it. */
+static int enter_copy(int fd, struct fwd_ofile *of)
+{
+    if (fd < 0 || fd >= FDTAB_MAX) {
+        int err = fd < 0 ? errno : EMFILE;
+        if (fd >= 0)
+            real_close(fd);
+        let_go(of);
+        return fwd_fail(err);
+    }
+    let_go(fdtab_set(fd, of, FDTAB_FORWARDED));
+    return fd;
+}
+
+int x_dup(int fd)
+{
+    struct fwd_ofile *of;
+    int err = fwd_file_get(fd, &of);
+    return err ? fwd_fail(err) : enter_copy(real_dup(fd), of);
+}
+
+static int dup_onto(int from, int to, int flags, bool with_flags)
+{
+    struct fwd_ofile *of = NULL;
+    if (!fwd_state.on || fwd_inside)
+        return with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+    if (fwd_owns(from))
+        return fwd_fail(EBADF);
+    if (fwd_owns(to))
+        return fwd_fail(EBUSY);
+    int err = fwd_fd(from) ? fwd_file_get(from, &of) : 0;
+    if (err)
+        return fwd_fail(err);
+    int fd = with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+    if (fd >= 0 && from != to)
+        let_go(fdtab_set(to, of, FDTAB_LOCAL));
+    else
+        let_go(of);
+    return fd;
+}
+
+int x_dup2(int from, int to)
+{
+    return dup_onto(from, to, 0, false);
+}
+
+int x_dup3(int from, int to, int flags)
+{
+    return dup_onto(from, to, flags, true);
+}
+
+/* fcntl's commands that the server answers. */
+static int fcntl_remote(struct fwd_ofile *of, int command, void *arg)
+{
+    struct amph_fwd_client *c = fwd_core.client;
+    struct flock got, *lock = arg;
+    int flags, err;
+    switch (command) {
+    case F_GETFL:
+        err = fwd_core.getflags(c, &of->file, &flags);
+        return err ? fwd_fail(err) : flags;
+    case F_SETFL:
+        return fwd_result(fwd_core.setflags(c, &of->file, (int)(long)arg));
+    case F_GETLK:
+    case F_OFD_GETLK:
+        err = fwd_core.getlock(c, &of->file, lock, &got);
+        if (!err)
+            *lock = got;
+        return fwd_result(err);
+    case F_SETLK:
+    case F_OFD_SETLK:
+        return fwd_result(fwd_core.setlock(c, &of->file, lock));
+    case F_SETLKW:
+    case F_OFD_SETLKW:
+        return fwd_result(fwd_core.waitlock(c, &of->file, lock));
+    }
+    return fwd_fail(EINVAL);
+}
+
+/* What has to do with the descriptor and not with the file is asked of the placeholder. */
+int x_fcntl(int fd, int command, void *arg)
+{
+    struct fwd_ofile *of;
+    switch (command) {
+    case F_GETFD:
+    case F_SETFD:
+    case F_GETOWN:
+    case F_SETOWN:
+        return real_fcntl(fd, command, arg);
+    }
+    int err = fwd_file_get(fd, &of);
+    if (err)
+        return fwd_fail(err);
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+        return enter_copy(real_fcntl(fd, command, arg), of);
+    err = fwd_core_enter();
+    int result = err ? fwd_fail(err) : fcntl_remote(of, command, arg);
+    if (!err)
+        fwd_core_leave();
+    int saved = errno;
+    fdtab_put(of);
+    errno = saved;
+    return result;
+}
+
+int x_ioctl(int fd, unsigned long request, void *arg)
+{
+    switch (request) {
+    case FIOCLEX:
+    case FIONCLEX:
+        return real_fcntl(fd, F_SETFD, (void *)(long)(request == FIOCLEX ? FD_CLOEXEC : 0));
+    case FICLONE:
+    case FICLONERANGE:
+    case FIDEDUPERANGE:
+        return fwd_fail(EOPNOTSUPP);
+    case FIONBIO:
+        return 0;
+    case FIONREAD: {
+        struct stat st;
+        off_t at = x_lseek(fd, 0, SEEK_CUR);
+        if (at < 0 || x_fstat(fd, &st) != 0)
+            return -1;
+        *(int *)arg = st.st_size > at ? (int)(st.st_size - at > INT_MAX ? INT_MAX : st.st_size - at) : 0;
+        return 0;
+    }
+    }
+    return fwd_fail(ENOTTY);
+}
+
+/* ---- temporary files ---- */
+
+/* Fills the six X before the suffix with other letters; false: there are none. */
+static bool fill(char *pattern, int suffix)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    static unsigned counter;
+    unsigned char random[6];
+    if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        unsigned mixed = ((unsigned)now.tv_nsec + __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED)) * 2654435761U + (unsigned)getpid();
+        for (size_t i = 0; i < sizeof random; i++)
+            random[i] = (unsigned char)(mixed >> (4 * i));
+    }
+    size_t len = strlen(pattern);
+    if (suffix < 0 || len < (size_t)suffix + 6)
+        return false;
+    char *at = pattern + len - (size_t)suffix - 6;
+    for (size_t i = 0; i < 6; i++)
+        at[i] = letters[random[i] % (sizeof letters - 1)];
+    return true;
+}
+
+enum temporary { TEMP_FILE, TEMP_DIR, TEMP_NAME };
+
+static int make_temporary(char *pattern, int suffix, int flags, enum temporary what)
+{
+    struct stat st;
+    size_t len = strlen(pattern);
+    if (suffix < 0 || len < (size_t)suffix + 6 || strncmp(pattern + len - (size_t)suffix - 6, "XXXXXX", 6) != 0)
+        return fwd_fail(EINVAL);
+    for (int tries = 0; tries < 1000; tries++) {
+        fill(pattern, suffix);
+        int r = what == TEMP_FILE  ? x_openat(AT_FDCWD, pattern, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
+                : what == TEMP_DIR ? x_mkdirat(AT_FDCWD, pattern, 0700)
+                                   : x_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
+        if (what == TEMP_NAME && (r == 0 || errno == ENOENT))
+            r = r == 0 ? fwd_fail(EEXIST) : 0;
+        if (r >= 0 || errno != EEXIST)
+            return r;
+    }
+    return fwd_fail(EEXIST);
+}
+
+int x_mkstemp(char *pattern, int suffix, int flags)
+{
+    return make_temporary(pattern, suffix, flags, TEMP_FILE);
+}
+
+char *x_mkdtemp(char *pattern)
+{
+    return make_temporary(pattern, 0, 0, TEMP_DIR) == 0 ? pattern : NULL;
+}
+
+char *x_mktemp(char *pattern)
+{
+    if (make_temporary(pattern, 0, 0, TEMP_NAME) != 0)
+        pattern[0] = 0;
+    return pattern;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The guards; see catch.h.  Layer: iofwd (preload). */
+#include "iofwd/preload/catch.h"
+
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/where.h"
+
+struct fwd_state fwd_state;
+__thread int fwd_inside __attribute__((tls_model("initial-exec")));
+
+bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
+{
+    static const char mark[] = "/memfd:" FWD_PLACEHOLDER_MARK;
+    char link[40], name[320];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = real_readlink(link, name, sizeof name - 1);
+    if (n < (ssize_t)sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
+        return false;
+    name[n] = 0;
+    const char *from = name + sizeof mark - 1;
+    size_t len = strcspn(from, " ");
+    if (len >= cap_bytes)
+        return false;
+    memcpy(text, from, len);
+    text[len] = 0;
+    return true;
+}
+
+bool fwd_fd_slow(int fd)
+{
+    if (!fwd_state.on || fwd_inside)
+        return false;
+    enum fdtab_class cls = fdtab_class(fd);
+    if (cls == FDTAB_UNKNOWN) {
+        char text[AMPH_FWD_TEXT_BYTES];
+        int saved = errno;
+        cls = fwd_placeholder_text(fd, text, sizeof text) ? FDTAB_INHERITED : FDTAB_LOCAL;
+        errno = saved;
+        fdtab_mark(fd, cls);
+    }
+    return cls != FDTAB_LOCAL;
+}
+
+/* Where a path needs no cleaning the comparison is all. */
+static bool needs_cleaning(const char *path)
+{
+    for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
+        if (at[1] == '/' || at[1] == '.')
+            return true;
+    return false;
+}
+
+static bool absolute(const char *path)
+{
+    char clean[PATH_MAX];
+    const struct fwd_prefix *prefix;
+    if (fwd_prefix_match(&fwd_state.prefixes, path))
+        return true;
+    if (needs_cleaning(path) && (fwd_path_clean(&fwd_state.prefixes, NULL, path, clean, sizeof clean, &prefix) != 0 || prefix))
+        return true;
+    return (path[1] == 'd' || path[1] == 'p') && fwd_fd_of_path(path) >= 0;
+}
+
+bool fwd_path(const char *path)
+{
+    if (!fwd_state.on || fwd_inside || !path)
+        return false;
+    if (path[0] == '/')
+        return absolute(path);
+    return fwd_state.cwd || (path[0] && fwd_prefix_may_enter(&fwd_state.prefixes, path));
+}
+
+bool fwd_at(int dir, const char *path)
+{
+    if (!fwd_state.on || fwd_inside)
+        return false;
+    if (dir == AT_FDCWD || (path && path[0] == '/'))
+        return fwd_path(path);
+    return fwd_fd(dir) || (path && path[0] && fwd_prefix_may_enter(&fwd_state.prefixes, path));
+}

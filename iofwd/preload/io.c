@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Data of forwarded files: reading, writing, moving, mapping, locking.  Layer: iofwd (preload).
+ * Thread rule: any thread; read and write also in signal handlers.
+ */
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+
+#define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
+#define COPY_PIECE ((size_t)1 << 20)
+
+ssize_t x_read(int fd, void *buf, size_t len)
+{
+    struct fwd_ofile *of;
+    size_t done = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.read(fwd_core.client, &of->file, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_write(int fd, const void *buf, size_t len)
+{
+    struct fwd_ofile *of;
+    size_t done = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.write(fwd_core.client, &of->file, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_pread(int fd, void *buf, size_t len, off_t off)
+{
+    struct fwd_ofile *of;
+    size_t done = 0;
+    if (off < 0)
+        return fwd_fail(EINVAL);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.pread(fwd_core.client, &of->file, off, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+    struct fwd_ofile *of;
+    size_t done = 0;
+    if (off < 0)
+        return fwd_fail(EINVAL);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.pwrite(fwd_core.client, &of->file, off, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+off_t x_lseek(int fd, off_t off, int whence)
+{
+    struct fwd_ofile *of;
+    off_t at = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.lseek(fwd_core.client, &of->file, off, whence, &at);
+    return fwd_file_end(of, err) ? -1 : at;
+}
+
+/* ---- scattered buffers: one call at the server, since readv and writev are one call ---- */
+
+static int iov_total(const struct iovec *iov, int count, size_t *total_p)
+{
+    size_t total = 0;
+    if (count < 0 || count > IOV_MAX)
+        return fwd_fail(EINVAL);
+    for (int i = 0; i < count; i++) {
+        if (iov[i].iov_len > (size_t)SSIZE_MAX - total)
+            return fwd_fail(EINVAL);
+        total += iov[i].iov_len;
+    }
+    *total_p = total < MOST_AT_ONCE ? total : MOST_AT_ONCE;
+    return 0;
+}
+
+/* A buffer of its own for the length of one call; mmap, so that signal handlers may. */
+static void *borrow(size_t len)
+{
+    void *p = real_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static ssize_t read_at(int fd, void *buf, size_t len, off_t off)
+{
+    return off == -1 ? x_read(fd, buf, len) : x_pread(fd, buf, len, off);
+}
+
+static ssize_t write_at(int fd, const void *buf, size_t len, off_t off)
+{
+    return off == -1 ? x_write(fd, buf, len) : x_pwrite(fd, buf, len, off);
+}
+
+off_t fwd_not_negative(off_t off)
+{
+    return off < 0 ? -2 : off;
+}
+
+#define KNOWN_FLAGS (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT)
+
+static int check_vector(off_t off, int flags)
+{
+    if (off < -1)
+        return fwd_fail(EINVAL);
+    return flags & ~KNOWN_FLAGS ? fwd_fail(EOPNOTSUPP) : 0;
+}
+
+ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
+{
+    size_t total;
+    if (check_vector(off, flags) != 0 || iov_total(iov, count, &total) != 0)
+        return -1;
+    if (count == 1)
+        return read_at(fd, iov[0].iov_base, iov[0].iov_len, off);
+    char *whole = borrow(total);
+    if (!whole)
+        return fwd_fail(ENOMEM);
+    ssize_t got = read_at(fd, whole, total, off);
+    size_t at = 0;
+    for (int i = 0; i < count && got > 0 && at < (size_t)got; i++) {
+        size_t n = iov[i].iov_len < (size_t)got - at ? iov[i].iov_len : (size_t)got - at;
+        memcpy(iov[i].iov_base, whole + at, n);
+        at += n;
+    }
+    munmap(whole, total ? total : 1);
+    return got;
+}
+
+ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags)
+{
+    size_t total, at = 0;
+    if (check_vector(off, flags) != 0 || iov_total(iov, count, &total) != 0)
+        return -1;
+    if (count == 1) {
+        ssize_t n = write_at(fd, iov[0].iov_base, iov[0].iov_len, off);
+        if (n >= 0 && (flags & (RWF_DSYNC | RWF_SYNC)) && x_fdatasync(fd) != 0)
+            return -1;
+        return n;
+    }
+    char *whole = borrow(total);
+    if (!whole)
+        return fwd_fail(ENOMEM);
+    for (int i = 0; i < count && at < total; i++) {
+        size_t n = iov[i].iov_len < total - at ? iov[i].iov_len : total - at;
+        memcpy(whole + at, iov[i].iov_base, n);
+        at += n;
+    }
+    ssize_t n = write_at(fd, whole, total, off);
+    munmap(whole, total ? total : 1);
+    if (n >= 0 && (flags & (RWF_DSYNC | RWF_SYNC)) && x_fdatasync(fd) != 0)
+        return -1;
+    return n;
+}
+
+int x_vdprintf(int fd, const char *format, va_list ap)
+{
+    char *text = NULL;
+    int len = vasprintf(&text, format, ap), at = 0;
+    while (len > 0 && at < len) {
+        ssize_t n = x_write(fd, text + at, (size_t)(len - at));
+        if (n <= 0) {
+            len = -1;
+            break;
+        }
+        at += (int)n;
+    }
+    if (text)
+        free(text);
+    return len;
+}
+
+/* ---- copying between descriptors, of which at least one is forwarded ---- */
+
+static ssize_t any_read(int fd, void *buf, size_t len, off_t off)
+{
+    if (fwd_fd(fd))
+        return read_at(fd, buf, len, off);
+    return off == -1 ? real_read(fd, buf, len) : real_pread(fd, buf, len, off);
+}
+
+static ssize_t any_write(int fd, const void *buf, size_t len, off_t off)
+{
+    if (fwd_fd(fd))
+        return write_at(fd, buf, len, off);
+    return off == -1 ? real_write(fd, buf, len) : real_pwrite(fd, buf, len, off);
+}
+
+/* One piece from in to out; what could not be written is given back to an input that is read at its own offset. */
+static ssize_t copy_piece(int in, off_t in_off, int out, off_t out_off, size_t len)
+{
+    static void *spare;
+    void *buf = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
+    if (!buf && !(buf = borrow(COPY_PIECE)))
+        return fwd_fail(ENOMEM);
+    ssize_t got = any_read(in, buf, len < COPY_PIECE ? len : COPY_PIECE, in_off), put = got;
+    if (got > 0) {
+        put = any_write(out, buf, (size_t)got, out_off);
+        int err = errno;
+        off_t back = (put < 0 ? 0 : put) - got;
+        if (back && in_off == -1)
+            (void)(fwd_fd(in) ? x_lseek(in, back, SEEK_CUR) : real_lseek(in, back, SEEK_CUR));
+        errno = err;
+    }
+    void *other = __atomic_exchange_n(&spare, buf, __ATOMIC_ACQ_REL);
+    if (other)
+        munmap(other, COPY_PIECE);
+    return put;
+}
+
+ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
+{
+    struct stat st;
+    if (flags)
+        return fwd_fail(EINVAL);
+    if ((fwd_fd(in) ? x_fstat(in, &st) : real_fstat(in, &st)) != 0)
+        return -1;
+    if (!S_ISREG(st.st_mode))
+        return fwd_fail(S_ISDIR(st.st_mode) ? EISDIR : EINVAL);
+    ssize_t n = copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len);
+    if (n > 0 && in_off)
+        *in_off += n;
+    if (n > 0 && out_off)
+        *out_off += n;
+    return n;
+}
+
+ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
+{
+    ssize_t n = copy_piece(in, off ? *off : -1, out, -1, len);
+    if (n > 0 && off)
+        *off += n;
+    return n;
+}
+
+/* ---- the rest of what is done by descriptor ---- */
+
+int x_fsync(int fd)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fsync(fwd_core.client, &of->file));
+}
+
+int x_fdatasync(int fd)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fdatasync(fwd_core.client, &of->file));
+}
+
+int x_syncfs(int fd)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.syncfs(fwd_core.client, &of->file));
+}
+
+int x_ftruncate(int fd, off_t length)
+{
+    struct fwd_ofile *of;
+    if (length < 0)
+        return fwd_fail(EINVAL);
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.ftruncate(fwd_core.client, &of->file, length));
+}
+
+int x_fallocate(int fd, int how, off_t off, off_t length)
+{
+    struct fwd_ofile *of;
+    if (off < 0 || length <= 0)
+        return fwd_fail(EINVAL);
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fallocate(fwd_core.client, &of->file, how, off, length));
+}
+
+/* As posix_fallocate: gives the error back and leaves errno alone.  A file system that cannot is helped as the C library helps it:
+ * a byte is touched in each block. */
+int x_posix_fallocate(int fd, off_t off, off_t length)
+{
+    struct stat st;
+    int saved = errno, err = 0;
+    if (x_fallocate(fd, 0, off, length) != 0)
+        err = errno;
+    if (err == EOPNOTSUPP && (err = x_fstat(fd, &st) ? errno : 0) == 0) {
+        off_t step = st.st_blksize > 0 ? st.st_blksize : 4096;
+        if (st.st_size < off + length && x_ftruncate(fd, off + length) != 0)
+            err = errno;
+        for (off_t at = off; !err && at < off + length; at += step) {
+            char c = 0;
+            if (at < st.st_size ? x_pread(fd, &c, 1, at) < 0 || (c == 0 && x_pwrite(fd, &c, 1, at) != 1) : x_pwrite(fd, &c, 1, at) != 1)
+                err = errno;
+        }
+    }
+    errno = saved;
+    return err;
+}
+
+int x_flock(int fd, int op)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.flock(fwd_core.client, &of->file, op));
+}
+
+int x_lockf(int fd, int command, off_t length)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = length };
+    switch (command) {
+    case F_LOCK:
+        return x_fcntl(fd, F_SETLKW, &lock);
+    case F_TLOCK:
+        return x_fcntl(fd, F_SETLK, &lock);
+    case F_ULOCK:
+        lock.l_type = F_UNLCK;
+        return x_fcntl(fd, F_SETLK, &lock);
+    case F_TEST:
+        if (x_fcntl(fd, F_GETLK, &lock) != 0)
+            return -1;
+        return lock.l_type == F_UNLCK ? 0 : fwd_fail(EACCES);
+    }
+    return fwd_fail(EINVAL);
+}
+
+/* A private or read-only map is read in; one that is shared and writable would need the page faults of another host. */
+void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+{
+    size_t done = 0;
+    if ((flags & MAP_TYPE) != MAP_PRIVATE && (prot & PROT_WRITE)) {
+        errno = ENODEV;
+        return MAP_FAILED;
+    }
+    if (off < 0 || (off & (sysconf(_SC_PAGESIZE) - 1))) {
+        errno = EINVAL;
+        return MAP_FAILED;
+    }
+    char *map = real_mmap(at, len, PROT_READ | PROT_WRITE, (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return MAP_FAILED;
+    while (done < len) {
+        ssize_t n = x_pread(fd, map + done, len - done, off + (off_t)done);
+        if (n < 0) {
+            int err = errno == EBADF ? EACCES : errno == EISDIR ? ENODEV : errno;
+            munmap(map, len);
+            errno = err;
+            return MAP_FAILED;
+        }
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    if (prot != (PROT_READ | PROT_WRITE))
+        mprotect(map, len, prot);
+    return map;
+}

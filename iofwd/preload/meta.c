@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls on names: what a file is, and changes of the tree.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
+ *
+ * Each has the same three parts: where does the path lead; the C library's own call where it turns out local; the forwarded one.
+ */
+#include <sys/sysmacros.h>
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+#include "iofwd/preload/where.h"
+
+#define CLIENT fwd_core.client
+
+int x_fstat(int fd, struct stat *st)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fstat(CLIENT, &of->file, st));
+}
+
+int x_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (w.local)
+        return real_fstatat(w.dirfd, w.path, st, flags);
+    if (!w.path[0])
+        return fwd_where_end(&w, fwd_core.fstat(CLIENT, &w.dir->file, st));
+    return fwd_where_end(&w, fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, st));
+}
+
+static struct statx_timestamp to_statx_time(struct timespec t)
+{
+    return (struct statx_timestamp){ .tv_sec = t.tv_sec, .tv_nsec = (uint32_t)t.tv_nsec };
+}
+
+int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx)
+{
+    struct fwd_where w;
+    struct stat st;
+    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (w.local)
+        return real_statx(w.dirfd, w.path, flags, mask, stx);
+    int err = w.path[0] ? fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, &st) : fwd_core.fstat(CLIENT, &w.dir->file, &st);
+    if (fwd_where_end(&w, err) != 0)
+        return -1;
+    *stx = (struct statx){
+        .stx_mask = STATX_BASIC_STATS,
+        .stx_blksize = (uint32_t)st.st_blksize,
+        .stx_nlink = (uint32_t)st.st_nlink,
+        .stx_uid = st.st_uid,
+        .stx_gid = st.st_gid,
+        .stx_mode = (uint16_t)st.st_mode,
+        .stx_ino = st.st_ino,
+        .stx_size = (uint64_t)st.st_size,
+        .stx_blocks = (uint64_t)st.st_blocks,
+        .stx_atime = to_statx_time(st.st_atim),
+        .stx_ctime = to_statx_time(st.st_ctim),
+        .stx_mtime = to_statx_time(st.st_mtim),
+        .stx_rdev_major = major(st.st_rdev),
+        .stx_rdev_minor = minor(st.st_rdev),
+        .stx_dev_major = major(st.st_dev),
+        .stx_dev_minor = minor(st.st_dev),
+    };
+    return 0;
+}
+
+int x_faccessat(int dir, const char *path, int amode, int flags)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (w.local)
+        return real_faccessat(w.dirfd, w.path, amode, flags);
+    return fwd_where_end(&w, fwd_core.access(CLIENT, FWD_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS)));
+}
+
+int x_statfs(const char *path, struct statfs *fs)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local)
+        return real_statfs(w.path, fs);
+    if (!w.path[0])
+        return fwd_where_end(&w, fwd_core.fstatfs(CLIENT, &w.dir->file, fs));
+    return fwd_where_end(&w, fwd_core.statfs(CLIENT, FWD_AT(&w), fs));
+}
+
+int x_fstatfs(int fd, struct statfs *fs)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fstatfs(CLIENT, &of->file, fs));
+}
+
+static void to_statvfs(const struct statfs *fs, struct statvfs *v)
+{
+    *v = (struct statvfs){
+        .f_bsize = (unsigned long)fs->f_bsize,
+        .f_frsize = (unsigned long)(fs->f_frsize ? fs->f_frsize : fs->f_bsize),
+        .f_blocks = fs->f_blocks,
+        .f_bfree = fs->f_bfree,
+        .f_bavail = fs->f_bavail,
+        .f_files = fs->f_files,
+        .f_ffree = fs->f_ffree,
+        .f_favail = fs->f_ffree,
+        .f_fsid = (unsigned)fs->f_fsid.__val[0] | (unsigned long)(unsigned)fs->f_fsid.__val[1] << 32,
+        .f_flag = (unsigned long)fs->f_flags & ~0x20UL, /* without the kernel's "these flags are valid" */
+        .f_namemax = (unsigned long)fs->f_namelen,
+    };
+}
+
+int x_statvfs(const char *path, struct statvfs *v)
+{
+    struct fwd_where w;
+    struct statfs fs;
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local)
+        return real_statvfs(w.path, v);
+    int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), &fs) : fwd_core.fstatfs(CLIENT, &w.dir->file, &fs);
+    if (!err)
+        to_statvfs(&fs, v);
+    return fwd_where_end(&w, err);
+}
+
+int x_fstatvfs(int fd, struct statvfs *v)
+{
+    struct statfs fs;
+    if (x_fstatfs(fd, &fs) != 0)
+        return -1;
+    to_statvfs(&fs, v);
+    return 0;
+}
+
+/* What Linux file systems agree on. */
+long x_pathconf(int name)
+{
+    switch (name) {
+    case _PC_NAME_MAX:
+        return 255;
+    case _PC_PATH_MAX:
+        return PATH_MAX;
+    case _PC_LINK_MAX:
+        return 127;
+    case _PC_PIPE_BUF:
+        return PIPE_BUF;
+    case _PC_NO_TRUNC:
+    case _PC_CHOWN_RESTRICTED:
+    case _PC_2_SYMLINKS:
+        return 1;
+    case _PC_FILESIZEBITS:
+        return 64;
+    case _PC_REC_XFER_ALIGN:
+    case _PC_REC_MIN_XFER_SIZE:
+        return 4096;
+    }
+    return -1; /* no limit, or not known: errno is left alone */
+}
+
+int x_mkdirat(int dir, const char *path, mode_t mode)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, false))
+        return -1;
+    if (w.local)
+        return real_mkdirat(w.dirfd, w.path, mode);
+    return fwd_where_end(&w, fwd_core.mkdir(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask & 07777));
+}
+
+int x_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, false))
+        return -1;
+    if (w.local)
+        return real_mknodat(w.dirfd, w.path, mode, dev);
+    return fwd_where_end(&w, fwd_core.mknod(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask, dev));
+}
+
+int x_unlinkat(int dir, const char *path, int flags)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, false))
+        return -1;
+    if (w.local)
+        return real_unlinkat(w.dirfd, w.path, flags);
+    return fwd_where_end(&w, fwd_core.unlink(CLIENT, FWD_AT(&w), flags));
+}
+
+int x_remove(const char *path)
+{
+    int saved = errno;
+    if (x_unlinkat(AT_FDCWD, path, 0) == 0)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    errno = saved;
+    return x_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+/* Both ends of a call with two paths; how a pair that is not of one side fails: EXDEV. */
+struct pair {
+    struct fwd_where from, to;
+};
+
+enum side { SIDE_LOCAL, SIDE_FORWARDED, SIDE_FAILED };
+
+static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok, int to_dir, const char *to)
+{
+    if (!fwd_where_find(&p->from, from_dir, from, from_empty_ok))
+        return SIDE_FAILED;
+    bool ok = fwd_where_find(&p->to, to_dir, to, false);
+    if (ok && p->from.local == p->to.local)
+        return p->from.local ? SIDE_LOCAL : SIDE_FORWARDED;
+    int err = ok ? EXDEV : errno;
+    if (!p->from.local)
+        fwd_where_end(&p->from, 0);
+    if (ok && !p->to.local)
+        fwd_where_end(&p->to, 0);
+    errno = err;
+    return SIDE_FAILED;
+}
+
+static int pair_end(struct pair *p, int err)
+{
+    fwd_where_end(&p->from, 0);
+    return fwd_where_end(&p->to, err);
+}
+
+int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    struct pair p;
+    enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
+    if (side == SIDE_LOCAL && !flags)
+        return real_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
+    if (side == SIDE_LOCAL)
+        return real_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+    if (side == SIDE_FAILED)
+        return -1;
+    return pair_end(&p, fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags));
+}
+
+int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    struct pair p;
+    enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
+    if (side == SIDE_LOCAL)
+        return real_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+    if (side == SIDE_FAILED)
+        return -1;
+    return pair_end(&p, fwd_core.link(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags & AT_SYMLINK_FOLLOW));
+}
+
+int x_symlinkat(const char *target, int dir, const char *path)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, false))
+        return -1;
+    if (w.local)
+        return real_symlinkat(target, w.dirfd, w.path);
+    return fwd_where_end(&w, fwd_core.symlink(CLIENT, target, FWD_AT(&w)));
+}
+
+/* /proc/self/fd/N of a forwarded descriptor reads as the name under which it was opened. */
+static int readlink_fd(struct fwd_where *w, char *buf, size_t cap, size_t *len_p)
+{
+    size_t len = strlen(w->dir->path);
+    if (!len)
+        return ENOENT;
+    *len_p = len < cap ? len : cap;
+    memcpy(buf, w->dir->path, *len_p);
+    return 0;
+}
+
+ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap)
+{
+    struct fwd_where w;
+    size_t len = 0;
+    if (!fwd_where_find(&w, dir, path, true))
+        return -1;
+    if (w.local)
+        return real_readlinkat(w.dirfd, w.path, buf, cap);
+    if (cap == 0)
+        return fwd_where_end(&w, EINVAL);
+    bool by_fd = !w.path[0] && path && path[0] == '/';
+    int err = by_fd ? readlink_fd(&w, buf, cap, &len) : fwd_core.readlink(CLIENT, FWD_AT(&w), buf, cap, &len);
+    return fwd_where_end(&w, err) ? -1 : (ssize_t)len;
+}
+
+int x_fchmodat(int dir, const char *path, mode_t mode, int flags)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, false))
+        return -1;
+    if (w.local)
+        return real_fchmodat(w.dirfd, w.path, mode, flags);
+    if (!w.path[0])
+        return fwd_where_end(&w, fwd_core.fchmod(CLIENT, &w.dir->file, mode));
+    return fwd_where_end(&w, fwd_core.chmod(CLIENT, FWD_AT(&w), mode, flags));
+}
+
+int x_fchmod(int fd, mode_t mode)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fchmod(CLIENT, &of->file, mode));
+}
+
+int x_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (w.local)
+        return real_fchownat(w.dirfd, w.path, uid, gid, flags);
+    if (!w.path[0])
+        return fwd_where_end(&w, fwd_core.fchown(CLIENT, &w.dir->file, uid, gid));
+    return fwd_where_end(&w, fwd_core.chown(CLIENT, FWD_AT(&w), uid, gid, flags & AT_SYMLINK_NOFOLLOW));
+}
+
+int x_fchown(int fd, uid_t uid, gid_t gid)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fchown(CLIENT, &of->file, uid, gid));
+}
+
+int x_truncate(const char *path, off_t length)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local)
+        return real_truncate(w.path, length);
+    if (length < 0)
+        return fwd_where_end(&w, EINVAL);
+    if (!w.path[0])
+        return fwd_where_end(&w, fwd_core.ftruncate(CLIENT, &w.dir->file, length));
+    return fwd_where_end(&w, fwd_core.truncate(CLIENT, FWD_AT(&w), length));
+}
+
+/* ---- times, in all the forms that they have had ---- */
+
+int x_utimensat(int dir, const char *path, const struct timespec *times, int flags)
+{
+    struct fwd_where w;
+    if (!path) /* the kernel's way to say futimens; the C library refuses it */
+        return dir == AT_FDCWD ? fwd_fail(EINVAL) : fwd_fd(dir) ? fwd_fail(EINVAL) : real_utimensat(dir, path, times, flags);
+    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (w.local)
+        return real_utimensat(w.dirfd, w.path, times, flags);
+    if (!w.path[0])
+        return fwd_where_end(&w, fwd_core.futimens(CLIENT, &w.dir->file, times));
+    return fwd_where_end(&w, fwd_core.utimens(CLIENT, FWD_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW));
+}
+
+int x_futimens(int fd, const struct timespec *times)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.futimens(CLIENT, &of->file, times));
+}
+
+/* 0, or -1 with EINVAL: microseconds out of range. */
+static int from_timeval(const struct timeval tv[2], struct timespec ts[2])
+{
+    for (int i = 0; tv && i < 2; i++) {
+        if (tv[i].tv_usec < 0 || tv[i].tv_usec >= 1000000)
+            return fwd_fail(EINVAL);
+        ts[i] = (struct timespec){ .tv_sec = tv[i].tv_sec, .tv_nsec = tv[i].tv_usec * 1000 };
+    }
+    return 0;
+}
+
+int x_utimes(int dir, const char *path, const struct timeval *times, int flags)
+{
+    struct timespec ts[2];
+    return from_timeval(times, ts) ? -1 : x_utimensat(dir, path, times ? ts : NULL, flags);
+}
+
+int x_futimes(int fd, const struct timeval *times)
+{
+    struct timespec ts[2];
+    return from_timeval(times, ts) ? -1 : x_futimens(fd, times ? ts : NULL);
+}
+
+int x_utime(const char *path, const struct utimbuf *times)
+{
+    struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 }, { .tv_sec = times ? times->modtime : 0 } };
+    return x_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
+}
+
+/* ---- extended attributes: read only ---- */
+
+/* The calls with a length of 0 ask for the size. */
+#define XATTR_MOST 65536
+
+static ssize_t xattr_result(int err, const char *value, size_t len, void *buf, size_t cap)
+{
+    if (err)
+        return fwd_fail(err);
+    if (cap == 0)
+        return (ssize_t)len;
+    if (len > cap)
+        return fwd_fail(ERANGE);
+    memcpy(buf, value, len);
+    return (ssize_t)len;
+}
+
+ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
+{
+    struct fwd_where w;
+    char value[XATTR_MOST];
+    size_t len = 0;
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local)
+        return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
+    int err = w.path[0] ? fwd_core.getxattr(CLIENT, FWD_AT(&w), name, flags, value, sizeof value, &len)
+                        : fwd_core.fgetxattr(CLIENT, &w.dir->file, name, value, sizeof value, &len);
+    fwd_where_end(&w, 0);
+    return xattr_result(err, value, len, buf, cap);
+}
+
+ssize_t x_fgetxattr(int fd, const char *name, void *buf, size_t cap)
+{
+    char value[XATTR_MOST];
+    size_t len = 0;
+    struct fwd_ofile *of;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
+    fwd_file_end(of, 0);
+    return xattr_result(err, value, len, buf, cap);
+}
+
+ssize_t x_listxattr(const char *path, char *buf, size_t cap, int flags)
+{
+    struct fwd_where w;
+    char names[XATTR_MOST];
+    size_t len = 0;
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local)
+        return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
+    int err = w.path[0] ? fwd_core.listxattr(CLIENT, FWD_AT(&w), flags, names, sizeof names, &len)
+                        : fwd_core.flistxattr(CLIENT, &w.dir->file, names, sizeof names, &len);
+    fwd_where_end(&w, 0);
+    return xattr_result(err, names, len, buf, cap);
+}
+
+ssize_t x_flistxattr(int fd, char *buf, size_t cap)
+{
+    char names[XATTR_MOST];
+    size_t len = 0;
+    struct fwd_ofile *of;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
+    fwd_file_end(of, 0);
+    return xattr_result(err, names, len, buf, cap);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes and threads: fork, exec and their relatives carry forwarding into what they start.  Layer: iofwd (preload).
+ * Thread rule: as the C library's functions.
+ */
+#include <alloca.h>
+#include <sys/mman.h>
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/stream.h"
+#include "iofwd/preload/targets.h"
+#include "iofwd/preload/where.h"
+
+#define CWD_NAME "IOFWD_PRIVATE_CWD"
+#define DOOR_NAME "IOFWD_DOOR"
+
+/* What was in the environment when this program started; goes on to the next one even if the program passes an environment of its own
+ * (env -i, execle). */
+static char *kept[64];
+static size_t nkept;
+
+static size_t name_len(const char *entry)
+{
+    return strcspn(entry, "=");
+}
+
+static bool is_named(const char *entry, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+void fwd_environment_keep(char **env)
+{
+    for (; env && *env && nkept < AMPH_COUNTOF(kept); env++) {
+        if (is_named(*env, CWD_NAME) || is_named(*env, DOOR_NAME))
+            continue;
+        if (is_named(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0)
+            kept[nkept++] = strdup(*env);
+    }
+}
+
+static bool has_name_of(char *const *env, size_t n, const char *entry)
+{
+    size_t len = name_len(entry) + 1;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(env[i], entry, len) == 0)
+            return true;
+    return false;
+}
+
+struct room {
+    char door[512], cwd[PATH_MAX + sizeof CWD_NAME + 1], preload[2 * PATH_MAX];
+};
+
+/* The program has a preload list of its own: ours goes before it, unless it is in it already. */
+static char *preload_entry(char *theirs, struct room *room)
+{
+    const char *ours = NULL;
+    for (size_t i = 0; i < nkept; i++)
+        if (kept[i] && is_named(kept[i], "LD_PRELOAD"))
+            ours = kept[i];
+    if (!ours || strstr(theirs, "libiofwd_preload"))
+        return theirs;
+    int n = snprintf(room->preload, sizeof room->preload, "%s:%s", ours, theirs + sizeof "LD_PRELOAD=" - 1);
+    return n > 0 && (size_t)n < sizeof room->preload ? room->preload : theirs;
+}
+
+static size_t entries(char *const envp[])
+{
+    size_t n = 0;
+    while (envp && envp[n])
+        n++;
+    return n;
+}
+
+#define EXTRA_ENTRIES (AMPH_COUNTOF(kept) + 3)
+
+/* Fills out (room for entries(envp) + EXTRA_ENTRIES) with envp and what has to be in it. */
+static void make_environment(char *const envp[], char **out, struct room *room, bool same_process)
+{
+    size_t n = 0;
+    for (; envp && *envp; envp++) {
+        if (is_named(*envp, CWD_NAME) || is_named(*envp, DOOR_NAME))
+            continue;
+        out[n++] = is_named(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
+    }
+    for (size_t i = 0; i < nkept; i++)
+        if (kept[i] && !has_name_of(out, n, kept[i]))
+            out[n++] = kept[i];
+    if (fwd_state.cwd) {
+        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%s", fwd_state.cwd);
+        out[n++] = room->cwd;
+    }
+    if (same_process && fwd_core.loaded && fwd_core.exec_env(room->door, sizeof room->door))
+        out[n++] = room->door;
+    out[n] = NULL;
+}
+
+/* ---- fork ---- */
+
+pid_t x_fork(void)
+{
+    if (!fwd_state.on || fwd_inside)
+        return real_fork();
+    fwd_real_find_all();
+    fwd_core_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
+    fwd_stream_fork_lock(true);
+    bool loaded = fwd_core.loaded;
+    fwd_inside++;
+    if (loaded)
+        fwd_core.fork_before();
+    pid_t pid = real_fork();
+    int saved = errno;
+    if (loaded && pid == 0) {
+        fdtab_recount();
+        fwd_core.fork_child();
+    } else if (loaded) {
+        fwd_core.fork_parent(pid);
+    }
+    fwd_inside--;
+    fwd_stream_fork_lock(false);
+    errno = saved;
+    return pid;
+}
+
+int x_daemon(int no_chdir, int no_close)
+{
+    pid_t pid = x_fork();
+    if (pid < 0)
+        return -1;
+    if (pid > 0)
+        _exit(0);
+    if (setsid() < 0)
+        return -1;
+    if (!no_chdir)
+        (void)!x_chdir("/");
+    if (!no_close) {
+        int fd = real_open("/dev/null", O_RDWR, 0);
+        if (fd < 0)
+            return -1;
+        for (int i = 0; i < 3; i++)
+            x_dup2(fd, i);
+        if (fd > 2)
+            x_close(fd);
+    }
+    return 0;
+}
+
+/* ---- programs that are themselves forwarded ---- */
+
+/* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with errno. */
+static int copy_program(const char *path)
+{
+    struct stat st;
+    char *buf = NULL;
+    int from = x_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), to = -1;
+    if (from < 0)
+        return -1;
+    if (x_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
+        errno = EACCES;
+    else if (x_faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 && (buf = malloc(1 << 20)) != NULL)
+        to = memfd_create(path, MFD_CLOEXEC);
+    for (ssize_t n = 1; to >= 0 && n > 0;) {
+        n = x_read(from, buf, 1 << 20);
+        for (ssize_t at = 0, put; n > 0 && at < n; at += put)
+            if ((put = real_write(to, buf + at, (size_t)(n - at))) <= 0)
+                n = -1;
+        if (n < 0) {
+            real_close(to);
+            to = -1;
+        }
+    }
+    int err = errno;
+    free(buf);
+    x_close(from);
+    errno = err;
+    return to;
+}
+
+/* One way to start a program; path is the C library's to open. */
+typedef int (*start_fn)(void *how, const char *path, char *const argv[], char **env);
+
+/* A script: its interpreter is started with the script's own path, which it opens by itself. */
+static int start_script(int fd, const char *path, char *const argv[], char **env, start_fn start, void *how)
+{
+    char line[256];
+    size_t argc = entries(argv);
+    ssize_t n = real_pread(fd, line, sizeof line - 1, 0);
+    line[n > 0 ? n : 0] = 0;
+    line[strcspn(line, "\n")] = 0;
+    char *interpreter = line + 2 + strspn(line + 2, " \t");
+    char *option = interpreter + strcspn(interpreter, " \t");
+    if (*option) {
+        *option++ = 0;
+        option += strspn(option, " \t");
+    }
+    char **args = alloca((argc + 4) * sizeof *args);
+    size_t at = 0;
+    args[at++] = interpreter;
+    if (*option)
+        args[at++] = option;
+    args[at++] = (char *)path;
+    for (size_t i = 1; i < argc; i++)
+        args[at++] = argv[i];
+    args[at] = NULL;
+    return start(how, interpreter, args, env);
+}
+
+/* Starts path, which may lie under a prefix. */
+static int start_program(const char *path, char *const argv[], char **env, start_fn start, void *how)
+{
+    char head[2], link[40];
+    struct fwd_where w;
+    if (!fwd_path(path))
+        return start(how, path, argv, env);
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local)
+        return start(how, w.path, argv, env);
+    fwd_where_end(&w, 0);
+    int fd = copy_program(path);
+    if (fd < 0)
+        return -1;
+    int r;
+    if (real_pread(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
+        r = start_script(fd, path, argv, env, start, how);
+    } else {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        r = start(how, link, argv, env);
+    }
+    int err = errno;
+    real_close(fd);
+    errno = err;
+    return r;
+}
+
+/* ---- exec ---- */
+
+static int start_execve(void *how, const char *path, char *const argv[], char **env)
+{
+    return real_execve(path, argv, env);
+}
+
+static int start_execvpe(void *how, const char *path, char *const argv[], char **env)
+{
+    return real_execvpe(path, argv, env);
+}
+
+int x_execve(const char *path, char *const argv[], char *const envp[])
+{
+    struct room room;
+    if (!fwd_state.on || fwd_inside)
+        return real_execve(path, argv, envp);
+    char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
+    make_environment(envp, env, &room, true);
+    return start_program(path, argv, env, start_execve, NULL);
+}
+
+int x_execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    struct room room;
+    if (!fwd_state.on || fwd_inside)
+        return real_execvpe(file, argv, envp);
+    char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
+    make_environment(envp, env, &room, true);
+    return strchr(file, '/') ? start_program(file, argv, env, start_execvpe, NULL) : real_execvpe(file, argv, env);
+}
+
+int x_fexecve(int fd, char *const argv[], char *const envp[])
+{
+    return x_execveat(fd, "", argv, envp, AT_EMPTY_PATH);
+}
+
+int x_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    struct room room;
+    struct fwd_where w;
+    char absolute[PATH_MAX];
+    if (!fwd_state.on || fwd_inside)
+        return real_execveat(dir, path, argv, envp, flags);
+    char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
+    make_environment(envp, env, &room, true);
+    if (!fwd_at(dir, path))
+        return real_execveat(dir, path, argv, env, flags);
+    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (w.local)
+        return real_execveat(w.dirfd, w.path, argv, env, flags);
+    bool known = fwd_where_absolute(&w, absolute, sizeof absolute);
+    fwd_where_end(&w, 0);
+    return known ? start_program(absolute, argv, env, start_execve, NULL) : fwd_fail(ENOENT);
+}
+
+/* The arguments of execl and its relatives as a vector; last says what comes behind the NULL. */
+static size_t count_args(va_list ap)
+{
+    va_list copy;
+    size_t n = 1;
+    va_copy(copy, ap);
+    while (va_arg(copy, char *))
+        n++;
+    va_end(copy);
+    return n;
+}
+
+static void collect_args(const char *arg, va_list ap, char **argv)
+{
+    size_t n = 0;
+    argv[n++] = (char *)arg;
+    while ((argv[n++] = va_arg(ap, char *)) != NULL)
+        ;
+}
+
+int x_execl(const char *path, const char *arg, va_list ap)
+{
+    char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
+    collect_args(arg, ap, argv);
+    return x_execve(path, argv, environ);
+}
+
+int x_execlp(const char *file, const char *arg, va_list ap)
+{
+    char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
+    collect_args(arg, ap, argv);
+    return x_execvpe(file, argv, environ);
+}
+
+int x_execle(const char *path, const char *arg, va_list ap)
+{
+    char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
+    va_list all;
+    va_copy(all, ap);
+    collect_args(arg, all, argv);
+    char *const *envp = va_arg(all, char *const *);
+    va_end(all);
+    return x_execve(path, argv, envp);
+}
+
+/* ---- posix_spawn ---- */
+
+struct spawn {
+    pid_t *pid;
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attr;
+};
+
+static int start_spawn(void *how, const char *path, char *const argv[], char **env)
+{
+    struct spawn *s = how;
+    int err = real_posix_spawn(s->pid, path, s->actions, s->attr, argv, env);
+    return fwd_result(err);
+}
+
+int x_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                  char *const argv[], char *const envp[])
+{
+    struct room room;
+    struct spawn how = { pid, actions, attr };
+    int saved = errno;
+    if (!fwd_state.on || fwd_inside)
+        return real_posix_spawn(pid, path, actions, attr, argv, envp);
+    char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
+    make_environment(envp, env, &room, false);
+    int err = start_program(path, argv, env, start_spawn, &how) == 0 ? 0 : errno;
+    errno = saved;
+    return err;
+}
+
+int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                   char *const argv[], char *const envp[])
+{
+    struct room room;
+    if (!fwd_state.on || fwd_inside)
+        return real_posix_spawnp(pid, file, actions, attr, argv, envp);
+    if (strchr(file, '/'))
+        return x_posix_spawn(pid, file, actions, attr, argv, envp);
+    char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
+    make_environment(envp, env, &room, false);
+    return real_posix_spawnp(pid, file, actions, attr, argv, env);
+}
+
+/* ---- threads: those that Amphora starts are inside of it for ever ---- */
+
+struct start {
+    void *(*fn)(void *);
+    void *arg;
+};
+
+static void *run_inside(void *p)
+{
+    struct start start = *(struct start *)p;
+    free(p);
+    fwd_inside = 1;
+    return start.fn(start.arg);
+}
+
+int x_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+    if (!fwd_inside)
+        return real_pthread_create(thread, attr, fn, arg);
+    struct start *start = malloc(sizeof *start);
+    if (!start)
+        return EAGAIN;
+    *start = (struct start){ fn, arg };
+    int err = real_pthread_create(thread, attr, run_inside, start);
+    if (err)
+        free(start);
+    return err;
+}

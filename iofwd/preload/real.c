@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The C library's own functions; see real.h.  Layer: iofwd (preload). */
+#include "iofwd/preload/real.h"
+
+#include <dlfcn.h>
+
+#include "iofwd/preload/names.h"
+
+static long missing(void)
+{
+    errno = ENOSYS;
+    return -1;
+}
+
+void *fwd_real_find(int name)
+{
+    int saved = errno;
+    void *real = dlsym(RTLD_NEXT, fwd_name_texts[name]);
+    if (!real)
+        real = (void *)missing;
+    __atomic_store_n(&fwd_real_slots[name], real, __ATOMIC_RELAXED);
+    errno = saved;
+    return real;
+}
+
+void fwd_real_find_all(void)
+{
+    static bool done;
+    if (__atomic_load_n(&done, __ATOMIC_RELAXED))
+        return;
+    for (int name = 0; name < FWD_NAME_COUNT; name++)
+        fwd_real(name);
+    __atomic_store_n(&done, true, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way from an interposed name to the C library's own function: one slot a name, filled at the first use.  Layer: iofwd (preload).
+ * Thread rule: any thread; a slot is written with one value only.
+ */
+#ifndef AMPH_IOFWD_REAL_H
+#define AMPH_IOFWD_REAL_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <limits.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <utime.h>
+#include <wchar.h>
+
+#include "base/platform.h"
+
+#define FWD_EXPORT __attribute__((visibility("default")))
+
+extern void *fwd_real_slots[] AMPH_HIDDEN;
+extern const char *const fwd_name_texts[] AMPH_HIDDEN;
+
+/* Fills slot name and gives it back; a function that sets ENOSYS and returns -1 where the C library has none. */
+void *fwd_real_find(int name);
+
+/* Fills every slot, before a fork: in the child of a program with threads the dynamic linker's lock may be held for ever. */
+void fwd_real_find_all(void);
+
+static inline void *fwd_real(int name)
+{
+    void *real = __atomic_load_n(&fwd_real_slots[name], __ATOMIC_RELAXED);
+    return AMPH_LIKELY(real != NULL) ? real : fwd_real_find(name);
+}
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Streams on forwarded descriptors: real FILE objects of fopencookie, so that everything that takes a FILE works on them.
+ * Layer: iofwd (preload).  Thread rule: as the C library's streams; the list of ours has a lock of its own.
+ *
+ * A stream outlives destructors and atexit handlers: the C library flushes it when everything else is over, and forwarding works
+ * until _exit.
+ */
+#include "iofwd/preload/stream.h"
+
+#include <stdio_ext.h>
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+
+/* Bits of FILE._flags in every glibc: which direction is closed, and appending. */
+#define NO_READS 0x0004
+#define NO_WRITES 0x0008
+#define APPENDING 0x1000
+
+struct stream {
+    struct stream *next;
+    FILE *file;
+    int fd;
+    mbstate_t reading, writing; /* of the wide functions */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *streams[64];
+
+static struct stream **bucket(const FILE *f)
+{
+    return &streams[((uintptr_t)f >> 4) * 2654435761U >> 8 & 63];
+}
+
+void fwd_stream_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&lock);
+    else
+        pthread_mutex_unlock(&lock);
+}
+
+static struct stream *find(FILE *f)
+{
+    pthread_mutex_lock(&lock);
+    struct stream *s = *bucket(f);
+    while (s && s->file != f)
+        s = s->next;
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+bool fwd_stream_known(FILE *f)
+{
+    return find(f) != NULL;
+}
+
+static void forget(struct stream *s)
+{
+    pthread_mutex_lock(&lock);
+    for (struct stream **at = bucket(s->file); *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what the C library calls; a stream may have been led to a local file by freopen ---- */
+
+static ssize_t cookie_read(void *cookie, char *buf, size_t len)
+{
+    int fd = ((struct stream *)cookie)->fd;
+    return fwd_fd(fd) ? x_read(fd, buf, len) : real_read(fd, buf, len);
+}
+
+static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
+{
+    int fd = ((struct stream *)cookie)->fd;
+    size_t done = 0;
+    while (done < len) {
+        ssize_t n = fwd_fd(fd) ? x_write(fd, buf + done, len - done) : real_write(fd, buf + done, len - done);
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+static int cookie_seek(void *cookie, off_t *at, int whence)
+{
+    int fd = ((struct stream *)cookie)->fd;
+    off_t now = fwd_fd(fd) ? x_lseek(fd, *at, whence) : real_lseek(fd, *at, whence);
+    if (now < 0)
+        return -1;
+    *at = now;
+    return 0;
+}
+
+static int cookie_close(void *cookie)
+{
+    struct stream *s = cookie;
+    int fd = s->fd;
+    forget(s);
+    free(s);
+    return x_close(fd);
+}
+
+static FILE *new_stream(int fd, const char *mode)
+{
+    static const cookie_io_functions_t calls = { cookie_read, cookie_write, cookie_seek, cookie_close };
+    /* only r, w, a and + concern the C library */
+    const char plain[3] = { mode[0], strchr(mode, '+') ? '+' : 0, 0 };
+    struct stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->fd = fd;
+    s->file = fopencookie(s, plain, calls);
+    if (!s->file) {
+        free(s);
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    s->next = *bucket(s->file);
+    *bucket(s->file) = s;
+    pthread_mutex_unlock(&lock);
+    return s->file;
+}
+
+/* open's flags for fopen's mode, or -1 with errno. */
+static int flags_of(const char *mode)
+{
+    int flags = mode[0] == 'r' ? 0 : mode[0] == 'w' ? O_CREAT | O_TRUNC : mode[0] == 'a' ? O_CREAT | O_APPEND : -1;
+    if (flags < 0)
+        return fwd_fail(EINVAL);
+    flags |= strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+    for (const char *at = mode + 1; *at && *at != ','; at++)
+        flags |= *at == 'x' ? O_EXCL : *at == 'e' ? O_CLOEXEC : 0;
+    return flags;
+}
+
+static FILE *stream_on(int fd, const char *mode)
+{
+    FILE *f = fwd_fd(fd) ? new_stream(fd, mode) : real_fdopen(fd, mode);
+    if (!f) {
+        int err = errno;
+        x_close(fd);
+        errno = err;
+        return NULL;
+    }
+    if (mode[0] == 'a' && fwd_fd(fd))
+        x_lseek(fd, 0, SEEK_END);
+    return f;
+}
+
+FILE *x_fopen(const char *path, const char *mode)
+{
+    int flags = flags_of(mode);
+    int fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666);
+    return fd < 0 ? NULL : stream_on(fd, mode);
+}
+
+FILE *x_fdopen(int fd, const char *mode)
+{
+    int wanted = flags_of(mode), have = wanted < 0 ? -1 : x_fcntl(fd, F_GETFL, NULL);
+    if (have < 0)
+        return NULL;
+    int access = have & O_ACCMODE;
+    if (access != O_RDWR && access != (wanted & O_ACCMODE)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if ((wanted & O_APPEND) && !(have & O_APPEND) && x_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
+        return NULL;
+    if (wanted & O_CLOEXEC)
+        real_fcntl(fd, F_SETFD, (void *)(long)FD_CLOEXEC);
+    return new_stream(fd, mode);
+}
+
+int x_fileno(FILE *f)
+{
+    struct stream *s = find(f);
+    return s ? s->fd : fwd_fail(EBADF);
+}
+
+mbstate_t *fwd_stream_state(FILE *f, bool writing)
+{
+    static mbstate_t lost;
+    struct stream *s = find(f);
+    return !s ? &lost : writing ? &s->writing : &s->reading;
+}
+
+/* ---- freopen ---- */
+
+/* Our stream is led to another file; it keeps its identity and its descriptor's number. */
+static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
+{
+    struct stream *s = find(f);
+    int flags = flags_of(mode), fd = -1;
+    fflush(f);
+    if (flags >= 0 && path)
+        fd = fwd_path(path) ? x_openat(AT_FDCWD, path, flags, 0666) : real_open(path, flags, 0666);
+    if (flags < 0 || (path && fd < 0)) {
+        int err = errno;
+        fclose(f);
+        errno = err;
+        return NULL;
+    }
+    if (path) {
+        x_dup3(fd, s->fd, flags & O_CLOEXEC);
+        x_close(fd);
+    } else if (fwd_fd(s->fd)) {
+        x_fcntl(s->fd, F_SETFL, (void *)(long)(flags & O_APPEND));
+        if (flags & O_TRUNC)
+            x_ftruncate(s->fd, 0);
+        x_lseek(s->fd, 0, flags & O_APPEND ? SEEK_END : SEEK_SET);
+    }
+    __fpurge(f);
+    clearerr(f);
+    int closed = (flags & O_ACCMODE) == O_RDONLY ? NO_WRITES : (flags & O_ACCMODE) == O_WRONLY ? NO_READS : 0;
+    f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed | (flags & O_APPEND ? APPENDING : 0);
+    return f;
+}
+
+static FILE **standard_stream(FILE *f)
+{
+    return f == stdin ? &stdin : f == stdout ? &stdout : f == stderr ? &stderr : NULL;
+}
+
+/* A stream of the C library's cannot become ours.  The standard ones are variables and are replaced; for another the caller gets a
+ * new stream. */
+static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
+{
+    FILE **standard = standard_stream(f);
+    int flags = flags_of(mode), fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666);
+    int held = real_fileno(f), err = errno;
+    fflush(f);
+    if (fd >= 0 && standard && held >= 0) {
+        x_dup3(fd, held, flags & O_CLOEXEC);
+        x_close(fd);
+        fd = held;
+    } else {
+        fclose(f);
+    }
+    if (fd < 0) {
+        errno = err;
+        return NULL;
+    }
+    FILE *fresh = stream_on(fd, mode);
+    if (fresh && standard)
+        *standard = fresh;
+    return fresh;
+}
+
+FILE *x_freopen(const char *path, const char *mode, FILE *f)
+{
+    return fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
+}
+
+void fwd_stream_standard(int fd)
+{
+    FILE **standard = fd == 0 ? &stdin : fd == 1 ? &stdout : &stderr;
+    FILE *f = new_stream(fd, fd == 0 ? "r" : "w");
+    if (!f)
+        return;
+    if (fd == 2)
+        setvbuf(f, NULL, _IONBF, 0);
+    *standard = f;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the preload library's other files need of its streams.  Layer: iofwd (preload). */
+#ifndef AMPH_IOFWD_STREAM_H
+#define AMPH_IOFWD_STREAM_H
+
+#include <stdbool.h>
+
+/* Around a fork: the list of streams is whole in the child. */
+void fwd_stream_fork_lock(bool take);
+
+#endif

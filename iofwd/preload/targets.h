@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What takes a caught call (names.def says which).  Each has the shape and the errors of the C library's function of that name, and
+ * still serves a call that turns out local.  Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ */
+#ifndef AMPH_IOFWD_TARGETS_H
+#define AMPH_IOFWD_TARGETS_H
+
+#include "iofwd/preload/core.h"
+#include "iofwd/preload/real.h"
+
+extern char **environ;
+
+static inline bool fwd_needs_mode(int flags)
+{
+    return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+/* The length of a fortified call; a buffer that is too small ends the program, as the C library would end it. */
+static inline size_t fwd_fits(size_t len, size_t cap)
+{
+    if (len > cap)
+        abort();
+    return len;
+}
+
+/* fd.c */
+int fwd_note_local(int fd); /* a descriptor that the C library has just opened */
+int x_openat(int dir, const char *path, int flags, mode_t mode);
+int x_close(int fd);
+int x_close_range(unsigned first, unsigned last, int flags);
+void x_closefrom(int first);
+int x_dup(int fd);
+int x_dup2(int from, int to);
+int x_dup3(int from, int to, int flags);
+int x_fcntl(int fd, int command, void *arg);
+int x_ioctl(int fd, unsigned long request, void *arg);
+int x_mkstemp(char *pattern, int suffix, int flags);
+char *x_mkdtemp(char *pattern);
+char *x_mktemp(char *pattern);
+
+/* io.c */
+ssize_t x_read(int fd, void *buf, size_t len);
+ssize_t x_write(int fd, const void *buf, size_t len);
+ssize_t x_pread(int fd, void *buf, size_t len, off_t off);
+ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off);
+off_t fwd_not_negative(off_t off); /* preadv refuses the -1 that preadv2 knows */
+ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags);
+ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags);
+off_t x_lseek(int fd, off_t off, int whence);
+int x_vdprintf(int fd, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
+ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
+ssize_t x_sendfile(int out, int in, off_t *off, size_t len);
+int x_fsync(int fd);
+int x_fdatasync(int fd);
+int x_syncfs(int fd);
+int x_ftruncate(int fd, off_t length);
+int x_fallocate(int fd, int how, off_t off, off_t length);
+int x_posix_fallocate(int fd, off_t off, off_t length);
+int x_flock(int fd, int op);
+int x_lockf(int fd, int command, off_t length);
+void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
+
+/* meta.c */
+int x_fstat(int fd, struct stat *st);
+int x_fstatat(int dir, const char *path, struct stat *st, int flags);
+int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
+int x_faccessat(int dir, const char *path, int amode, int flags);
+int x_statfs(const char *path, struct statfs *fs);
+int x_fstatfs(int fd, struct statfs *fs);
+int x_statvfs(const char *path, struct statvfs *v);
+int x_fstatvfs(int fd, struct statvfs *v);
+long x_pathconf(int name);
+int x_mkdirat(int dir, const char *path, mode_t mode);
+int x_mknodat(int dir, const char *path, mode_t mode, dev_t dev);
+int x_unlinkat(int dir, const char *path, int flags);
+int x_remove(const char *path);
+int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int x_symlinkat(const char *target, int dir, const char *path);
+ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap);
+int x_fchmodat(int dir, const char *path, mode_t mode, int flags);
+int x_fchmod(int fd, mode_t mode);
+int x_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags);
+int x_fchown(int fd, uid_t uid, gid_t gid);
+int x_truncate(const char *path, off_t length);
+int x_utimensat(int dir, const char *path, const struct timespec *times, int flags);
+int x_futimens(int fd, const struct timespec *times);
+int x_utimes(int dir, const char *path, const struct timeval *times, int flags);
+int x_futimes(int fd, const struct timeval *times);
+int x_utime(const char *path, const struct utimbuf *times);
+ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags);
+ssize_t x_fgetxattr(int fd, const char *name, void *buf, size_t cap);
+ssize_t x_listxattr(const char *path, char *buf, size_t cap, int flags);
+ssize_t x_flistxattr(int fd, char *buf, size_t cap);
+
+/* cwd.c */
+int x_chdir(const char *path);
+int x_fchdir(int fd);
+char *x_getcwd(char *buf, size_t cap);
+char *x_realpath(const char *path, char *buf);
+mode_t x_umask(mode_t mask);
+
+/* dir.c */
+DIR *x_opendir(const char *path);
+DIR *x_fdopendir(int fd);
+struct dirent *x_readdir(DIR *dir);
+int x_readdir_r(DIR *dir, struct dirent *entry, struct dirent **result);
+int x_closedir(DIR *dir);
+void x_rewinddir(DIR *dir);
+void x_seekdir(DIR *dir, long at);
+long x_telldir(DIR *dir);
+int x_dirfd(DIR *dir);
+ssize_t x_getdents64(int fd, void *buf, size_t len);
+
+/* walk.c */
+typedef int (*fwd_order_fn)(const struct dirent **, const struct dirent **);
+int x_scandirat(int dir, const char *path, struct dirent ***list, int (*choose)(const struct dirent *), fwd_order_fn order);
+int x_glob(const char *pattern, int flags, int (*onerror)(const char *, int), glob_t *found);
+int x_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags);
+int x_ftw(const char *path, int (*fn)(const char *, const struct stat *, int));
+
+/* stream.c */
+FILE *x_fopen(const char *path, const char *mode);
+FILE *x_fdopen(int fd, const char *mode);
+FILE *x_freopen(const char *path, const char *mode, FILE *f);
+int x_fileno(FILE *f);
+void fwd_stream_standard(int fd); /* stdin, stdout or stderr is forwarded from the start */
+mbstate_t *fwd_stream_state(FILE *f, bool writing);
+
+/* wide.c */
+int x_fwide(FILE *f, int mode);
+wint_t x_fgetwc(FILE *f);
+wchar_t *x_fgetws(wchar_t *buf, int n, FILE *f);
+wint_t x_ungetwc(wint_t c, FILE *f);
+wint_t x_fputwc(wchar_t c, FILE *f);
+int x_fputws(const wchar_t *text, FILE *f);
+int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap);
+
+/* proc.c */
+void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */
+pid_t x_fork(void);
+int x_daemon(int no_chdir, int no_close);
+int x_execve(const char *path, char *const argv[], char *const envp[]);
+int x_execvpe(const char *file, char *const argv[], char *const envp[]);
+int x_fexecve(int fd, char *const argv[], char *const envp[]);
+int x_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags);
+int x_execl(const char *path, const char *arg, va_list ap);
+int x_execlp(const char *file, const char *arg, va_list ap);
+int x_execle(const char *path, const char *arg, va_list ap);
+int x_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                  char *const argv[], char *const envp[]);
+int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                   char *const argv[], char *const envp[]);
+int x_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+
+#endif

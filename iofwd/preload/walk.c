@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Functions of the C library that walk trees by calls of their own, which a preload cannot see: scandir, glob, ftw, nftw.
+ * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ */
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+
+static DIR *any_opendir(const char *path)
+{
+    return fwd_path(path) ? x_opendir(path) : real_opendir(path);
+}
+
+static struct dirent *any_readdir(DIR *dir)
+{
+    return fwd_dir(dir) ? x_readdir(dir) : real_readdir(dir);
+}
+
+/* ---- scandir ---- */
+
+struct entries {
+    struct dirent **list;
+    size_t count, cap;
+};
+
+static int keep_entry(struct entries *e, const struct dirent *entry)
+{
+    if (e->count == e->cap) {
+        size_t cap = e->cap ? 2 * e->cap : 32;
+        struct dirent **list = realloc(e->list, cap * sizeof *list);
+        if (!list)
+            return -1;
+        e->list = list;
+        e->cap = cap;
+    }
+    struct dirent *copy = malloc(entry->d_reclen);
+    if (!copy)
+        return -1;
+    e->list[e->count++] = memcpy(copy, entry, entry->d_reclen);
+    return 0;
+}
+
+static int read_all(DIR *dir, struct entries *e, int (*choose)(const struct dirent *))
+{
+    struct dirent *entry;
+    errno = 0;
+    while ((entry = any_readdir(dir)) != NULL) {
+        if (!choose || choose(entry))
+            if (keep_entry(e, entry) != 0)
+                return -1;
+        errno = 0;
+    }
+    return errno ? -1 : 0;
+}
+
+int x_scandirat(int at, const char *path, struct dirent ***list, int (*choose)(const struct dirent *), fwd_order_fn order)
+{
+    struct entries e = { 0 };
+    int saved = errno, fd = x_openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
+    DIR *dir = fd < 0 ? NULL : fwd_fd(fd) ? x_fdopendir(fd) : real_fdopendir(fd);
+    int failed = dir ? read_all(dir, &e, choose) : -1, err = errno;
+    if (dir)
+        x_closedir(dir);
+    else if (fd >= 0)
+        x_close(fd);
+    if (failed) {
+        while (e.count)
+            free(e.list[--e.count]);
+        free(e.list);
+        return fwd_fail(err);
+    }
+    if (order && e.count)
+        qsort(e.list, e.count, sizeof *e.list, (int (*)(const void *, const void *))order);
+    *list = e.list;
+    errno = saved;
+    return (int)e.count;
+}
+
+/* ---- glob: the C library's, with our calls ---- */
+
+static void *glob_opendir(const char *path)
+{
+    return any_opendir(path);
+}
+
+static struct dirent *glob_readdir(void *dir)
+{
+    return any_readdir(dir);
+}
+
+static void glob_closedir(void *dir)
+{
+    x_closedir(dir);
+}
+
+static int glob_stat(const char *path, struct stat *st)
+{
+    return x_fstatat(AT_FDCWD, path, st, 0);
+}
+
+static int glob_lstat(const char *path, struct stat *st)
+{
+    return x_fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+}
+
+int x_glob(const char *pattern, int flags, int (*onerror)(const char *, int), glob_t *found)
+{
+    if (flags & GLOB_ALTDIRFUNC)
+        return real_glob(pattern, flags, onerror, found);
+    found->gl_opendir = glob_opendir;
+    found->gl_readdir = glob_readdir;
+    found->gl_closedir = glob_closedir;
+    found->gl_stat = glob_stat;
+    found->gl_lstat = glob_lstat;
+    int r = real_glob(pattern, flags | GLOB_ALTDIRFUNC, onerror, found);
+    found->gl_flags &= ~GLOB_ALTDIRFUNC;
+    return r;
+}
+
+/* ---- ftw and nftw ---- */
+
+struct tree {
+    int (*nftw_fn)(const char *, const struct stat *, int, struct FTW *);
+    int (*ftw_fn)(const char *, const struct stat *, int);
+    int flags;
+    dev_t dev;
+    struct parent {
+        struct parent *up;
+        dev_t dev;
+        ino_t ino;
+    } * parents; /* directories that we are in, so that a link cannot lead round */
+    char path[PATH_MAX];
+};
+
+static int visit(struct tree *t, const struct stat *st, int type, size_t base, int level)
+{
+    struct FTW at = { .base = (int)base, .level = level };
+    if (t->nftw_fn)
+        return t->nftw_fn(t->path, st, type, &at);
+    return t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
+}
+
+static int tree_node(struct tree *t, size_t base, int level);
+
+static int tree_entries(struct tree *t, DIR *dir, int level)
+{
+    size_t len = strlen(t->path);
+    struct dirent *entry;
+    int r = 0;
+    while (!r && (entry = any_readdir(dir)) != NULL) {
+        size_t n = strlen(entry->d_name);
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        size_t base = len + (t->path[len - 1] != '/');
+        if (base + n >= sizeof t->path) {
+            r = fwd_fail(ENAMETOOLONG);
+            break;
+        }
+        t->path[base - 1] = '/';
+        strcpy(t->path + base, entry->d_name);
+        r = tree_node(t, base, level + 1);
+        t->path[len] = 0;
+    }
+    return r;
+}
+
+static int tree_directory(struct tree *t, const struct stat *st, size_t base, int level)
+{
+    struct parent here = { t->parents, st->st_dev, st->st_ino };
+    for (struct parent *p = t->parents; p && !(t->flags & FTW_PHYS); p = p->up)
+        if (p->dev == st->st_dev && p->ino == st->st_ino)
+            return 0;
+    if ((t->flags & FTW_MOUNT) && st->st_dev != t->dev)
+        return 0;
+    DIR *dir = any_opendir(t->path);
+    if (!dir)
+        return errno == EACCES ? visit(t, st, FTW_DNR, base, level) : -1;
+    t->parents = &here;
+    int r = t->flags & FTW_DEPTH ? 0 : visit(t, st, FTW_D, base, level);
+    if (!r)
+        r = tree_entries(t, dir, level);
+    else if ((t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE)
+        r = 0;
+    t->parents = here.up;
+    x_closedir(dir);
+    if (!r && (t->flags & FTW_DEPTH))
+        r = visit(t, st, FTW_DP, base, level);
+    return r;
+}
+
+static int tree_node(struct tree *t, size_t base, int level)
+{
+    struct stat st;
+    int type;
+    if (x_fstatat(AT_FDCWD, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
+        if (level == 0)
+            return -1;
+        bool link = !(t->flags & FTW_PHYS) && x_fstatat(AT_FDCWD, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+        return visit(t, &st, link ? FTW_SLN : FTW_NS, base, level);
+    }
+    if (level == 0)
+        t->dev = st.st_dev;
+    if (S_ISDIR(st.st_mode))
+        return tree_directory(t, &st, base, level);
+    type = S_ISLNK(st.st_mode) ? FTW_SL : FTW_F;
+    int r = visit(t, &st, type, base, level);
+    return (t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE ? 0 : r;
+}
+
+static int tree_walk(struct tree *t, const char *path)
+{
+    size_t len = strlen(path);
+    if (len == 0)
+        return fwd_fail(ENOENT);
+    if (len >= sizeof t->path)
+        return fwd_fail(ENAMETOOLONG);
+    strcpy(t->path, path);
+    while (len > 1 && t->path[len - 1] == '/')
+        t->path[--len] = 0;
+    const char *slash = strrchr(t->path, '/');
+    return tree_node(t, slash && slash[1] ? (size_t)(slash + 1 - t->path) : 0, 0);
+}
+
+int x_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags)
+{
+    struct tree t = { .nftw_fn = fn, .flags = flags };
+    if (flags & FTW_CHDIR)
+        return fwd_fail(EINVAL);
+    return tree_walk(&t, path);
+}
+
+int x_ftw(const char *path, int (*fn)(const char *, const struct stat *, int))
+{
+    struct tree t = { .ftw_fn = fn };
+    return tree_walk(&t, path);
+}

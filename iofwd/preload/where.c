@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where a path leads; see where.h.  Layer: iofwd (preload). */
+#include "iofwd/preload/where.h"
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+
+int fwd_fd_of_path(const char *path)
+{
+    static const struct {
+        const char *text;
+        int fd; /* -1: a number follows */
+    } forms[] = { { "/dev/fd/", -1 }, { "/proc/self/fd/", -1 }, { "/dev/stdin", 0 }, { "/dev/stdout", 1 }, { "/dev/stderr", 2 } };
+    for (size_t i = 0; i < AMPH_COUNTOF(forms); i++) {
+        size_t len = strlen(forms[i].text);
+        if (strncmp(path, forms[i].text, len) != 0)
+            continue;
+        char *end = (char *)path + len;
+        long fd = forms[i].fd >= 0 ? forms[i].fd : path[len] >= '0' && path[len] <= '9' ? strtol(path + len, &end, 10) : -1;
+        if (fd >= 0 && fd < FDTAB_MAX && *end == 0 && fwd_fd((int)fd))
+            return (int)fd;
+    }
+    return -1;
+}
+
+static bool fail(int err)
+{
+    errno = err;
+    return false;
+}
+
+static bool local(struct fwd_where *w, int dir, const char *path)
+{
+    w->local = true;
+    w->dirfd = dir;
+    w->path = path;
+    return true;
+}
+
+static bool forwarded(struct fwd_where *w, struct fwd_ofile *dir, const char *path)
+{
+    int err = fwd_core_enter();
+    w->dir = dir;
+    w->path = path;
+    if (!err)
+        return true;
+    if (dir)
+        fdtab_put(dir);
+    return fail(err);
+}
+
+static bool has_dotdot(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "..")) != NULL; at += 2)
+        if ((at == path || at[-1] == '/') && (at[2] == 0 || at[2] == '/'))
+            return true;
+    return false;
+}
+
+/* path joined to base; keep: what the C library gets if the result is local (NULL: the result itself). */
+static bool joined(struct fwd_where *w, const char *base, const char *path, int keep_dir, const char *keep)
+{
+    const struct fwd_prefix *prefix;
+    int err = fwd_path_clean(&fwd_state.prefixes, base, path, w->buf, sizeof w->buf, &prefix);
+    if (err)
+        return keep ? local(w, keep_dir, keep) : fail(err);
+    if (prefix)
+        return strlen(w->buf) < PATH_MAX ? forwarded(w, NULL, w->buf) : fail(ENAMETOOLONG);
+    return keep ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
+}
+
+static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bool empty_ok)
+{
+    struct fwd_ofile *dir;
+    int err = fwd_file_get(dirfd, &dir);
+    if (err)
+        return fail(err);
+    if (!path[0] && !empty_ok) {
+        fdtab_put(dir);
+        return fail(ENOENT);
+    }
+    if (dir->path[0] && has_dotdot(path)) {
+        const struct fwd_prefix *prefix;
+        err = fwd_path_clean(&fwd_state.prefixes, dir->path, path, w->buf, sizeof w->buf, &prefix);
+        if (!err && !prefix) {
+            fdtab_put(dir);
+            return local(w, AT_FDCWD, w->buf);
+        }
+    }
+    return forwarded(w, dir, path);
+}
+
+/* A path relative to a local directory goes into a prefix only by way of that directory's own name. */
+static bool below_local(struct fwd_where *w, int dirfd, const char *path)
+{
+    char base[PATH_MAX], link[40];
+    if (!path[0] || !fwd_prefix_may_enter(&fwd_state.prefixes, path))
+        return local(w, dirfd, path);
+    if (dirfd == AT_FDCWD) {
+        if (!real_getcwd(base, sizeof base))
+            return local(w, dirfd, path);
+    } else {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
+        ssize_t n = real_readlink(link, base, sizeof base - 1);
+        if (n <= 0)
+            return local(w, dirfd, path);
+        base[n] = 0;
+    }
+    return base[0] == '/' ? joined(w, base, path, dirfd, path) : local(w, dirfd, path);
+}
+
+bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_ok)
+{
+    w->local = false;
+    w->dir = NULL;
+    if (!path) {
+        if (!empty_ok || dir == AT_FDCWD || !fwd_fd(dir))
+            return local(w, dir, path);
+        path = "";
+    }
+    if (path[0] == '/') {
+        int fd = fwd_fd_of_path(path);
+        return fd >= 0 ? below_forwarded(w, fd, "", true) : joined(w, NULL, path, dir, path);
+    }
+    if (dir != AT_FDCWD)
+        return fwd_fd(dir) ? below_forwarded(w, dir, path, empty_ok) : below_local(w, dir, path);
+    if (!fwd_state.cwd)
+        return below_local(w, dir, path);
+    if (!path[0])
+        return empty_ok ? joined(w, NULL, fwd_state.cwd, 0, NULL) : fail(ENOENT);
+    return joined(w, fwd_state.cwd, path, 0, NULL);
+}
+
+int fwd_where_end(struct fwd_where *w, int err)
+{
+    fwd_core_leave();
+    if (w->dir)
+        fdtab_put(w->dir);
+    return fwd_result(err);
+}
+
+bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes)
+{
+    const struct fwd_prefix *prefix;
+    const char *base = w->dir ? w->dir->path : NULL;
+    if (w->dir && !base[0])
+        return false;
+    const char *path = w->path[0] ? w->path : base;
+    return path && fwd_path_clean(&fwd_state.prefixes, base, path, buf, cap_bytes, &prefix) == 0 && prefix;
+}

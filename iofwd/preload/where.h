@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a path leads: to the C library or to a server, and in what form.  Layer: iofwd (preload).
+ * Thread rule: any thread; a fwd_where belongs to the call that made it.
+ */
+#ifndef AMPH_IOFWD_WHERE_H
+#define AMPH_IOFWD_WHERE_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "iofwd/preload/core.h"
+
+struct fwd_where {
+    bool local;
+    const char *path;      /* local: for the C library, with dirfd; forwarded: absolute, or relative to dir ("": dir itself) */
+    int dirfd;
+    struct fwd_ofile *dir; /* forwarded: a reference is held; or NULL */
+    char buf[PATH_MAX + 2];
+};
+
+/* Finds out where (dir, path) leads, dir as for openat.  If it is forwarded, the client is entered (core.h) until fwd_where_end.
+ * empty_ok: AT_EMPTY_PATH was given.  false: errno says why, and there is nothing to end. */
+bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_ok);
+
+/* Ends a forwarded call: 0, or -1 with errno = err. */
+int fwd_where_end(struct fwd_where *w, int err);
+
+/* The two arguments that stand for a path in the client's calls. */
+#define FWD_AT(w) ((w)->dir ? &(w)->dir->file : NULL), (w)->path
+
+/* The descriptor that path names if it is /dev/fd/N, /dev/stdin or the like and leads to a forwarded file; else -1. */
+int fwd_fd_of_path(const char *path);
+
+/* The absolute form of what w names, into buf; false if it is not known or does not fit. */
+bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes);
+
+#endif
