@@ -11,6 +11,7 @@ struct walk {
     char *out;
     size_t len, cap;
     const struct fwd_prefix *inside;
+    bool left;
     size_t depth; /* names below the prefix, less the ".." that follow them */
 };
 
@@ -50,6 +51,7 @@ static int go_up(struct walk *w)
     }
     w->len = w->inside->len_bytes;
     w->inside = NULL;
+    w->left = true;
     drop_name(w);
     return 0;
 }
@@ -90,7 +92,7 @@ static bool wants_directory(const char *path)
 }
 
 int fwd_path_clean(const struct fwd_prefixes *set, const char *base, const char *path, char *out, size_t cap_bytes,
-                   const struct fwd_prefix **prefix_p)
+                   struct fwd_clean *clean_p)
 {
     struct walk w = { .set = set, .out = out, .cap = cap_bytes };
     int err = 0;
@@ -105,7 +107,7 @@ int fwd_path_clean(const struct fwd_prefixes *set, const char *base, const char 
     if (w.len == 0 || wants_directory(path))
         out[w.len++] = '/';
     out[w.len] = 0;
-    *prefix_p = w.inside;
+    *clean_p = (struct fwd_clean){ w.inside, w.left };
     return 0;
 }
 
@@ -141,7 +143,7 @@ bool fwd_prefix_may_enter(const struct fwd_prefixes *set, const char *path)
 static const char *add_entry(struct fwd_prefixes *set, const char *entry, size_t len, size_t *used_p)
 {
     static const struct fwd_prefixes none;
-    const struct fwd_prefix *unused;
+    struct fwd_clean unused;
     char raw[4096];
     size_t path_len = 0;
     while (path_len < len && entry[path_len] != '=')

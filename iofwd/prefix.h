@@ -39,10 +39,15 @@ bool fwd_prefix_may_enter(const struct fwd_prefixes *set, const char *path);
 /*
  * Joins base (absolute, or NULL where path is absolute) and path and cleans the result into out: no "//", no ".".  ".." is resolved
  * by name outside of the prefixes and where it leaves one.  Inside a prefix it stays, for the server to resolve after symbolic
- * links, as a kernel would.  A slash at the end of path stays too, since it changes what a call means.  *prefix_p is the prefix
- * that the result lies in, or NULL.  0, ENOENT (empty path) or ENAMETOOLONG.
+ * links, as a kernel would.  A slash at the end of path stays too, since it changes what a call means.  0, ENOENT (empty path) or
+ * ENAMETOOLONG.
  */
+struct fwd_clean {
+    const struct fwd_prefix *prefix; /* that the result lies in, or NULL */
+    bool left;                       /* path went into a prefix and out again by "..", so it means nothing to this host's kernel */
+};
+
 int fwd_path_clean(const struct fwd_prefixes *set, const char *base, const char *path, char *out, size_t cap_bytes,
-                   const struct fwd_prefix **prefix_p);
+                   struct fwd_clean *clean_p);
 
 #endif

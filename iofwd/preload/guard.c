@@ -53,10 +53,10 @@ static bool needs_cleaning(const char *path)
 static bool absolute(const char *path)
 {
     char clean[PATH_MAX];
-    const struct fwd_prefix *prefix;
+    struct fwd_clean result;
     if (fwd_prefix_match(&fwd_state.prefixes, path))
         return true;
-    if (needs_cleaning(path) && (fwd_path_clean(&fwd_state.prefixes, NULL, path, clean, sizeof clean, &prefix) != 0 || prefix))
+    if (needs_cleaning(path) && (fwd_path_clean(&fwd_state.prefixes, NULL, path, clean, sizeof clean, &result) != 0 || result.prefix || result.left))
         return true;
     return (path[1] == 'd' || path[1] == 'p') && fwd_fd_of_path(path) >= 0;
 }

@@ -60,13 +60,13 @@ static bool has_dotdot(const char *path)
 /* path joined to base; keep: what the C library gets if the result is local (NULL: the result itself). */
 static bool joined(struct fwd_where *w, const char *base, const char *path, int keep_dir, const char *keep)
 {
-    const struct fwd_prefix *prefix;
-    int err = fwd_path_clean(&fwd_state.prefixes, base, path, w->buf, sizeof w->buf, &prefix);
+    struct fwd_clean clean;
+    int err = fwd_path_clean(&fwd_state.prefixes, base, path, w->buf, sizeof w->buf, &clean);
     if (err)
         return keep ? local(w, keep_dir, keep) : fail(err);
-    if (prefix)
+    if (clean.prefix)
         return strlen(w->buf) < PATH_MAX ? forwarded(w, NULL, w->buf) : fail(ENAMETOOLONG);
-    return keep ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
+    return keep && !clean.left ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
 }
 
 static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bool empty_ok)
@@ -80,9 +80,9 @@ static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bo
         return fail(ENOENT);
     }
     if (dir->path[0] && has_dotdot(path)) {
-        const struct fwd_prefix *prefix;
-        err = fwd_path_clean(&fwd_state.prefixes, dir->path, path, w->buf, sizeof w->buf, &prefix);
-        if (!err && !prefix) {
+        struct fwd_clean clean;
+        err = fwd_path_clean(&fwd_state.prefixes, dir->path, path, w->buf, sizeof w->buf, &clean);
+        if (!err && !clean.prefix) {
             fdtab_put(dir);
             return local(w, AT_FDCWD, w->buf);
         }
@@ -141,10 +141,10 @@ int fwd_where_end(struct fwd_where *w, int err)
 
 bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes)
 {
-    const struct fwd_prefix *prefix;
+    struct fwd_clean clean;
     const char *base = w->dir ? w->dir->path : NULL;
     if (w->dir && !base[0])
         return false;
     const char *path = w->path[0] ? w->path : base;
-    return path && fwd_path_clean(&fwd_state.prefixes, base, path, buf, cap_bytes, &prefix) == 0 && prefix;
+    return path && fwd_path_clean(&fwd_state.prefixes, base, path, buf, cap_bytes, &clean) == 0 && clean.prefix;
 }
