@@ -42,3 +42,4 @@ tests_unit_iofwd_exports_SOURCES = tests/unit_iofwd_exports.c
 tests_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_iofwd_exports_LDADD = libiofwd.la $(UNIT_LIBS)
 endif
+include $(top_srcdir)/iofwd/preload/local.mk
