@@ -237,8 +237,10 @@ void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char
     uint32_t state = atomic_exchange(&link->state, FWD_LINK_DEAD);
     if (state == FWD_LINK_DEAD)
         return;
-    if (state == FWD_LINK_READY)
+    if (state == FWD_LINK_READY) {
         amph_am_unwatch_fd(cl->ep, link->door);
+        amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
+    }
     amph_error("I/O server %" PRIu32 " cannot be reached (%s): calls on its files give EIO", link->server, why);
 }
 
@@ -292,6 +294,11 @@ static int fill_small_fds(int fds[FWD_OWN_FDS])
     return n;
 }
 
+static void on_tick(struct amph_am_ep *ep)
+{
+    fwd_client_check(amph_am_user(ep));
+}
+
 static enum amph_status open_endpoint(struct amph_fwd_client *cl)
 {
     struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = cl->nlinks, .threaded = true,
@@ -306,6 +313,7 @@ static enum amph_status open_endpoint(struct amph_fwd_client *cl)
         st = amph_am_open(&cfg, &cl->ep);
     if (st != AMPH_OK)
         return st;
+    amph_am_set_tick(cl->ep, on_tick);
     struct amph_am_entry reply = { .fn = (void *)fwd_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply" };
     return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
 }

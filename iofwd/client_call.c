@@ -77,6 +77,8 @@ static void put_head(const struct amph_fwd_client *cl, const struct fwd_link *li
 static int send_built(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, size_t length)
 {
     struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)length, .payload = p->buf };
+    if (atomic_load_explicit(&link->state, memory_order_acquire) != FWD_LINK_READY)
+        return EIO;
     p->peer = link->server - cl->first;
     atomic_store_explicit(&p->state, FWD_PEND_WAITING, memory_order_release);
     enum amph_status st = amph_am_request(cl->ep, p->peer, &am, 0, NULL);
@@ -119,10 +121,15 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     uint64_t next = 0;
+    unsigned rounds = 0;
     while (atomic_load_explicit(&p->state, memory_order_acquire) != FWD_PEND_DONE) {
         amph_am_wait_step(cl->ep, &w);
-        if ((w.rounds & 63) != 63 && w.nap_ns == 0)
+        if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
+            return leave_pend(p);
+        if (rounds < 64) { /* a quick answer costs no look at the clock */
+            rounds++;
             continue;
+        }
         uint64_t now = amph_now_ns();
         if (next == 0)
             next = now + CHECK_NS;
@@ -130,8 +137,6 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
             continue;
         next = now + CHECK_NS;
         fwd_client_check(cl);
-        if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
-            return leave_pend(p);
         if (let_in) {
             fwd_guard_leave(let_in);
             fwd_guard_enter(let_in);

@@ -43,3 +43,13 @@ tests_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_iofwd_exports_LDADD = libiofwd.la $(UNIT_LIBS)
 endif
 include $(top_srcdir)/iofwd/preload/local.mk
+
+# Against real servers, through the launcher.
+iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death
+check_PROGRAMS += $(iofwd_mp)
+dist_check_SCRIPTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh
+TESTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh
+tests_mp_iofwd_calls_SOURCES = tests/mp/iofwd_calls.c
+tests_mp_iofwd_calls_LDADD = libiofwd.la libamphora.la
+tests_mp_iofwd_death_SOURCES = tests/mp/iofwd_death.c
+tests_mp_iofwd_death_LDADD = libiofwd.la libamphora.la

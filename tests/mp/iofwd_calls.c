@@ -581,7 +581,7 @@ static void test_counters(void)
     CHECK(b.calls - a.calls == 4);
     CHECK(b.bytes_written - a.bytes_written == 3000);
     CHECK(b.bytes_read - a.bytes_read == 2000);
-    CHECK(b.open_files == a.open_files);
+    CHECK(b.clients > 1 || b.open_files == a.open_files);
 }
 
 int main(int argc, char **argv)
