@@ -14,6 +14,16 @@
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
+/* From now on fd leads to of, whose reference goes over to the table. */
+static int enter_table(int fd, struct fwd_ofile *of)
+{
+    struct fwd_ofile *before = fdtab_set(fd, of, FDTAB_FORWARDED);
+    if (before)
+        fdtab_put(before);
+    fwd_stream_landed(fd);
+    return fd;
+}
+
 /* The table gives up what fd led to; the last descriptor of a file closes it at its server. */
 static int let_go(struct fwd_ofile *of)
 {
@@ -85,9 +95,8 @@ static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
         fdtab_put(of);
         return fwd_where_end(w, err);
     }
-    let_go(fdtab_set(fd, of, FDTAB_FORWARDED));
     fwd_where_end(w, 0);
-    return fd;
+    return enter_table(fd, of);
 }
 
 /* /dev/fd/N: the same file, opened afresh where its name is known, and otherwise shared. */
@@ -107,9 +116,8 @@ static int open_again(struct fwd_where *w, int flags, mode_t mode)
         fdtab_put(of);
         return fwd_where_end(w, err);
     }
-    let_go(fdtab_set(fd, of, FDTAB_FORWARDED));
     fwd_where_end(w, 0);
-    return fd;
+    return enter_table(fd, of);
 }
 
 int x_openat(int dir, const char *path, int flags, mode_t mode)
@@ -211,8 +219,7 @@ static int enter_copy(int fd, struct fwd_ofile *of)
         let_go(of);
         return fwd_fail(err);
     }
-    let_go(fdtab_set(fd, of, FDTAB_FORWARDED));
-    return fd;
+    return enter_table(fd, of);
 }
 
 int x_dup(int fd)
@@ -235,10 +242,11 @@ static int dup_onto(int from, int to, int flags, bool with_flags)
     if (err)
         return fwd_fail(err);
     int fd = with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+    if (fd >= 0 && from != to && of)
+        return enter_table(to, of);
     if (fd >= 0 && from != to)
-        let_go(fdtab_set(to, of, FDTAB_LOCAL));
-    else
-        let_go(of);
+        let_go(fdtab_set(to, NULL, FDTAB_LOCAL));
+    let_go(of);
     return fd;
 }
 

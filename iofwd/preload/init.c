@@ -57,6 +57,6 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     fwd_state.on = true;
     for (int fd = 0; fd < 3; fd++)
         if (fwd_fd(fd))
-            fwd_stream_standard(fd);
+            fwd_stream_landed(fd);
     errno = saved;
 }

@@ -259,13 +259,31 @@ FILE *x_freopen(const char *path, const char *mode, FILE *f)
     return fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
 }
 
-void fwd_stream_standard(int fd)
+/* What the program had put into a stream and the C library had not yet written goes where the new descriptor leads, as it would have. */
+static void move_pending(FILE *from, FILE *to)
 {
-    FILE **standard = fd == 0 ? &stdin : fd == 1 ? &stdout : &stderr;
-    FILE *f = new_stream(fd, fd == 0 ? "r" : "w");
-    if (!f)
+    size_t n = from->_IO_write_ptr > from->_IO_write_base ? (size_t)(from->_IO_write_ptr - from->_IO_write_base) : 0;
+    if (n)
+        fwrite(from->_IO_write_base, 1, n, to);
+    __fpurge(from);
+}
+
+void fwd_stream_landed(int fd)
+{
+    if (AMPH_LIKELY(fd > 2))
         return;
-    if (fd == 2)
-        setvbuf(f, NULL, _IONBF, 0);
-    *standard = f;
+    FILE **standard = fd == 0 ? &stdin : fd == 1 ? &stdout : &stderr;
+    int saved = errno;
+    if (*standard && !fwd_file(*standard) && real_fileno(*standard) == fd) {
+        FILE *f = new_stream(fd, fd == 0 ? "r" : "w");
+        if (f && fd == 2)
+            setvbuf(f, NULL, _IONBF, 0);
+        else if (f && __flbf(*standard))
+            setvbuf(f, NULL, _IOLBF, 0);
+        if (f && fd)
+            move_pending(*standard, f);
+        if (f)
+            *standard = f;
+    }
+    errno = saved;
 }

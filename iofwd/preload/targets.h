@@ -125,7 +125,7 @@ FILE *x_fopen(const char *path, const char *mode);
 FILE *x_fdopen(int fd, const char *mode);
 FILE *x_freopen(const char *path, const char *mode, FILE *f);
 int x_fileno(FILE *f);
-void fwd_stream_standard(int fd); /* stdin, stdout or stderr is forwarded from the start */
+void fwd_stream_landed(int fd); /* fd leads to a forwarded file now: if it is stdin's, stdout's or stderr's, that stream is replaced */
 mbstate_t *fwd_stream_state(FILE *f, bool writing);
 
 /* wide.c */
