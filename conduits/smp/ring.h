@@ -3,7 +3,7 @@
  * What two processes of one host share: the layout of an instance's region and of its rings.  Layer: conduits (smp).
  *
  * Each instance owns one region (a memfd) with a pair of rings for every peer number: the peer writes, the owner reads.  A ring is
- * 128 slots of two cache lines; a message takes one slot, and one line of it where its arguments and payload fit.  Larger payloads
+ * 32 slots of two cache lines; a message takes one slot, and one line of it where its arguments and payload fit.  Larger payloads
  * lie in the ring's bulk bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is used.
  *
  * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie), so the
@@ -19,7 +19,7 @@
 #include "base/platform.h"
 #include "conduits/conduit.h"
 
-#define SMP_SLOTS 128u                 /* a power of two */
+#define SMP_SLOTS 32u                 /* a power of two; more would push each other's lines out of the first-level cache */
 #define SMP_BULK_BYTES (256u << 10)    /* a power of two, at least three times the largest medium */
 #define SMP_MAX_MEDIUM 65536u
 #define SMP_MAGIC UINT64_C(0x31706d7361687041)
