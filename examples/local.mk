@@ -7,7 +7,7 @@ examples_wave_wave_SOURCES = examples/wave/wave.c examples/wave/wave.h examples/
 	examples/wave/wave_params.c examples/wave/wave_png.c examples/wave/wave_report.c
 examples_wave_wave_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ $(PNG_CFLAGS)
 examples_wave_wave_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -fvect-cost-model=dynamic
-examples_wave_wave_LDADD = libamphora.la $(PNG_LIBS) -lm
+examples_wave_wave_LDADD = libiofwd.la libamphora.la $(PNG_LIBS) -lm
 endif
 dist_check_SCRIPTS += tests/mp/wave.sh
 TESTS += tests/mp/wave.sh

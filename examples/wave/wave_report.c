@@ -11,15 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* There only when files are forwarded: libiofwd is not linked, the preload library brings it. */
-extern int iofwd_stats(uint32_t server, struct iofwd_stats *stats) __attribute__((weak));
-
 /* What this process's server says it has carried for it. */
 static void ask_server(struct wave_field *f)
 {
     uint32_t server = amphora_server_of((uint32_t)f->rank);
     struct iofwd_stats stats;
-    if (server == AMPHORA_NONE || !iofwd_stats || iofwd_stats(server, &stats) != 0)
+    if (server == AMPHORA_NONE || iofwd_stats(server, &stats) != 0)
         return;
     wave_time[WAVE_CALLS] = (double)stats.calls;
     wave_time[WAVE_OUT] = (double)stats.bytes_written;
