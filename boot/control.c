@@ -105,8 +105,8 @@ void amph_facts_get(struct amph_rd *r, struct amph_proc *proc)
     p.memory_bytes = amph_rd_u64(r);
     p.area_bytes = amph_rd_u64(r);
     p.pid = amph_rd_u64(r);
-    bool page_ok = p.page_bytes > 0 && (p.page_bytes & (p.page_bytes - 1)) == 0;
-    if (p.stated && (!page_ok || (p.pointer_bytes != 4 && p.pointer_bytes != 8)))
+    /* A page size that fits no other one is refused by the negotiation, which names the hosts. */
+    if (p.stated && (p.page_bytes == 0 || (p.pointer_bytes != 4 && p.pointer_bytes != 8)))
         r->bad = true;
     if (!r->bad)
         *proc = p;
