@@ -51,8 +51,8 @@ static inline void am_barrier(void)
     free(all);
 }
 
-/* A segment of len_bytes, registered and known to all; rmem[size] for the members'. */
-static inline uint8_t *am_segment(size_t len_bytes, struct amph_rmem *rmem)
+/* A segment of len_bytes, registered and known to all; rmem[size] for the members'.  *base_p is set before others know of it. */
+static inline void am_segment(size_t len_bytes, struct amph_rmem *rmem, uint8_t **base_p)
 {
     static struct amph_am_mem mem;
     struct amph_arena_part part;
@@ -62,17 +62,18 @@ static inline uint8_t *am_segment(size_t len_bytes, struct amph_rmem *rmem)
     } mine, *all = calloc(amph_job.size, sizeof mine);
     CHECK(all && amph_arena_segment(len_bytes, amph_job.page_bytes, &part) == AMPH_OK, "segment");
     CHECK(amph_am_mem_reg(amph_job.ep, part.base, part.len_bytes, part.fd, part.offset, &mem) == AMPH_OK, "mem_reg");
+    *base_p = part.base;
+    amph_am_set_segment(amph_job.ep, part.base, part.len_bytes);
     memset(&mine, 0, sizeof mine);
     memcpy(mine.key, mem.key, mem.key_len);
     mine.len = (uint32_t)mem.key_len;
     CHECK(amph_job_allgather(&mine, sizeof mine, all) == AMPH_OK, "keys");
-    amph_am_set_segment(amph_job.ep, part.base, part.len_bytes);
     for (uint32_t i = 0; i < amph_job.size; i++) {
         CHECK(amph_am_mem_import(amph_job.ep, i, all[i].key, all[i].len, &rmem[i]) == AMPH_OK, "import of %u", i);
         amph_am_set_peer_segment(amph_job.ep, i, &rmem[i]);
     }
     free(all);
-    return part.base;
+    am_barrier(); /* others may be written to from here on, and answer */
 }
 
 #endif

@@ -196,7 +196,7 @@ int main(void)
     rmem = calloc(amph_job.size, sizeof *rmem);
     payload = malloc(SLOT);
     CHECK(rmem && payload && amph_job.size <= 8, "memory");
-    segment = am_segment(SEGMENT, rmem);
+    am_segment(SEGMENT, rmem, &segment);
     unsigned most = sizeof longs / sizeof longs[0];
     for (uint32_t i = 0; i < amph_job.size; i++) {
         uint32_t to = (i + amph_job.rank) % amph_job.size, limit = amph_am_max_long(amph_job.ep, to);
