@@ -198,6 +198,7 @@ struct amph_job {
     unsigned exits_seen;           /* member 0: how many members are exiting; others: 1 when all are */
     bool member_died;
     bool told_to_leave;            /* the launcher ends the job: an exit of ours is none */
+    uint64_t leave_at_ns;          /* then: when this process goes, if it has not by itself */
     int32_t pid;                   /* of the process that joined: a forked child is another */
     struct amph_gather *gather;    /* amph_job_allgather's */
     uint8_t wait_mode;             /* enum amph_wait_mode */

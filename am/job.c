@@ -19,6 +19,7 @@
 struct amph_job amph_job;
 
 #define SERVERS_WAIT_NS (60 * AMPH_NS_PER_S)
+#define LEAVE_NS (100 * AMPH_NS_PER_MS) /* for a process that is told to leave and about to exit anyway: to print its last words */
 
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
@@ -53,10 +54,11 @@ static void on_drain(const struct amph_boot_event *e)
 
 static void on_shutdown(const struct amph_boot_event *e)
 {
-    if (amph_job.exiting)
+    if (amph_job.exiting || amph_job.told_to_leave)
         return;
+    amph_job.exit_code = e->code;
     amph_job.told_to_leave = true;
-    amph_job_exit(e->code);
+    amph_job.leave_at_ns = amph_now_ns() + LEAVE_NS;
 }
 
 static void on_lost(const struct amph_boot_event *e)
@@ -81,6 +83,8 @@ static void tick(struct amph_am_ep *ep)
         if ((size_t)e.kind < AMPH_COUNTOF(on_event))
             on_event[e.kind](&e);
     }
+    if (amph_job.told_to_leave && !amph_job.exiting && amph_now_ns() >= amph_job.leave_at_ns)
+        amph_job_exit(amph_job.exit_code);
 }
 
 /* The launcher ends the job when a process dies; a peer that has merely left is only out of reach. */
