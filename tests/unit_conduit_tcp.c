@@ -302,6 +302,61 @@ Test(tcp, hostile_messages_are_dropped)
     stop();
 }
 
+/* Strangers that speak the provider's own protocol, badly: what they cause is dropped, and peers' messages arrive once and in order. */
+Test(tcp, strangers_do_no_harm)
+{
+    uint8_t junk[168];
+    int fd[40];
+    int32_t seq = 0;
+    start(2, false);
+    for (size_t k = 0; k < AMPH_COUNTOF(fd); k++) {
+        memset(junk, 0, sizeof junk);
+        junk[0] = 3;
+        junk[3] = (uint8_t)(k % 3 ? 8 : k);
+        for (size_t i = 104; i < sizeof junk; i++)
+            junk[i] = (uint8_t)(k * 57 + i * i);
+        struct sockaddr_storage sa;
+        cr_assert_eq(ofi_get_address(node[1].cx->addr, node[1].cx->addr_len, &sa), AMPH_OK);
+        fd[k] = socket(AF_INET, SOCK_STREAM, 0);
+        cr_assert_eq(connect(fd[k], (struct sockaddr *)&sa, sizeof(struct sockaddr_in)), 0);
+        cr_assert_eq(send(fd[k], junk, k % 4 ? sizeof junk : k, MSG_NOSIGNAL), k % 4 ? (ssize_t)sizeof junk : (ssize_t)k);
+        for (int i = 0; i < 200; i++, seq++) {
+            struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 9, .nargs = 1, .args = &seq };
+            send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+            pump();
+        }
+        if (k % 2)
+            close(fd[k]);
+    }
+    PUMP_UNTIL(node[1].got[0] == (uint64_t)seq);
+    for (size_t k = 0; k < AMPH_COUNTOF(fd); k += 2)
+        close(fd[k]);
+    for (int i = 0; i < 1000; i++)
+        pump();
+    cr_assert_eq(node[1].got[0], (uint64_t)seq);
+    stop();
+}
+
+Test(tcp, the_other_byte_order)
+{
+    static const int32_t args[] = { 0x01020304, -2, 3 };
+    static const uint8_t data[] = "opaque bytes";
+    amph_wire_swapped = true;
+    start(2, false);
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 130, .nargs = 3, .aux = 0x1234, .nbytes = sizeof data, .args = args,
+                          .payload = data };
+    send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+    PUMP_UNTIL(node[1].got[0] == 1);
+    cr_assert(node[1].last.aux == 0x1234 && node[1].last.nbytes == sizeof data && node[1].last_peer == 0);
+    cr_assert_arr_eq(node[1].last_args, args, sizeof args);
+    cr_assert_arr_eq(node[1].last_payload, data, sizeof data);
+    struct counted rc = COUNTED;
+    cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 8, data, sizeof data, NULL, &rc.op), AMPH_OK);
+    PUMP_UNTIL(rc.done == 1);
+    cr_assert_arr_eq(node[1].seg + 8, data, sizeof data);
+    stop();
+}
+
 Test(tcp, requests_wait_while_only_replies_are_wanted)
 {
     start(2, false);

@@ -84,6 +84,7 @@ enum { OFI_BOUNCE_SMALL, OFI_BOUNCE_LARGE, OFI_NBOUNCE };
 
 #define OFI_RX_BUF_BYTES (256u * 1024)
 #define OFI_RX_BUFS 4u
+#define OFI_RX_RETIRED 32u
 
 /* Messages lie one behind the other.  They may be completed in another order than they lie in, and the provider may release the
  * buffer before the last of them is complete; so it is used again only when as many bytes are done as were taken. */
@@ -91,7 +92,7 @@ struct ofi_rxbuf {
     struct ofi_ctx ctx;
     struct ofi_rxbuf *next; /* in rx_all */
     uint8_t *mem;
-    size_t got_bytes, done_bytes, end_bytes;
+    size_t len_bytes, got_bytes, done_bytes, end_bytes;
     bool kicker;   /* see ofi_rx_kick */
     bool released; /* the provider takes no more messages into it; end_bytes holds */
     bool damaged;  /* a message failed in it: its bytes are never accounted for */
@@ -146,7 +147,8 @@ struct ofi_cx {
     struct ofi_rxbuf *rx_all;
     bool rx_starved; /* reposting found no room: tried again in each progress */
     struct ofi_deferred *deferred, **deferred_tail;
-    unsigned rx_retired;
+    struct ofi_rxbuf *rx_retired[OFI_RX_RETIRED]; /* damaged ones, oldest overwritten first */
+    unsigned rx_nretired;
     struct ofi_rxbuf *kicker;
     bool kicker_posted;
     uint32_t kicks;        /* still to be given, see ofi_rx_kick */

@@ -5,10 +5,14 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
+
+#define SPARE_DESCRIPTORS 256
+#define AV_HINT_MOST 1024 /* the provider's table grows by itself */
 
 /* Logs which step failed; 0 passes. */
 static enum amph_status step(struct ofi_cx *cx, const char *what, int ret)
@@ -23,7 +27,8 @@ static enum amph_status open_objects(struct ofi_cx *cx)
 {
     struct fi_cq_attr cq = { .size = OFI_MAX_OPS, .format = FI_CQ_FORMAT_DATA,
                              .wait_obj = cx->wait == OFI_WAIT_CQ ? FI_WAIT_FD : FI_WAIT_NONE };
-    struct fi_av_attr av = { .type = FI_AV_TABLE, .count = cx->base.cfg.max_peers };
+    uint32_t peers = cx->base.cfg.max_peers;
+    struct fi_av_attr av = { .type = FI_AV_TABLE, .count = peers < AV_HINT_MOST ? peers : AV_HINT_MOST };
     enum amph_status st;
     if ((st = step(cx, "fi_fabric", fi_fabric(cx->info->fabric_attr, &cx->fabric, NULL))) != AMPH_OK ||
         (st = step(cx, "fi_domain", fi_domain(cx->fabric, cx->info, &cx->domain, NULL))) != AMPH_OK ||
@@ -135,12 +140,26 @@ void ofi_close(struct amph_cx *base)
     free(cx);
 }
 
+/* Each peer that is talked to takes a descriptor. */
+static void want_descriptors(uint32_t peers)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)peers + SPARE_DESCRIPTORS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
+        return;
+    limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need)
+        amph_info("%u peers may need more than this process's %llu descriptors; ulimit -Hn raises them", peers,
+                  (unsigned long long)limit.rlim_cur);
+}
+
 enum amph_status ofi_open(const struct ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
                           struct amph_cx **cx_p)
 {
     struct ofi_cx *cx = calloc(1, sizeof *cx);
     if (!cx)
         return AMPH_ERR_NOMEM;
+    want_descriptors(cfg->max_peers);
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
     cx->wait_fd = cx->inner_fd = cx->bell_fd = cx->reach_fd = -1;

@@ -17,7 +17,7 @@
 
 static bool post(struct ofi_cx *cx, struct ofi_rxbuf *rb)
 {
-    struct iovec iov = { rb->mem, rb->kicker ? OFI_MSG_MAX_BYTES : OFI_RX_BUF_BYTES };
+    struct iovec iov = { rb->mem, rb->len_bytes };
     void *desc = NULL;
     struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx };
     rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
@@ -37,6 +37,7 @@ static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx, size_t len_bytes)
         return NULL;
     }
     rb->ctx.what = OFI_CTX_RX;
+    rb->len_bytes = len_bytes;
     rb->next = cx->rx_all;
     cx->rx_all = rb;
     return rb;
@@ -82,8 +83,18 @@ void ofi_rx_stop(struct ofi_cx *cx)
     }
 }
 
-/* Posts rb again when nothing of it is in use any more.  A buffer in which a message failed is never sure to be quiet: it is put
- * aside until the instance is closed, and a new one takes its place. */
+/* A buffer in which something went wrong is never sure to be quiet: it is put aside, and another takes its place.  A buffer that was put
+ * aside long ago is used again, so that a stranger who provokes this costs us no more than OFI_RX_RETIRED of them. */
+static struct ofi_rxbuf *replace(struct ofi_cx *cx, struct ofi_rxbuf *rb)
+{
+    rb->released = false;
+    unsigned slot = cx->rx_nretired++ % OFI_RX_RETIRED;
+    struct ofi_rxbuf *other = cx->rx_retired[slot];
+    cx->rx_retired[slot] = rb;
+    return other ? other : make_buffer(cx, OFI_RX_BUF_BYTES);
+}
+
+/* Posts rb again when nothing of it is in use any more. */
 static void settle(struct ofi_cx *cx, struct ofi_rxbuf *rb)
 {
     if (AMPH_LIKELY(!rb->released) || (!rb->damaged && rb->done_bytes != rb->end_bytes))
@@ -94,10 +105,8 @@ static void settle(struct ofi_cx *cx, struct ofi_rxbuf *rb)
         rb->released = cx->kicker_posted = false;
         return;
     }
-    if (rb->damaged) {
-        cx->rx_retired++;
-        rb->released = false;
-        rb = make_buffer(cx, OFI_RX_BUF_BYTES);
+    if (AMPH_UNLIKELY(rb->damaged)) {
+        rb = replace(cx, rb);
         if (!rb) {
             amph_error("%s: no memory for a receive buffer", cx->base.cfg.name);
             return;
@@ -178,45 +187,52 @@ static void defer(struct ofi_cx *cx, const void *msg, size_t len_bytes)
     cx->deferred_tail = &d->next;
 }
 
-/* Checks and delivers one message; lanes says which may be delivered now. */
-static void deliver(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
+/* Checks and delivers one message; lanes says which may be delivered now.  false: it is not a peer's. */
+static bool deliver(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
 {
     const struct ofi_hdr *h = msg;
     int32_t args[AMPH_AM_MAX_ARGS];
     struct amph_am am;
     if (AMPH_UNLIKELY(len_bytes < sizeof *h)) {
         amph_count(DROP_MALFORMED);
-        return;
+        return false;
     }
     uint32_t src = sender(cx, h);
     if (AMPH_UNLIKELY(src == UINT32_MAX)) {
         amph_count(DROP_COOKIE);
-        return;
+        return false;
     }
     if (AMPH_UNLIKELY(!parse(msg, len_bytes, &am, args))) {
         amph_count(DROP_MALFORMED);
-        return;
+        return false;
     }
     if (AMPH_LIKELY(lanes & (1u << h->lane)))
         cx->base.cfg.upcalls->on_am(cx->base.cfg.up, src, (enum amph_lane)h->lane, &am);
     else
         defer(cx, msg, len_bytes);
+    return true;
 }
 
 void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes)
 {
     size_t at = (size_t)((uint8_t *)e->buf - rb->mem), len = e->len;
-    bool inside = e->buf && at <= OFI_RX_BUF_BYTES && len <= OFI_RX_BUF_BYTES - at;
-    if (len)
+    bool inside = e->buf && at <= rb->len_bytes && len <= rb->len_bytes - at;
+    if (inside)
         rb->got_bytes += len;
     if (e->flags & FI_MULTI_RECV) {
         rb->released = true;
         rb->end_bytes = len && inside ? at + len : rb->got_bytes; /* a bare release comes behind all messages */
     }
-    if (AMPH_LIKELY(len && inside))
-        deliver(cx, e->buf, len, lanes);
-    else if (len)
+    /* A stranger can make the tcp providers report a message that was never written, over and over at one place: from then on the bytes of
+     * this buffer do not add up, and no old message may be seen again in it. */
+    if (AMPH_LIKELY(len && inside)) {
+        if (!deliver(cx, e->buf, len, lanes))
+            rb->damaged = true;
+        memset(e->buf, 0, len < sizeof(uint64_t) ? len : sizeof(uint64_t));
+    } else if (len) {
         amph_count(DROP_MALFORMED);
+        rb->damaged = true;
+    }
     rb->done_bytes += len;
     settle(cx, rb);
 }

@@ -97,8 +97,12 @@ static int inner_fd(struct ofi_cx *cx)
     int fd = listener < 0 ? -1 : find_fd(test_watches, &listener);
     if (fd >= 0) {
         /* A program that this one executes must not hold the port and the connections' fate. */
+        const struct timeval patience = { 0, 100 * 1000 };
         fcntl(listener, F_SETFD, FD_CLOEXEC);
         fcntl(fd, F_SETFD, FD_CLOEXEC);
+        /* The provider reads the greeting of a new connection with a call that blocks.  Accepted sockets inherit this limit, so a stranger
+         * who falls silent in the middle of it holds nobody up for long; later reads never block. */
+        setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     }
     return fd;
 }
