@@ -213,6 +213,17 @@ static bool deliver(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsign
     return true;
 }
 
+/* A stranger's message of odd length has put the messages behind it out of line: they are moved first. */
+static bool deliver_moved(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
+{
+    void *copy = malloc(len_bytes);
+    if (!copy)
+        amph_fatal("%s: no memory to move a message of %zu bytes", cx->base.cfg.name, len_bytes);
+    bool ours = deliver(cx, memcpy(copy, msg, len_bytes), len_bytes, lanes);
+    free(copy);
+    return ours;
+}
+
 void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes)
 {
     size_t at = (size_t)((uint8_t *)e->buf - rb->mem), len = e->len;
@@ -226,7 +237,7 @@ void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_
     /* A stranger can make the tcp providers report a message that was never written, over and over at one place: from then on the bytes of
      * this buffer do not add up, and no old message may be seen again in it. */
     if (AMPH_LIKELY(len && inside)) {
-        if (!deliver(cx, e->buf, len, lanes))
+        if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, e->buf, len, lanes) : !deliver(cx, e->buf, len, lanes))
             rb->damaged = true;
         memset(e->buf, 0, len < sizeof(uint64_t) ? len : sizeof(uint64_t));
     } else if (len) {
