@@ -192,7 +192,6 @@ struct amph_job {
     uint32_t rank, size;           /* relative number in the own group and its size */
     uint32_t first;                /* absolute number of the own group's member 0 */
     size_t page_bytes;             /* the job's page size (negotiated) */
-    uint64_t area_bytes;           /* transfer area that this process states; set it before amph_job_start (default 0) */
     bool joined, exiting;
     int exit_code;                 /* of the exit that is going on */
     unsigned exits_seen;           /* member 0: how many members are exiting; others: 1 when all are */

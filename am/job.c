@@ -181,8 +181,11 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
     size_t addr_len;
     const void *addr = amph_am_address(amph_job.ep, &addr_len);
     enum amph_status st = amph_boot_publish(amph_job.boot, "am", addr, addr_len);
+    /* A compute process that forwards files will have one server's part in front of its segment. */
+    bool forwards = group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER] && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
+    uint64_t area_bytes = forwards ? amph_area_part_bytes(amph_page_bytes()) : 0;
     if (st == AMPH_OK)
-        st = amph_boot_state(amph_job.boot, amph_avail_mem_bytes(), amph_job.area_bytes);
+        st = amph_boot_state(amph_job.boot, amph_avail_mem_bytes(), area_bytes);
     if (st == AMPH_OK)
         st = amph_boot_exchange(amph_job.boot, "am", &value, &len);
     if (st == AMPH_OK && group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER])

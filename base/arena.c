@@ -131,6 +131,11 @@ static enum amph_status place(const char *what, size_t at, size_t len_bytes, siz
     return AMPH_OK;
 }
 
+size_t amph_area_part_bytes(size_t page_bytes)
+{
+    return amph_align_up(amph_env_size(AMPH_ENV_IOFWD_PIECE) * (uint64_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS), page_bytes);
+}
+
 enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
 {
     len_bytes = amph_align_up(len_bytes, page_bytes);

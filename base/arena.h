@@ -26,6 +26,9 @@ struct amph_arena_part {
  * page_bytes: the job's page size.  Errors: AMPH_ERR_NOMEM. */
 enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
 
+/* Bytes of a transfer area's part for one server, as the settings ask for it (IOFWD_SLOTS pieces of IOFWD_PIECE). */
+size_t amph_area_part_bytes(size_t page_bytes);
+
 /* In a forked child, which shares the parent's area by its mapping: the next amph_arena_area makes one of the child's own, at the
  * same place.  The child's calling thread must be its only one. */
 void amph_arena_forget_area(void);
