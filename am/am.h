@@ -96,6 +96,11 @@ void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status 
  * from inside a handler; for looking at slow sources such as the launcher's connection.  NULL: none. */
 void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep));
 
+/* A function that is told of each message that is dropped although it came from a peer that proved itself, under the poll lock;
+ * GASNet wants a job to end whose client has not registered a handler.  NULL: none. */
+void amph_am_set_refused(struct amph_am_ep *ep,
+                         void (*refused)(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why));
+
 /* Sets handler `index`; AMPH_ERR_STATE if it is taken, AMPH_ERR_RANGE, AMPH_ERR_ARG (nargs above 16). entry is copied. */
 enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry);
 const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned index); /* NULL: none */

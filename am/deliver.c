@@ -16,6 +16,8 @@ static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     amph_count_exact(DROP_MALFORMED, 1);
+    if (ep->refused)
+        ep->refused(ep, peer, am, why);
     if (!atomic_flag_test_and_set(&warned))
         amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u bytes); further ones are only counted",
                   ep->cfg.name, peer, why, am->kind, am->handler, am->nargs, am->nbytes);

@@ -105,6 +105,12 @@ void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep)
     ep->tick = tick;
 }
 
+void amph_am_set_refused(struct amph_am_ep *ep,
+                         void (*refused)(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why))
+{
+    ep->refused = refused;
+}
+
 static uint16_t accepted(const struct amph_am_entry *entry)
 {
     /* Kinds by bit of amph_am_entry.kinds; a packed long is a long. */

@@ -92,6 +92,7 @@ struct amph_am_ep {
     unsigned nwatch;
     int watch[AMPH_AM_WATCH_MAX];
     void (*tick)(struct amph_am_ep *ep);
+    void (*refused)(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why);
     bool in_tick;
 
     struct amph_am_config cfg;

@@ -256,11 +256,20 @@ static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, i
     return g->client.name && g->reach && g->rmem && g->leader ? g : NULL;
 }
 
+/* GASNet-1 spec: a message to a handler that is not registered ends the job with a sentence. */
+static void on_refused(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
+{
+    if (am->handler >= GEX_AM_INDEX_BASE)
+        amph_fatal("a message from process %u to handler %u (%u arguments, %u bytes) cannot be delivered: %s; register the handler "
+                   "at every process before the first message to it", peer, am->handler, am->nargs, am->nbytes, why);
+}
+
 static enum amph_status begin(const char *client_name, gex_Flags_t flags, int threadmode)
 {
     enum amph_status st = amph_job_start(threadmode != 1);
     if (st != AMPH_OK)
         return st;
+    amph_am_set_refused(amph_job.ep, on_refused);
     struct amph_gex *g = make_state(client_name, flags, threadmode);
     if (!g)
         return AMPH_ERR_NOMEM;

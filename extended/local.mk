@@ -8,3 +8,41 @@ amphoraincludedir = $(includedir)/amphora
 amphorainclude_HEADERS = include/amphora/args.h include/amphora/compiler.h include/amphora/event.h include/amphora/gasnet1.h \
 	include/amphora/job.h include/amphora/lock.h include/amphora/message.h include/amphora/rma.h include/amphora/team.h \
 	include/amphora/threadmode.h include/amphora/types.h
+
+# Unit tests: values of barriers, event bookkeeping, a job of one process.
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit_gex
+TESTS += tests/unit_gex
+tests_unit_gex_SOURCES = tests/unit_gex.c
+tests_unit_gex_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_gex_LDADD = $(UNIT_LIBS)
+endif
+
+# Multi-process tests: clients, built as clients are, against the public headers alone.
+gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
+gex_mp = tests/mp/gex_am tests/mp/gex_bad tests/mp/gex_barrier tests/mp/gex_job tests/mp/gex_rma tests/mp/gex_threads \
+	tests/mp/gasnet1_all
+check_PROGRAMS += $(gex_mp)
+dist_check_SCRIPTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
+TESTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
+tests_mp_gex_am_SOURCES = tests/mp/gex_am.c tests/mp/gex_common.h
+tests_mp_gex_am_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_am_LDADD = libamphora.la
+tests_mp_gex_bad_SOURCES = tests/mp/gex_bad.c tests/mp/gex_common.h
+tests_mp_gex_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_bad_LDADD = libamphora.la
+tests_mp_gex_barrier_SOURCES = tests/mp/gex_barrier.c tests/mp/gex_common.h
+tests_mp_gex_barrier_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_barrier_LDADD = libamphora.la
+tests_mp_gex_job_SOURCES = tests/mp/gex_job.c tests/mp/gex_common.h
+tests_mp_gex_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_job_LDADD = libamphora.la
+tests_mp_gex_rma_SOURCES = tests/mp/gex_rma.c tests/mp/gex_common.h
+tests_mp_gex_rma_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_rma_LDADD = libamphora.la
+tests_mp_gex_threads_SOURCES = tests/mp/gex_threads.c tests/mp/gex_common.h
+tests_mp_gex_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_mp_gex_threads_LDADD = libamphora.la -lpthread
+tests_mp_gasnet1_all_SOURCES = tests/mp/gasnet1_all.c tests/mp/gex_common.h
+tests_mp_gasnet1_all_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gasnet1_all_LDADD = libamphora.la

@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The public headers: clean as C99, C11 and C++11 with all warnings, in all three thread modes; and files of different modes do not
+# link, be they C or C++, against the shared library or the static one.
+set -u
+builddir=${builddir:-.}
+srcdir=${srcdir:-.}
+CC=${CC:-cc}
+CXX=${CXX:-c++}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-headers.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+count=0
+inc="-I$srcdir/include"
+
+# result STATUS NAME: a TAP line with the output if it failed
+result() {
+    count=$((count + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $count - $2"
+    else
+        echo "not ok $count - $2"
+        sed 's/^/# /' "$dir/out"
+    fi
+}
+
+cat >"$dir/use.c" <<'EOF'
+#include "gasnet.h"
+#include "gasnetex.h"
+#include "amphora.h"
+static gex_HSL_t lock = GEX_HSL_INITIALIZER;
+static void handler(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t arg)
+{
+    (void)gex_AM_ReplyMedium1(token, 200, buf, nbytes, GEX_EVENT_NOW, 0, arg);
+    (void)gex_AM_ReplyShort(token, 201, 0);
+}
+int USE(void);
+int USE(void)
+{
+    gex_AM_Entry_t entry = { 0, (gex_AM_Fn_t)handler, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQREP, 1, NULL, "handler" };
+    gasnet_handlerentry_t old = { 0, (void (*)())handler };
+    gex_TM_t tm = amphora_team0;
+    gex_Event_t lc;
+    char c[8] = { 0 };
+    GASNET_BEGIN_FUNCTION();
+    if (gasnet_init(NULL, NULL) || gasnet_attach(&old, 1, GASNET_PAGESIZE, 0) || gex_EP_RegisterHandlers(gex_TM_QueryEP(tm), &entry, 1))
+        return 1;
+    gex_HSL_Lock(&lock);
+    gex_HSL_Unlock(&lock);
+    (void)gex_AM_RequestLong(tm, 0, 200, c, sizeof c, c, &lc, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+    gex_Event_Wait(gex_RMA_PutNB(tm, 0, c, c, sizeof c, GEX_EVENT_DEFER, 0));
+    GASNET_BLOCKUNTIL(c[0] == 0);
+    return gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS) + (int)amphora_relative();
+}
+EOF
+cp "$dir/use.c" "$dir/use.cc"
+
+warnings="-Wall -Wextra -Werror -pedantic"
+for mode in SEQ PARSYNC PAR; do
+    for std in c99 c11; do
+        $CC -std=$std $warnings -DGASNET_$mode -DUSE=use_c $inc -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1
+        result $? "$std, $mode"
+    done
+    if command -v ${CXX%% *} >/dev/null 2>&1; then
+        $CXX -std=c++11 $warnings -DGASNET_$mode -DUSE=use_cc $inc -fsyntax-only "$dir/use.cc" >"$dir/out" 2>&1
+        result $? "c++11, $mode"
+    fi
+done
+$CC $inc -DUSE=use_c -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1 && echo "compiled without a mode" >>"$dir/out"
+grep -q 'define exactly one of GASNET_SEQ' "$dir/out"
+result $? "a client without a thread mode is told so"
+printf '#include "gasnetex.h"\nint f(gex_TM_t tm) { return gex_AM_RequestShort(tm, 0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17); }\n' >"$dir/many.c"
+$CC $inc -DGASNET_SEQ -Werror -fsyntax-only "$dir/many.c" >"$dir/out" 2>&1
+many=$?
+[ $many -ne 0 ] && grep -q 'gex_AM_RequestShortTooManyArguments' "$dir/out"
+result $? "17 arguments do not compile, and the error says why"
+
+# Linking: main in C, another file in C or C++, of the same mode or another.
+printf 'int USE(void);\nint main(void) { return USE() == 12345; }\n' >"$dir/main.c"
+printf '#include "gasnetex.h"\n' | cat - "$dir/main.c" >"$dir/main2.c"
+for lang in c cc; do
+    compiler=$CC
+    [ $lang = cc ] && compiler=$CXX
+    command -v ${compiler%% *} >/dev/null 2>&1 || continue
+    linkage=
+    [ $lang = cc ] && printf '#ifdef __cplusplus\nextern "C"\n#endif\nint USE(void);\n' | cat - "$dir/use.cc" >"$dir/use2.cc"
+    [ $lang = c ] && cp "$dir/use.c" "$dir/use2.c"
+    $CC $inc -O1 -DGASNET_SEQ -DUSE=use_it -c "$dir/main2.c" -o "$dir/main.o" >"$dir/out" 2>&1
+    for mode in SEQ PAR; do
+        $compiler $inc -O1 -DGASNET_$mode -DUSE=use_it -c "$dir/use2.$lang" -o "$dir/use_$mode.o" >>"$dir/out" 2>&1
+    done
+    for kind in shared static; do
+        if [ $kind = shared ]; then
+            lib="-L$builddir/.libs -lamphora"
+            [ -e "$builddir/.libs/libamphora.so" ] || continue
+        else
+            lib="$builddir/.libs/libamphora.a ${CRYPTO_LIBS:--lcrypto} -ldl -lpthread -lrt"
+            [ -e "$builddir/.libs/libamphora.a" ] || continue
+        fi
+        $compiler "$dir/main.o" "$dir/use_SEQ.o" $lib -o "$dir/prog" >"$dir/out" 2>&1
+        result $? "$lang: SEQ and SEQ link with the $kind library"
+        $compiler "$dir/main.o" "$dir/use_PAR.o" $lib -o "$dir/prog" >"$dir/out" 2>&1
+        mixed=$?
+        [ $mixed -ne 0 ] && grep -q 'amphora_client_threadmode' "$dir/out"
+        result $? "$lang: SEQ and PAR do not link with the $kind library"
+    done
+done
+echo "1..$count"

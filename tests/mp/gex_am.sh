@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+. "${srcdir:-.}/tests/mp/lib.sh"
+mp_run tests/mp/gex_am
+export AMPHORA_TEST_SWAP=1
+mp_run tests/mp/gex_am -n 3 -c "smp tcp-smp"
+mp_done

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One misuse, named by the first argument, which the library answers with a sentence and a non-zero exit (gex_bad.sh looks at it). */
+#include "gasnet.h"
+
+#include "tests/mp/gex_common.h"
+
+static gex_TM_t tm;
+static gex_EP_t ep;
+static gex_Segment_t seg;
+static char buf[1 << 20];
+
+static void put_rank(void)
+{
+    gex_RMA_PutBlocking(tm, 1000, gex_Segment_QueryAddr(seg), buf, 8, 0);
+}
+static void get_rank(void)
+{
+    gex_RMA_GetNB(tm, buf, gex_System_QueryJobSize(), gex_Segment_QueryAddr(seg), 8, 0);
+}
+static void am_rank(void)
+{
+    gex_AM_RequestShort0(tm, gex_System_QueryJobSize() + 3, 200, 0);
+}
+static void put_outside(void)
+{
+    void *at;
+    uintptr_t len;
+    gex_Segment_QueryBound(tm, 1, &at, NULL, &len);
+    gex_RMA_PutBlocking(tm, 1, (char *)at + len - 4, buf, 8, 0);
+}
+static void long_outside(void)
+{
+    void *at;
+    uintptr_t len;
+    gex_Segment_QueryBound(tm, 1, &at, NULL, &len);
+    gex_AM_RequestLong0(tm, 1, 200, buf, 100, (char *)at + len - 50, GEX_EVENT_NOW, 0);
+}
+static void medium_size(void)
+{
+    gex_AM_RequestMedium0(tm, 1, 200, buf, gex_AM_MaxRequestMedium(tm, 1, GEX_EVENT_NOW, 0, 0) + 1, GEX_EVENT_NOW, 0);
+}
+static void medium_defer(void)
+{
+    gex_AM_RequestMedium0(tm, 1, 200, buf, 8, GEX_EVENT_DEFER, 0);
+}
+static void no_handler(void)
+{
+    gex_AM_RequestShort0(tm, 1, 222, 0);
+}
+static void value_size(void)
+{
+    gex_RMA_PutBlockingVal(tm, 0, buf, 1, 9, 0);
+}
+static void no_op(void)
+{
+    gex_Event_Wait(GEX_EVENT_NO_OP);
+}
+static void notify_twice(void)
+{
+    gasnet_barrier_notify(0, 0);
+    gasnet_barrier_notify(0, 0);
+}
+static void wait_alone(void)
+{
+    gasnet_barrier_wait(0, 0);
+}
+static void barrier_flags(void)
+{
+    gasnet_barrier_notify(0, 99);
+}
+static void nested_region(void)
+{
+    gex_NBI_BeginAccessRegion(0);
+    gex_NBI_BeginAccessRegion(0);
+}
+static void max_args(void)
+{
+    gex_AM_MaxRequestMedium(tm, 0, GEX_EVENT_NOW, 0, 17);
+}
+static void bad_team(void)
+{
+    gex_TM_QuerySize(GEX_TM_INVALID);
+}
+
+static const struct {
+    const char *name;
+    void (*fn)(void);
+} cases[] = {
+    { "put_rank", put_rank }, { "get_rank", get_rank }, { "am_rank", am_rank }, { "put_outside", put_outside },
+    { "long_outside", long_outside }, { "medium_size", medium_size }, { "medium_defer", medium_defer }, { "no_handler", no_handler },
+    { "value_size", value_size }, { "no_op", no_op }, { "notify_twice", notify_twice }, { "wait_alone", wait_alone },
+    { "barrier_flags", barrier_flags }, { "nested_region", nested_region }, { "max_args", max_args }, { "bad_team", bad_team },
+};
+
+/* Before initialisation. */
+static int early(const char *name)
+{
+    if (strcmp(name, "attach_early") == 0)
+        return gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_NOT_INIT && gex_Segment_Attach(&seg, NULL, 4096) == GASNET_ERR_NOT_INIT &&
+                       gex_EP_RegisterHandlers(NULL, NULL, 0) == GASNET_ERR_NOT_INIT && gasnet_getSegmentInfo(NULL, 0) == GASNET_ERR_NOT_INIT
+                   ? 3
+                   : 0;
+    if (strcmp(name, "rank_early") == 0)
+        gex_System_QueryJobRank();
+    if (strcmp(name, "put_early") == 0)
+        gasnet_put(0, buf, buf, 8);
+    if (strcmp(name, "am_early") == 0)
+        gasnet_AMRequestShort0(0, 200);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return 77;
+    if (strstr(argv[1], "_early"))
+        return early(argv[1]);
+    if (gex_Client_Init(NULL, &ep, &tm, "TEST_BAD", &argc, &argv, GEX_FLAG_USES_GASNET1) != GASNET_OK)
+        return 77;
+    if (gex_Segment_Attach(&seg, tm, GASNET_PAGESIZE) != GASNET_OK)
+        return 77;
+    for (size_t i = 0; gex_System_QueryJobRank() == 0 && i < sizeof cases / sizeof *cases; i++)
+        if (strcmp(cases[i].name, argv[1]) == 0)
+            cases[i].fn();
+    /* Process 0 has not survived, so nobody passes here. */
+    gasnet_barrier(1, GASNET_BARRIERFLAG_ANONYMOUS);
+    if (gex_System_QueryJobRank() == 0 && strcmp(argv[1], "no_handler") == 0)
+        gasnet_barrier(1, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_exit(0);
+}

@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+. "${srcdir:-.}/tests/mp/lib.sh"
+mp_run tests/mp/gex_rma
+export AMPHORA_RMA=emulate
+mp_run tests/mp/gex_rma -n 3 -c "smp tcp" -- 7
+mp_done
