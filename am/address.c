@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses of endpoints, and the choice of the conduit for a peer.  Layer: am.  Thread rule: add_peer and del_peer take the send lock.
+ * Addresses of endpoints, and the choice of the conduit for a peer.  Layer: am.
+ * Thread rule: add_peer and del_peer take the send lock.
  *
  * Address bytes: version u16, flags u8, machine u64, host u64, smp address blob, network's name blob, network's address blob.
  */
@@ -104,13 +105,13 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
         to->machine == mine.machine && to->host == mine.host)
         return smp;
     if (!net) {
-        amph_error("%s: peer %u is on another host (or shared memory is off, AMPHORA_SMP=0) and this process has no network; choose "
-                   "one, for instance AMPHORA_CONDUIT=tcp", ep->cfg.name, peer);
+        amph_error("%s: peer %u is on another host (or shared memory is off, AMPHORA_SMP=0) and this process has no network; "
+                   "choose one, for instance AMPHORA_CONDUIT=tcp", ep->cfg.name, peer);
         return NULL;
     }
     if (to->net_name_len != strlen(net->ops->name) || memcmp(to->net_name, net->ops->name, to->net_name_len)) {
-        amph_error("%s: peer %u uses the network '%.*s' and this process '%s'; give both the same AMPHORA_CONDUIT", ep->cfg.name, peer,
-                   (int)to->net_name_len, to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
+        amph_error("%s: peer %u uses the network '%.*s' and this process '%s'; give both the same AMPHORA_CONDUIT", ep->cfg.name,
+                   peer, (int)to->net_name_len, to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
         return NULL;
     }
     return net;

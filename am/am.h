@@ -81,7 +81,8 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
 
 /* Makes a peer reachable.  addr: what its amph_am_address gave.  remote_index: the number under which it knows this endpoint.
  * my_id, peer_id: the numbers that both sides put into the cookie (absolute ranks, client numbers).  Decides by host identity and
- * use_smp which conduit is used.  Errors: AMPH_ERR_PROTO (address does not parse), AMPH_ERR_PEER, AMPH_ERR_RANGE, AMPH_ERR_STATE. */
+ * use_smp which conduit is used.  Errors: AMPH_ERR_PROTO (address does not parse), AMPH_ERR_PEER, AMPH_ERR_RANGE,
+ * AMPH_ERR_STATE. */
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
                                   uint32_t my_id, uint32_t peer_id);
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
@@ -112,14 +113,16 @@ const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned inde
 /* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.  am->kind: SHORT, MEDIUM or LONG; for
  * LONG am->payload is the source and am->dest the address in the peer's segment (see amph_am_set_peer_segment): the endpoint
  * chooses by itself between mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at lc->done.
- * am->aux and am->flags are the endpoint's own: leave them 0.  From inside a handler or done callback of the same endpoint only with
- * IMMEDIATE (else AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not added),
- * AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
-enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+ * am->aux and am->flags are the endpoint's own: leave them 0.  From inside a handler or done callback of the same endpoint only
+ * with IMMEDIATE (else AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not
+ * added), AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
+enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
+                                 struct amph_op *lc);
 
 /* Replies to the request of token, once, from inside its handler.  Never waits: where there is no room the reply is copied, lc is
  * called, and the endpoint sends it later; until then it takes no further requests, only replies (which always can be taken, so
- * two processes never wait for each other).  With IMMEDIATE: AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied already. */
+ * two processes never wait for each other).  With IMMEDIATE: AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied
+ * already. */
 enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc);
 
 uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer); /* payload bytes; peer AMPH_RANK_NONE: least of all conduits */
@@ -217,13 +220,14 @@ extern struct amph_job amph_job;
 enum amph_status amph_job_start(bool threaded);
 
 /* The page size of a job whose processes state these; AMPH_ERR_ARG and the indices of a clashing pair where one does not divide. */
-enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p, size_t *clash_a_p, size_t *clash_b_p);
+enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p, size_t *clash_a_p,
+                                     size_t *clash_b_p);
 
 /* Gathers len_bytes from each member of the own group to all (over active messages); blocks; all is size * len_bytes. */
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all);
 
-/* Ends the process and the job with code as gasnet_exit does: flushes standard streams, tells the launcher, waits for the others up to
- * GASNET_EXITTIMEOUT when they exit too, ends in _exit.  Callable from handlers and threads. */
+/* Ends the process and the job with code as gasnet_exit does: flushes standard streams, tells the launcher, waits for the others up
+ * to GASNET_EXITTIMEOUT when they exit too, ends in _exit.  Callable from handlers and threads. */
 void amph_job_exit(int code) AMPH_NORETURN;
 
 #endif

@@ -19,7 +19,8 @@ static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
     if (ep->refused)
         ep->refused(ep, peer, am, why);
     if (!atomic_flag_test_and_set(&warned))
-        amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u bytes); further ones are only counted",
+        amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u bytes); further ones are only "
+                  "counted",
                   ep->cfg.name, peer, why, am->kind, am->handler, am->nargs, am->nbytes);
 }
 
@@ -93,7 +94,8 @@ static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane 
 }
 
 /* A message of a peer whose conduit keeps no bounds: it may bring credits, and a request uses one until it is given back. */
-static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                                                  const struct amph_am *am)
 {
     struct amph_peer *p = &ep->peer[peer];
     if (am->aux) {

@@ -30,6 +30,26 @@ static enum amph_status open_conduit(struct amph_am_ep *ep, int which, const str
     return amph_conduit_open(ops, &cx_cfg, &ep->cx[which]);
 }
 
+static void close_conduits(struct amph_am_ep *ep)
+{
+    for (int i = AMPH_NCX - 1; i >= 0; i--)
+        if (ep->cx[i])
+            ep->cx[i]->ops->close(ep->cx[i]);
+}
+
+/* smp is there even where AMPHORA_SMP=0: messages to oneself use it. */
+static enum amph_status open_conduits(struct amph_am_ep *ep)
+{
+    enum amph_status st = open_conduit(ep, AMPH_CX_SMP, &amph_smp_ops);
+    if (st == AMPH_OK && ep->cfg.net)
+        st = open_conduit(ep, AMPH_CX_NET, ep->cfg.net);
+    if (st == AMPH_OK)
+        st = amph_address_make(ep);
+    if (st != AMPH_OK)
+        close_conduits(ep);
+    return st;
+}
+
 enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_ep **ep_p)
 {
     enum amph_status st = AMPH_ERR_NOMEM;
@@ -51,26 +71,12 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
         amph_error("%s: no descriptor for waking sleepers: %m; raise the limit of open files (ulimit -n)", cfg->name);
         goto free_peers;
     }
-    /* smp is there even where AMPHORA_SMP=0: messages to oneself use it. */
-    st = open_conduit(ep, AMPH_CX_SMP, &amph_smp_ops);
+    st = open_conduits(ep);
     if (st != AMPH_OK)
         goto close_kick;
-    if (cfg->net) {
-        st = open_conduit(ep, AMPH_CX_NET, cfg->net);
-        if (st != AMPH_OK)
-            goto close_smp;
-    }
-    st = amph_address_make(ep);
-    if (st != AMPH_OK)
-        goto close_net;
     *ep_p = ep;
     return AMPH_OK;
 
-close_net:
-    if (ep->cx[AMPH_CX_NET])
-        ep->cx[AMPH_CX_NET]->ops->close(ep->cx[AMPH_CX_NET]);
-close_smp:
-    ep->cx[AMPH_CX_SMP]->ops->close(ep->cx[AMPH_CX_SMP]);
 close_kick:
     close(ep->kick_fd);
 free_peers:
@@ -85,9 +91,7 @@ void amph_am_close(struct amph_am_ep *ep)
 {
     if (!ep)
         return;
-    for (int i = AMPH_NCX - 1; i >= 0; i--)
-        if (ep->cx[i])
-            ep->cx[i]->ops->close(ep->cx[i]);
+    close_conduits(ep);
     amph_ep_drop_deferred(ep);
     close(ep->kick_fd);
     pthread_mutex_destroy(&ep->send_lock);

@@ -132,10 +132,12 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
 /* ---- send.c ---- */
 
 /* Sends one message now: AMPH_AGAIN where there is no room or no credit.  Takes the send lock. */
-enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
+enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                              struct amph_op *lc);
 
 /* The same for a request, waiting for room by polling. */
-enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
+                                   struct amph_op *lc);
 
 /* Puts a message of the reply lane off, with a copy of its payload.  Poll lock held. */
 enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, bool put_first);
@@ -152,11 +154,12 @@ void amph_ep_return_credits(struct amph_am_ep *ep, uint32_t peer);
 
 /* ---- longs.c ---- */
 
-enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
+                                      struct amph_op *lc);
 enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc);
 /* One put with the send lock taken; AMPH_AGAIN where there is no room. */
-enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                                 size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
+enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset,
+                                 const void *src, size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
 
 /* ---- deliver.c ---- */
 
@@ -176,7 +179,8 @@ static inline bool amph_ep_enter(struct amph_am_ep *ep)
 {
     const void *nobody = NULL;
     if (AMPH_UNLIKELY(ep->threaded))
-        return __atomic_compare_exchange_n(&ep->poll_owner, &nobody, amph_am_self_mark(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+        return __atomic_compare_exchange_n(&ep->poll_owner, &nobody, amph_am_self_mark(), false, __ATOMIC_ACQUIRE,
+                                           __ATOMIC_RELAXED);
     if (ep->poll_owner)
         return false;
     ep->poll_owner = ep;

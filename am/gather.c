@@ -4,8 +4,8 @@
  * Thread rule: one thread at a time calls it; the handler runs under the poll lock.
  *
  * Bruck's algorithm: in round k each member sends the first min(2^k, n - 2^k) blocks it has, in the order own, own+1, ..., to the
- * member 2^k below, so that all is there after log2(n) rounds.  Rounds and calls may overtake each other: what comes for a call that
- * this member has not begun is kept.  A member can be at most one call ahead, since a call ends only when all have begun it.
+ * member 2^k below, so that all is there after log2(n) rounds.  Rounds and calls may overtake each other: what comes for a call
+ * that this member has not begun is kept.  A member can be at most one call ahead, since a call ends only when all have begun it.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -109,8 +109,8 @@ static enum amph_status send_round(struct amph_am_ep *ep, const struct amph_gath
     for (uint64_t offset = 0; offset < len;) {
         uint32_t nbytes = len - offset < most ? (uint32_t)(len - offset) : most;
         const int32_t args[NARGS] = { (int32_t)g->call, (int32_t)round, (int32_t)(uint32_t)offset, (int32_t)(offset >> 32) };
-        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_AM_GATHER, .nargs = NARGS, .nbytes = nbytes, .args = args,
-                                    .payload = g->all + offset };
+        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_AM_GATHER, .nargs = NARGS, .nbytes = nbytes,
+                                    .args = args, .payload = g->all + offset };
         enum amph_status st = amph_am_request(ep, to, &am, 0, NULL);
         if (st != AMPH_OK)
             return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start of a runtime: joining the job, the endpoint over the own group, addresses, the job's page size; and the events of the job.
- * Layer: am.  Thread rule: start by one thread; events are handled by one thread at a time (amph_ep_tick).
+ * The start of a runtime: joining the job, the endpoint over the own group, addresses, the job's page size; and the events of the
+ * job.  Layer: am.  Thread rule: start by one thread; events are handled by one thread at a time (amph_ep_tick).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -25,8 +25,8 @@ static bool packs(const struct amph_peer *p, const struct amph_am *am)
     return am->nbytes <= AMPH_AM_PACKED_BYTES || !p->cx->caps.put_then_am;
 }
 
-enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                                 size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset,
+                                 const void *src, size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
 {
     struct amph_cx *cx = ep->peer[peer].cx;
     if (!cx || ep->peer[peer].dead)
@@ -59,7 +59,8 @@ static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const 
     struct flag_op wait = { { flag_done }, false, AMPH_OK };
     if (!lc && amph_ep_in_handler(ep))
         return AMPH_ERR_STATE;
-    enum amph_status st = amph_am_put(ep, peer, &ep->peer[peer].segment, offset, am->payload, am->nbytes, flags, lc ? lc : &wait.op, NULL);
+    enum amph_status st = amph_am_put(ep, peer, &ep->peer[peer].segment, offset, am->payload, am->nbytes, flags, lc ? lc : &wait.op,
+                                      NULL);
     if (st != AMPH_OK)
         return st;
     struct amph_am m = *am;
@@ -71,7 +72,8 @@ static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const 
     return st != AMPH_OK ? st : wait.st;
 }
 
-enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
+                                      struct amph_op *lc)
 {
     struct amph_peer *p = &ep->peer[peer];
     struct amph_am m = *am;
@@ -120,7 +122,8 @@ static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const st
 }
 
 /* A long reply whose data is there already or travels along. */
-static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
+                                    struct amph_op *lc)
 {
     bool packed = am->kind == AMPH_AM_LONG_PACKED;
     enum amph_status st = amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);

@@ -3,9 +3,9 @@
  * Sending requests and replies: credits, waiting for room, and replies that are put off.
  * Layer: am.  Thread rule: see ep.h; what is put off belongs to the owner of the poll lock.
  *
- * Why nothing deadlocks.  Replies travel in a lane of their own, and a handler of a reply sends nothing, so a process that polls can
- * always take replies.  A handler never waits: a reply that finds no room is put off, and while any is put off its endpoint takes
- * only replies.  So whoever waits for room polls, and with that makes room for the others.
+ * Why nothing deadlocks.  Replies travel in a lane of their own, and a handler of a reply sends nothing, so a process that polls
+ * can always take replies.  A handler never waits: a reply that finds no room is put off, and while any is put off its endpoint
+ * takes only replies.  So whoever waits for room polls, and with that makes room for the others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
     return st;
 }
 
-enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                              struct amph_op *lc)
 {
     struct amph_peer *p = &ep->peer[peer];
     enum amph_status st = AMPH_ERR_PEER;
@@ -46,7 +47,8 @@ enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_la
     return st;
 }
 
-enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
+                                   struct amph_op *lc)
 {
     enum amph_status st = amph_ep_send(ep, peer, AMPH_LANE_REQUEST, am, lc);
     if (AMPH_LIKELY(st == AMPH_OK)) {

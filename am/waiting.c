@@ -47,7 +47,8 @@ static enum amph_wait_mode wait_mode(void)
     return (enum amph_wait_mode)__atomic_load_n(&amph_job.wait_mode, __ATOMIC_RELAXED);
 }
 
-/* Cores of the job on this host.  A process that was bound to one core by its launcher sees only that one; the launcher sees all. */
+/* Cores of the job on this host.  A process that was bound to one core by its launcher sees only that one; the launcher sees
+ * all. */
 static unsigned cores(void)
 {
     cpu_set_t own, parent;

@@ -32,8 +32,8 @@ static void on_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, 
 
 static struct amph_am_ep *open_one(uint64_t host, bool threaded)
 {
-    struct amph_am_config cfg = { .name = "test", .domain = 1, .max_peers = 4, .threaded = threaded, .use_smp = true, .net = &fake_ops,
-                                  .loopback_only = true, .host_id = host, .on_peer_error = on_error };
+    struct amph_am_config cfg = { .name = "test", .domain = 1, .max_peers = 4, .threaded = threaded, .use_smp = true,
+                                  .net = &fake_ops, .loopback_only = true, .host_id = host, .on_peer_error = on_error };
     struct amph_am_ep *ep = NULL;
     cr_assert_eq(amph_am_open(&cfg, &ep), AMPH_OK);
     return ep;
@@ -173,8 +173,9 @@ static int32_t got_args[18];
 static unsigned got_calls;
 static void *got_buf;
 static size_t got_n;
-static void client16(struct amph_token *t, int32_t x0, int32_t x1, int32_t x2, int32_t x3, int32_t x4, int32_t x5, int32_t x6, int32_t x7,
-                     int32_t x8, int32_t x9, int32_t x10, int32_t x11, int32_t x12, int32_t x13, int32_t x14, int32_t x15)
+static void client16(struct amph_token *t, int32_t x0, int32_t x1, int32_t x2, int32_t x3, int32_t x4, int32_t x5, int32_t x6,
+                     int32_t x7, int32_t x8, int32_t x9, int32_t x10, int32_t x11, int32_t x12, int32_t x13,
+                     int32_t x14, int32_t x15)
 {
     const int32_t x[] = { x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15 };
     memcpy(got_args, x, sizeof x);
@@ -201,8 +202,10 @@ static void client_data0(struct amph_token *t, void *buf, size_t n)
 
 Test(am, client_forms)
 {
-    const struct amph_am_entry e[] = { { (void *)client16, true, 1, 3, 16, NULL, "" }, { (void *)client_data16, true, 6, 3, 16, NULL, "" },
-                                       { (void *)client3, true, 1, 3, 3, NULL, "" }, { (void *)client_data0, true, 2, 3, 0, NULL, "" } };
+    const struct amph_am_entry e[] = { { (void *)client16, true, 1, 3, 16, NULL, "" },
+                                       { (void *)client_data16, true, 6, 3, 16, NULL, "" },
+                                       { (void *)client3, true, 1, 3, 3, NULL, "" },
+                                       { (void *)client_data0, true, 2, 3, 0, NULL, "" } };
     for (unsigned i = 0; i < AMPH_COUNTOF(e); i++)
         cr_assert_eq(amph_am_register(b, 200 + i, &e[i]), AMPH_OK);
     int32_t args[16];
@@ -704,7 +707,8 @@ Test(am, idle_waits_sleep, .timeout = 20)
     uint64_t cpu = cpu_ns(), end = amph_now_ns() + 500 * AMPH_NS_PER_MS;
     while (amph_now_ns() < end)
         amph_am_wait_step(a, &w);
-    cr_assert_lt(cpu_ns() - cpu, 50 * AMPH_NS_PER_MS, "an idle half second cost %llu us", (unsigned long long)(cpu_ns() - cpu) / 1000);
+    cr_assert_lt(cpu_ns() - cpu, 50 * AMPH_NS_PER_MS, "an idle half second cost %llu us",
+                 (unsigned long long)(cpu_ns() - cpu) / 1000);
     cr_assert_geq(ticks, 20);
 }
 

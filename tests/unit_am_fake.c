@@ -146,7 +146,8 @@ static void enqueue(struct fake_cx *cx, uint32_t peer, enum amph_lane lane, cons
     cx->queue[lane].n++;
 }
 
-static enum amph_status am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+static enum amph_status am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                struct amph_op *lc)
 {
     struct fake_cx *cx = (struct fake_cx *)base, *to = instance[cx->peer[peer].instance];
     if (am->nargs > AMPH_AM_MAX_ARGS || (am->kind != AMPH_AM_LONG && am->nbytes > MAX_MEDIUM))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ways out of a job: am_exit WAY CODE.  all: each member calls the exit; one: only the last one, while the others wait for ever;
- * handler: a handler of member 0 does; return: main returns; die: the last member calls _exit, the others wait.
+ * The ways out of a job: am_exit WAY CODE.  all: each member calls the exit; one: only the last one, while the others wait for
+ * ever; handler: a handler of member 0 does; return: main returns; die: the last member calls _exit, the others wait.
  */
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An idle wait sleeps in the kernel: two seconds cost under 30 ms of CPU time; and a message ends it in far less than its longest sleep. */
+/* An idle wait sleeps in the kernel: two seconds cost under 30 ms of CPU time; and a message ends it in far less than its longest
+ * sleep. */
 #include <time.h>
 
 #include "am_common.h"
@@ -59,7 +60,8 @@ int main(void)
         qsort(trip, TRIPS, sizeof trip[0], less);
         printf("idle: %llu us of CPU in 2 s; to a sleeper and back: median %llu us\n", (unsigned long long)cpu / 1000,
                (unsigned long long)trip[TRIPS / 2] / 1000);
-        CHECK(trip[TRIPS / 2] < 4 * AMPH_NS_PER_MS, "a message takes %llu us to wake a sleeper", (unsigned long long)trip[TRIPS / 2] / 1000);
+        CHECK(trip[TRIPS / 2] < 4 * AMPH_NS_PER_MS, "a message takes %llu us to wake a sleeper",
+              (unsigned long long)trip[TRIPS / 2] / 1000);
     }
     am_barrier();
     return 0;

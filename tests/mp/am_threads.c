@@ -32,7 +32,8 @@ static void *work(void *arg)
         uint32_t n = (uint32_t)(trip * 37 % (int)sizeof payload);
         for (uint32_t i = 0; i < n; i++)
             payload[i] = (uint8_t)(trip + (int32_t)i);
-        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = H_ASK, .nargs = 2, .args = args, .nbytes = n, .payload = payload };
+        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = H_ASK, .nargs = 2, .args = args, .nbytes = n,
+                                    .payload = payload };
         uint32_t to = (amph_job.rank + (uint32_t)trip) % amph_job.size;
         CHECK(amph_am_request(amph_job.ep, to, &am, 0, NULL) == AMPH_OK, "request");
         if (trip % 8 == 7)

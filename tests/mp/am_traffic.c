@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every member talks to every member, itself too, in every kind and many sizes, and all at once: shorts with 0-16 arguments, mediums and
- * longs that are echoed, floods without replies, floods of large messages in both directions, put and get.
+ * Every member talks to every member, itself too, in every kind and many sizes, and all at once: shorts with 0-16 arguments,
+ * mediums and longs that are echoed, floods without replies, floods of large messages in both directions, put and get.
  */
 #include "am_common.h"
 
@@ -121,8 +121,8 @@ static void sizes(uint32_t to, int kind, int handler, uint64_t dest, const uint3
         const int32_t args[] = { (int32_t)(size[i] + amph_job.rank), (int32_t)amph_job.rank };
         unsigned want = back + 1;
         fill(payload, size[i], (uint32_t)args[0]);
-        request(to, &(struct amph_am){ .kind = (uint8_t)kind, .handler = (uint8_t)handler, .nargs = 2, .args = args, .nbytes = size[i],
-                                       .payload = payload, .dest = dest });
+        request(to, &(struct amph_am){ .kind = (uint8_t)kind, .handler = (uint8_t)handler, .nargs = 2, .args = args,
+                                       .nbytes = size[i], .payload = payload, .dest = dest });
         memset(payload, 0xff, size[i]); /* ours again */
         WAIT_UNTIL(back == want);
     }
