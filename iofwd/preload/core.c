@@ -43,9 +43,9 @@ static void *open_library(void)
     for (size_t i = 0; slash && i < AMPH_COUNTOF(places); i++) {
         snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname), self.dli_fname, places[i]);
         if (real_access(path, R_OK) == 0)
-            return dlopen(path, RTLD_NOW);
+            return dlopen(path, RTLD_LAZY);
     }
-    return dlopen("libiofwd.so.0", RTLD_NOW);
+    return dlopen("libiofwd.so.0", RTLD_LAZY);
 }
 
 static int load(void)

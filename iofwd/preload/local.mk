@@ -36,3 +36,9 @@ tests_unit_fdtab_SOURCES = tests/unit_fdtab.c iofwd/fdtab.c
 tests_unit_fdtab_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_fdtab_LDADD = $(CRITERION_LIBS) -lpthread
 endif
+
+# End to end, through amphora-run and its servers.
+preload_scripts = tests/mp/fwd_tools.sh
+dist_check_SCRIPTS += $(preload_scripts)
+TESTS += $(preload_scripts)
+EXTRA_DIST += tests/mp/fwd_lib.sh tests/mp/fwd_tools_commands.sh tests/mp/fwd_shell_commands.sh tests/mp/fwd_python.py

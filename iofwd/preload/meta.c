@@ -207,6 +207,26 @@ struct pair {
     struct fwd_where from, to;
 };
 
+/* What the kernel says before it finds that two paths lie in different file systems: does the path's directory exist? */
+static int parent_error(int dir, const char *path)
+{
+    struct stat st;
+    char parent[PATH_MAX];
+    size_t len = strlen(path);
+    if (len == 0)
+        return ENOENT;
+    if (len >= sizeof parent)
+        return ENAMETOOLONG;
+    memcpy(parent, path, len + 1);
+    while (len && parent[len - 1] == '/')
+        parent[--len] = 0;
+    while (len && parent[len - 1] != '/')
+        parent[--len] = 0;
+    if (x_fstatat(dir, len ? parent : ".", &st, 0) != 0)
+        return errno;
+    return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+}
+
 enum side { SIDE_LOCAL, SIDE_FORWARDED, SIDE_FAILED };
 
 static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok, int to_dir, const char *to)
@@ -225,6 +245,8 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
         fwd_where_end(&p->from, 0);
     if (ok && !p->to.local)
         fwd_where_end(&p->to, 0);
+    if (err == EXDEV && (err = parent_error(from_dir, from)) == 0 && (err = parent_error(to_dir, to)) == 0)
+        err = EXDEV;
     errno = err;
     return SIDE_FAILED;
 }
