@@ -57,7 +57,7 @@ rc diff $D/num $D/a/moved
 rc diff -r $D/a $D/a_copy
 rc find $D -type f -name 'n*'
 find $D | sort | sed "s#$D#@D#g"
-rc find $D/a -newer $D/num -print
+rc find $D/a -name t -newermt 2019-12-31 ! -newermt 2020-06-01
 rc grep -c 99 $D/num
 rc grep -r 1999 $D/num $D/a
 rc sort -rn -o $D/sorted $D/num
