@@ -17,9 +17,12 @@
 
 void fwd_guard_enter(struct fwd_guard *g)
 {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &g->old);
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS }; /* the program's handlers must see them */
+    sigset_t most;
+    sigfillset(&most);
+    for (size_t i = 0; i < AMPH_COUNTOF(faults); i++)
+        sigdelset(&most, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &most, &g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
 }
 
