@@ -337,15 +337,6 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
     return amph_am_mem_reg(cl->ep, part.base, part.len_bytes, part.fd, part.offset, &cl->area_mem);
 }
 
-/* A runtime that starts in this process states the transfer area to the job: one part, for the home server. */
-__attribute__((constructor)) static void state_area(void)
-{
-    uint64_t slots = (uint64_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
-    if (amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
-        amph_job.area_bytes = amph_align_up(amph_env_size(AMPH_ENV_IOFWD_PIECE) * (slots < SLOTS_MOST ? slots : SLOTS_MOST),
-                                            amph_page_bytes());
-}
-
 static bool make_pends(struct amph_fwd_client *cl)
 {
     uint8_t *mem = mmap(NULL, (size_t)FWD_PENDS * FWD_PEND_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
