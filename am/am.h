@@ -97,8 +97,8 @@ void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status 
  * from inside a handler; for looking at slow sources such as the launcher's connection.  NULL: none. */
 void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep));
 
-/* A function that is told of each message that is dropped although it came from a peer that proved itself, under the poll lock;
- * GASNet wants a job to end whose client has not registered a handler.  NULL: none. */
+/* A function that is told of each message that no handler takes although it came from a peer that proved itself, under the poll
+ * lock; GASNet wants a job to end whose client has not registered a handler.  NULL: none. */
 void amph_am_set_refused(struct amph_am_ep *ep,
                          void (*refused)(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why));
 

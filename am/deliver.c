@@ -16,8 +16,6 @@ static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     amph_count_exact(DROP_MALFORMED, 1);
-    if (ep->refused)
-        ep->refused(ep, peer, am, why);
     if (!atomic_flag_test_and_set(&warned))
         amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u bytes); further ones are only "
                   "counted",
@@ -82,6 +80,8 @@ static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane 
     if (AMPH_UNLIKELY(am->kind > AMPH_AM_LONG_PACKED || am->nargs > AMPH_AM_MAX_ARGS ||
                       !(hot->accept & amph_accept_bit(am->kind, lane)) || !(hot->counts >> am->nargs & 1))) {
         drop(ep, peer, am, refusal(hot, am, lane));
+        if (ep->refused)
+            ep->refused(ep, peer, am, refusal(hot, am, lane));
         return;
     }
     struct amph_token token = { ep, peer, am, &ep->entry[am->handler], lane == AMPH_LANE_REQUEST, false };

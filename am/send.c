@@ -20,13 +20,16 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
     struct amph_am m = *am;
     if (lane == AMPH_LANE_REQUEST && __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
         return AMPH_AGAIN;
+    if (lane == AMPH_LANE_REQUEST)
+        __atomic_sub_fetch(&p->credits, 1, __ATOMIC_RELAXED); /* before the send: another thread may take the answer at once */
     uint32_t owed = __atomic_exchange_n(&p->owed, 0, __ATOMIC_RELAXED);
     m.aux = (uint16_t)(owed + am->aux);
     enum amph_status st = send(p->cx, peer, lane, &m, lc);
-    if (st != AMPH_OK)
+    if (st != AMPH_OK) {
         __atomic_add_fetch(&p->owed, owed, __ATOMIC_RELAXED);
-    else if (lane == AMPH_LANE_REQUEST)
-        __atomic_sub_fetch(&p->credits, 1, __ATOMIC_RELAXED);
+        if (lane == AMPH_LANE_REQUEST)
+            __atomic_add_fetch(&p->credits, 1, __ATOMIC_RELAXED);
+    }
     return st;
 }
 
