@@ -28,7 +28,7 @@
     ENV(IOFWD_STRIPE, "IOFWD_STRIPE", STR, "", "bytes", 0, 0, "iofwd", "stripe width and unit of one client over its servers") \
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "0", "calls", 0, 1 << 24, "iofwd", "calls that are collected into one") \
     ENV(IOFWD_PIECE, "IOFWD_PIECE", SIZE, "128K", "bytes", 4096, 1 << 26, "iofwd", "large reads and writes travel in pieces of this size") \
-    ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "8", "pieces", 2, 1024, "iofwd", "data slots of a client at each of its servers") \
+    ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", "data slots of a client at each of its servers") \
     ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", "servers open with O_DIRECT") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", "run without forwarding where no server is found instead of failing") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", "connections to I/O servers that a process hands to its next image by exec; set by Amphora") \

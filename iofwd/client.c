@@ -23,6 +23,7 @@
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
 #define SLOTS_MOST 64
+#define AREA_MOST ((size_t)64 << 20) /* of addresses; memory is used as pieces travel */
 
 struct fwd_state fwd_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -327,7 +328,9 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
     if (cl->nslots > SLOTS_MOST)
         cl->nslots = SLOTS_MOST;
     cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
-    cl->part_bytes = amph_align_up(cl->piece * cl->nslots, page);
+    cl->part_bytes = amph_area_part_bytes(page);
+    while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MOST)
+        cl->nparts--;
     enum amph_status st = amph_arena_area(cl->part_bytes * cl->nparts, page, &part);
     if (st != AMPH_OK)
         return st;

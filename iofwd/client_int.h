@@ -28,7 +28,7 @@
 #define FWD_INLINE_NEAR 1024    /* up to here data travels in the message to a server that maps our area */
 #define FWD_INLINE_FAR 32768    /* and to one that does not */
 #define FWD_WINDOW 8            /* pieces of one call under way */
-#define FWD_OWN_FDS 256         /* the client's descriptors lie above this, out of the program's way */
+#define FWD_OWN_FDS 64          /* the client's descriptors lie above this, out of the program's way */
 
 enum fwd_pend_state { FWD_PEND_FREE, FWD_PEND_WAITING, FWD_PEND_FILLING, FWD_PEND_DONE, FWD_PEND_LEFT };
 

@@ -566,6 +566,48 @@ static void test_signals(void)
     free(buf);
 }
 
+/* A client that is killed in the middle of a large write: its files are closed, its locks dropped, others go on. */
+static void test_killed(void)
+{
+    struct amph_fwd_file mine, f;
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+    struct timespec soon = { 0, 30 * 1000 * 1000 };
+    struct iofwd_stats before, after;
+    int up[2], status;
+    char byte;
+    size_t n, size = 3 << 20;
+    IS(fopen_fwd("victim", O_RDWR | O_CREAT, &mine), 0);
+    IS(iofwd_stats(IOFWD_NONE, &before), 0);
+    CHECK(pipe(up) == 0);
+    amph_fwd_fork_before();
+    pid_t pid = fork();
+    if (pid == 0) {
+        amph_fwd_fork_child();
+        char *buf = calloc(1, size);
+        if (amph_fwd_process(&cl) || fopen_fwd("victim", O_RDWR, &f) || amph_fwd_setlock(cl, &f, &lock))
+            _exit(1);
+        n = (size_t)write(up[1], "x", 1);
+        while (amph_fwd_pwrite(cl, &f, 0, buf, size, &n) == 0)
+            ;
+        _exit(2);
+    }
+    amph_fwd_fork_parent(pid);
+    CHECK(read(up[0], &byte, 1) == 1);
+    IS(amph_fwd_setlock(cl, &mine, &lock), EAGAIN);
+    nanosleep(&soon, NULL); /* into the middle of its writing */
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+    IS(amph_fwd_waitlock(cl, &mine, &lock), 0);
+    uint64_t until = amph_now_ns() + 5 * AMPH_NS_PER_S;
+    do
+        IS(iofwd_stats(IOFWD_NONE, &after), 0);
+    while (before.clients == 1 && (after.open_files != before.open_files || after.clients != 1) && amph_now_ns() < until);
+    CHECK(before.clients > 1 || (after.open_files == before.open_files && after.clients == 1));
+    IS(amph_fwd_close(cl, &mine), 0);
+    close(up[0]);
+    close(up[1]);
+}
+
 static void test_counters(void)
 {
     struct iofwd_stats a, b;
@@ -611,7 +653,7 @@ int main(int argc, char **argv)
         { "small", test_small }, { "paths", test_paths }, { "relative", test_relative }, { "dirents", test_dirents },
         { "sizes", test_sizes }, { "full", test_full }, { "threads", test_threads }, { "fifo", test_fifo }, { "locks", test_locks },
         { "flags", test_flags }, { "xattr", test_xattr }, { "fork", test_fork }, { "exec", test_exec }, { "signals", test_signals },
-        { "counters", test_counters },
+        { "killed", test_killed }, { "counters", test_counters },
     };
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         int before = failures;
