@@ -87,8 +87,13 @@ static uint64_t cookie(unsigned from, unsigned to)
 
 static void open_node(unsigned i, bool threaded)
 {
-    struct amph_cx_config cfg = { .name = "test", .max_peers = MAX_NODES, .loopback_only = true, .interface = "", .threaded = threaded,
-                                  .upcalls = &upcalls, .up = &node[i] };
+    struct amph_cx_config cfg = { .name = "test",
+                                  .max_peers = MAX_NODES,
+                                  .loopback_only = true,
+                                  .interface = "",
+                                  .threaded = threaded,
+                                  .upcalls = &upcalls,
+                                  .up = &node[i] };
     cr_assert_eq(ops->open(&cfg, &node[i].cx), AMPH_OK);
 }
 
@@ -160,7 +165,9 @@ static void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t 
 Test(tcp, addresses_are_portable_and_checked)
 {
     static const uint8_t v4[] = { 1, 4, 0x1f, 0x90, 127, 0, 0, 1 };
-    static const uint8_t bad[][8] = { { 2, 4, 0x1f, 0x90, 127, 0, 0, 1 }, { 1, 5, 0x1f, 0x90, 127, 0, 0, 1 }, { 1, 4, 0, 0, 127, 0, 0, 1 } };
+    static const uint8_t bad[][8] = { { 2, 4, 0x1f, 0x90, 127, 0, 0, 1 },
+                                      { 1, 5, 0x1f, 0x90, 127, 0, 0, 1 },
+                                      { 1, 4, 0, 0, 127, 0, 0, 1 } };
     uint8_t blob[AMPH_ADDR_MAX_BYTES];
     struct sockaddr_storage sa;
     cr_assert_eq(ofi_get_address(v4, sizeof v4, &sa), AMPH_OK);
@@ -217,7 +224,8 @@ Test(tcp, keys_are_checked)
 
 Test(tcp, messages_of_every_size_and_kind)
 {
-    static const uint32_t sizes[] = { 0, 1, 7, 8, 63, 64, 95, 96, 97, 128, 1000, 4000, 4031, 4032, 4064, 4065, 9000, 65408, 65535, 65536 };
+    static const uint32_t sizes[] = { 0,    1,    7,    8,    63,   64,   95,   96,    97,    128,
+                                      1000, 4000, 4031, 4032, 4064, 4065, 9000, 65408, 65535, 65536 };
     static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM, AMPH_AM_LONG, AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
     uint8_t *data = malloc(OFI_MAX_MEDIUM);
     int32_t args[AMPH_AM_MAX_ARGS];
@@ -231,15 +239,23 @@ Test(tcp, messages_of_every_size_and_kind)
             for (unsigned v = 0; v < 8; v++) {
                 static const uint8_t nargs[] = { 0, 1, 15, 16 };
                 struct counted lc = COUNTED;
-                struct amph_am am = { .kind = kinds[k], .handler = (uint8_t)(200 + v), .nargs = nargs[v & 3], .flags = (uint8_t)(v * 33),
-                                      .aux = (uint16_t)(40000 + s), .nbytes = kinds[k] == AMPH_AM_SHORT ? 0 : sizes[s],
-                                      .dest = UINT64_C(0xfedcba9876543210) + s, .args = args, .payload = data };
+                struct amph_am am = { .kind = kinds[k],
+                                      .handler = (uint8_t)(200 + v),
+                                      .nargs = nargs[v & 3],
+                                      .flags = (uint8_t)(v * 33),
+                                      .aux = (uint16_t)(40000 + s),
+                                      .nbytes = kinds[k] == AMPH_AM_SHORT ? 0 : sizes[s],
+                                      .dest = UINT64_C(0xfedcba9876543210) + s,
+                                      .args = args,
+                                      .payload = data };
                 struct node *to = &node[1];
                 uint64_t before = to->got[v & 1];
                 send_am(0, 1, v & 1 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, v & 4 ? &lc.op : NULL);
                 PUMP_UNTIL(to->got[v & 1] > before && (!(v & 4) || lc.done));
-                cr_assert(to->last_peer == 0 && to->last.kind == am.kind && to->last.handler == am.handler && to->last.flags == am.flags);
-                cr_assert(to->last.aux == am.aux && to->last.nbytes == am.nbytes && to->last.dest == am.dest && to->last.nargs == am.nargs);
+                cr_assert(to->last_peer == 0 && to->last.kind == am.kind && to->last.handler == am.handler &&
+                          to->last.flags == am.flags);
+                cr_assert(to->last.aux == am.aux && to->last.nbytes == am.nbytes && to->last.dest == am.dest &&
+                          to->last.nargs == am.nargs);
                 cr_assert_arr_eq(to->last_args, args, 4u * am.nargs);
                 if (ofi_kind_packs(am.kind))
                     cr_assert(memcmp(to->last_payload, data, am.nbytes) == 0, "kind %u, %u bytes", am.kind, am.nbytes);
@@ -302,7 +318,8 @@ Test(tcp, hostile_messages_are_dropped)
     stop();
 }
 
-/* Strangers that speak the provider's own protocol, badly: what they cause is dropped, and peers' messages arrive once and in order. */
+/* Strangers that speak the provider's own protocol, badly: what they cause is dropped, and peers' messages arrive once and in
+ * order. */
 Test(tcp, strangers_do_no_harm)
 {
     uint8_t junk[168];
@@ -498,7 +515,8 @@ Test(tcp, a_put_arrives_before_a_later_message)
         cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, src, 1 << 20, &lc.op, NULL), AMPH_OK);
         send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
         PUMP_UNTIL(node[1].got[0] == (uint64_t)i + 1);
-        cr_assert(node[1].seg[0] == i && node[1].seg[(1 << 20) - 1] == i && memcmp(node[1].seg, node[1].seg + 1, (1 << 20) - 1) == 0);
+        cr_assert(node[1].seg[0] == i && node[1].seg[(1 << 20) - 1] == i &&
+                  memcmp(node[1].seg, node[1].seg + 1, (1 << 20) - 1) == 0);
         PUMP_UNTIL(lc.done == 1);
     }
     free(src);
@@ -633,7 +651,8 @@ static struct child *start_child(void)
     int reserved;
     ops = amph_ofi_conduits()[0];
     struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
-    cr_assert_eq(ofi_reserve_address(&cfg, &sa, &reserved), AMPH_OK); /* libfabric does not survive a fork: the child starts first */
+    cr_assert_eq(ofi_reserve_address(&cfg, &sa, &reserved),
+                 AMPH_OK); /* libfabric does not survive a fork: the child starts first */
     close(reserved);
     uint8_t addr[AMPH_ADDR_MAX_BYTES];
     size_t addr_len = ofi_put_address(&sa, addr);

@@ -80,7 +80,8 @@ static enum amph_status choose_ip(const struct amph_cx_config *cfg, struct socka
     if (cfg->interface && cfg->interface[0]) {
         if (parse_ip(cfg->interface, sa) || interface_ip(cfg->interface, sa))
             return AMPH_OK;
-        amph_error("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of this host that is up and has one", cfg->interface);
+        amph_error("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of this host that is up and has one",
+                   cfg->interface);
         return AMPH_ERR_NOENT;
     }
     if (!cfg->loopback_only && (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa)))
@@ -101,7 +102,8 @@ enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct so
     int one = 1, fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t len = sizeof sa;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
-        bind(fd, (struct sockaddr *)&sa, (socklen_t)ofi_sockaddr_len(&sa)) != 0 || getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
+        bind(fd, (struct sockaddr *)&sa, (socklen_t)ofi_sockaddr_len(&sa)) != 0 ||
+        getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
         char text[INET6_ADDRSTRLEN] = "?";
         const void *ip = sa.ss_family == AF_INET6 ? (const void *)&((struct sockaddr_in6 *)&sa)->sin6_addr

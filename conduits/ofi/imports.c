@@ -117,8 +117,8 @@ static bool swap_import(const char *name, void *fn)
 
 /* ---- a slow start ---- */
 
-/* libfabric 1.17 reads all of /proc/kallsyms twice when it starts, 40 ms each time, to learn what verbs devices could do with the memory
- * of accelerators.  Without such devices the answer serves nobody. */
+/* libfabric 1.17 reads all of /proc/kallsyms twice when it starts, 40 ms each time, to learn what verbs devices could do with the
+ * memory of accelerators.  Without such devices the answer serves nobody. */
 static FILE *fopen_but_symbols(const char *path, const char *mode)
 {
     if (strcmp(path, "/proc/kallsyms") == 0) {
@@ -153,8 +153,8 @@ static void start_libfabric(void)
 
 /* ---- addresses on 64-bit big-endian hosts ---- */
 
-/* The tcp providers, from 1.17 to today, pass a size_t where a socklen_t is meant; on such a host that is its upper half, zero, which
- * no other caller gives. */
+/* The tcp providers, from 1.17 to today, pass a size_t where a socklen_t is meant; on such a host that is its upper half, zero,
+ * which no other caller gives. */
 static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
 {
     if (*len != 0)

@@ -48,7 +48,8 @@ static void put_key(struct amph_mem *mem, uint64_t key, uint64_t rbase)
     mem->key_len = amph_wr_len(&w);
 }
 
-enum amph_status ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
+enum amph_status ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
+                             struct amph_mem *mem)
 {
     struct ofi_cx *cx = ofi_of(base_cx);
     const uint64_t access = FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;

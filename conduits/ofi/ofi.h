@@ -160,6 +160,7 @@ struct ofi_cx {
     int inner_fd; /* the provider's (never closed by us), or -1 */
     int bell_fd;  /* threaded: rung by the send side when it may have completed something while armed */
     int armed;    /* atomic */
+    bool stirred; /* progress side: the last sleep was ended by the provider */
 };
 
 /* Something may have been added to the completion queue.  Either side. */

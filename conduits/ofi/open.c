@@ -72,7 +72,8 @@ static enum amph_status open_endpoint(struct ofi_cx *cx, const struct ofi_family
         return st;
     st = ofi_find_provider(family, cx->base.cfg.threaded, &cx->listen_addr, &cx->prov, &cx->info);
     if (st != AMPH_OK)
-        amph_error("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE", family->conduit);
+        amph_error("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE",
+                   family->conduit);
     if (st == AMPH_OK) {
         if (cx->wait != OFI_WAIT_CQ)
             cx->wait = cx->prov->wait;
@@ -107,7 +108,8 @@ static void set_facts(struct ofi_cx *cx)
 {
     const uint64_t ordered = FI_ORDER_SAW;
     struct amph_conduit_caps *caps = &cx->base.caps;
-    cx->inject_bytes = cx->info->tx_attr->inject_size < OFI_INJECT_MAX_BYTES ? cx->info->tx_attr->inject_size : OFI_INJECT_MAX_BYTES;
+    cx->inject_bytes =
+        cx->info->tx_attr->inject_size < OFI_INJECT_MAX_BYTES ? cx->info->tx_attr->inject_size : OFI_INJECT_MAX_BYTES;
     caps->max_medium = OFI_MAX_MEDIUM;
     caps->inject_bytes = cx->inject_bytes > sizeof(struct ofi_hdr) ? (uint32_t)(cx->inject_bytes - sizeof(struct ofi_hdr)) : 0;
     caps->native_rma = true;

@@ -115,5 +115,7 @@ unsigned ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
         if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH)
             break;
     }
+    n += n == 0 && cx->stirred;
+    cx->stirred = false;
     return n;
 }

@@ -89,7 +89,8 @@ enum amph_status ofi_probe(const struct ofi_family *family, char *why, size_t wh
     uint32_t v = fi_version();
     enum amph_status st = ofi_find_provider(family, false, NULL, &prov, &info);
     if (st != AMPH_OK) {
-        int n = snprintf(why, why_len, "libfabric %u.%u offers no provider for %s (tried:", FI_MAJOR(v), FI_MINOR(v), family->conduit);
+        int n =
+            snprintf(why, why_len, "libfabric %u.%u offers no provider for %s (tried:", FI_MAJOR(v), FI_MINOR(v), family->conduit);
         for (const struct ofi_provider *p = family->provider; p->name && n > 0 && (size_t)n < why_len; p++)
             n += snprintf(why + n, why_len - (size_t)n, " %s", p->name);
         if (n > 0 && (size_t)n < why_len)

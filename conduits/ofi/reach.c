@@ -3,8 +3,8 @@
  * Is a peer still there?  Layer: conduits (ofi).  Thread rule: send side.
  *
  * The tcp providers answer a send to a dead peer with "try again" for ever: each try starts a connection that is refused behind
- * the scenes.  So when a peer has refused to take anything for a while, a connection of our own asks its address: "refused" means that
- * its process is gone; accepted means that it is only slow, and asking is repeated later.
+ * the scenes.  So when a peer has refused to take anything for a while, a connection of our own asks its address: "refused" means
+ * that its process is gone; accepted means that it is only slow, and asking is repeated later.
  */
 #include <errno.h>
 #include <poll.h>

@@ -83,8 +83,8 @@ void ofi_rx_stop(struct ofi_cx *cx)
     }
 }
 
-/* A buffer in which something went wrong is never sure to be quiet: it is put aside, and another takes its place.  A buffer that was put
- * aside long ago is used again, so that a stranger who provokes this costs us no more than OFI_RX_RETIRED of them. */
+/* A buffer in which something went wrong is never sure to be quiet: it is put aside, and another takes its place.  A buffer that
+ * was put aside long ago is used again, so that a stranger who provokes this costs us no more than OFI_RX_RETIRED of them. */
 static struct ofi_rxbuf *replace(struct ofi_cx *cx, struct ofi_rxbuf *rb)
 {
     rb->released = false;
@@ -127,8 +127,9 @@ void ofi_rx_repost(struct ofi_cx *cx)
 
 /* libfabric 1.17 to 2: a connection whose message finds no receive buffer stops being read, and each buffer that is posted
  * later makes only the first such connection go on.  When all buffers have been in use at once, some connections would so be
- * forgotten.  Whether that happened cannot be seen, so after a buffer has been used up, and as soon as there is nothing else to do, a
- * further buffer is posted and taken back once for each peer.  It holds one message, so it is either untouched or not in the queue. */
+ * forgotten.  Whether that happened cannot be seen, so after a buffer has been used up, and as soon as there is nothing else to do,
+ * a further buffer is posted and taken back once for each peer.  It holds one message, so it is either untouched or not in the
+ * queue. */
 void ofi_rx_kick(struct ofi_cx *cx)
 {
     if (cx->kicker_posted)
@@ -234,8 +235,8 @@ void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_
         rb->released = true;
         rb->end_bytes = len && inside ? at + len : rb->got_bytes; /* a bare release comes behind all messages */
     }
-    /* A stranger can make the tcp providers report a message that was never written, over and over at one place: from then on the bytes of
-     * this buffer do not add up, and no old message may be seen again in it. */
+    /* A stranger can make the tcp providers report a message that was never written, over and over at one place: from then on the
+     * bytes of this buffer do not add up, and no old message may be seen again in it. */
     if (AMPH_LIKELY(len && inside)) {
         if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, e->buf, len, lanes) : !deliver(cx, e->buf, len, lanes))
             rb->damaged = true;

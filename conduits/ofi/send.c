@@ -112,7 +112,8 @@ static enum amph_status check_am(const struct amph_am *am, enum amph_lane lane)
 }
 
 /* Writes the whole message to buf. */
-static void put_message(void *buf, const struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload, size_t total)
+static void put_message(void *buf, const struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload,
+                        size_t total)
 {
     size_t head = ofi_head_len(am->nargs);
     ofi_put_head(buf, am, lane, p->remote_index, p->cookie_out);
@@ -122,8 +123,8 @@ static void put_message(void *buf, const struct ofi_peer *p, enum amph_lane lane
     memset((uint8_t *)buf + head + payload, 0, total - head - payload);
 }
 
-static enum amph_status send_inject(struct ofi_cx *cx, struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload,
-                                    size_t total, struct amph_op *lc)
+static enum amph_status send_inject(struct ofi_cx *cx, struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am,
+                                    size_t payload, size_t total, struct amph_op *lc)
 {
     uint64_t buf[OFI_INJECT_MAX_BYTES / 8];
     put_message(buf, p, lane, am, payload, total);
@@ -137,8 +138,8 @@ static enum amph_status send_inject(struct ofi_cx *cx, struct ofi_peer *p, enum 
 }
 
 /* Through a bounce buffer; lc is done as soon as the copy is made. */
-static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                  size_t payload, size_t total, struct amph_op *lc)
+static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane,
+                                  const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc)
 {
     struct ofi_op *op = op_get(cx, peer, NULL, NULL);
     if (!op)
@@ -155,8 +156,8 @@ static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_
 }
 
 /* Header from the operation, payload from the caller's memory, padding from nowhere else. */
-static enum amph_status send_in_place(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                      size_t payload, size_t total, struct amph_op *lc)
+static enum amph_status send_in_place(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane,
+                                      const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc)
 {
     static const uint64_t zeros;
     size_t head = ofi_head_len(am->nargs), pad = total - head - payload;
@@ -196,8 +197,8 @@ static enum amph_status finish_now(struct amph_op *lc, struct amph_op *rc)
     return AMPH_OK;
 }
 
-/* rc needs the target's word; without it lc is the provider's own completion.  With both, src is copied where that is cheap, so that
- * lc need not wait for the target. */
+/* rc needs the target's word; without it lc is the provider's own completion.  With both, src is copied where that is cheap, so
+ * that lc need not wait for the target. */
 enum amph_status ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                          size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
 {
@@ -230,8 +231,8 @@ enum amph_status ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_
     return st;
 }
 
-enum amph_status ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst, size_t len_bytes,
-                         struct amph_op *done)
+enum amph_status ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                         size_t len_bytes, struct amph_op *done)
 {
     struct ofi_cx *cx = ofi_of(base);
     enum amph_status st = AMPH_OK;
