@@ -29,10 +29,15 @@ static void verify(const uint8_t *p, uint32_t n, uint32_t seed)
         CHECK(p[i] == pattern(seed, i), "byte %u of %u is %u, not %u", i, n, p[i], pattern(seed, i));
 }
 
+static int32_t argument(unsigned i, unsigned n)
+{
+    return (int32_t)(0x80000001u * (i + 1) - n);
+}
+
 static void check_args(const struct amph_am *am)
 {
     for (unsigned i = 0; i < am->nargs; i++)
-        CHECK(am->args[i] == (int32_t)(0x80000001u * (i + 1)) - am->nargs, "argument %u of %u: %d", i, am->nargs, am->args[i]);
+        CHECK(am->args[i] == argument(i, am->nargs), "argument %u of %u: %d", i, am->nargs, am->args[i]);
 }
 
 static void on_short(struct amph_token *token, const struct amph_am *am)
@@ -109,7 +114,7 @@ static void shorts(uint32_t to)
     unsigned want = back;
     for (unsigned n = 0; n <= AMPH_AM_MAX_ARGS; n++, want++) {
         for (unsigned i = 0; i < n; i++)
-            args[i] = (int32_t)(0x80000001u * (i + 1)) - (int32_t)n;
+            args[i] = argument(i, n);
         request(to, &(struct amph_am){ .kind = AMPH_AM_SHORT, .handler = H_SHORT, .nargs = (uint8_t)n, .args = args });
     }
     WAIT_UNTIL(back == want);
