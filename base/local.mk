@@ -4,7 +4,7 @@ libamphora_la_SOURCES =
 libamphora_la_CPPFLAGS = $(AM_CPPFLAGS) $(CRYPTO_CFLAGS)
 libamphora_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
 libamphora_la_LIBADD = $(CRYPTO_LIBS) -ldl -lpthread -lrt
-pkgconfig_DATA += amphora.pc
+pkgconfig_DATA += amphora.pc amphora-net.pc
 
 libamphora_la_SOURCES += \
 	base/arena.c base/arena.h base/auth.c base/auth.h base/clock.h base/counter_defs.h base/counters.c base/counters.h \

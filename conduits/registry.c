@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <libgen.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,11 @@ void amph_conduit_no_flush(struct amph_cx *cx)
 {
 }
 
+static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    return strstr(info->dlpi_name, "libc.so") != NULL;
+}
+
 /* Tries one place; the last error is kept for the sentence that says why there is no network. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
@@ -68,6 +74,11 @@ static amph_conduit_module_fn find_module(void)
     amph_conduit_module_fn fn = NULL;
     if (amph_ofi_conduits)
         return amph_ofi_conduits;
+    if (!dl_iterate_phdr(is_libc, NULL)) {
+        snprintf(module_error, sizeof module_error, "a static program has the networks it was linked with, this one has none; link it with "
+                                                    "pkg-config amphora-net");
+        return NULL;
+    }
     if (dladdr((void *)(uintptr_t)amph_conduit_find, &info) && info.dli_fname) {
         snprintf(self, sizeof self, "%s", info.dli_fname);
         const char *dir = dirname(self);
