@@ -64,7 +64,7 @@ void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg);
 /* Is fd a descriptor of the client's own, which the program must neither close nor replace? */
 static inline bool fwd_owns(int fd)
 {
-    return fwd_core.loaded && fwd_core.owns_fd(fd);
+    return fdtab_class(fd) == FDTAB_OWN || (fwd_core.loaded && fwd_core.owns_fd(fd));
 }
 
 /* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given by fwd_placeholder_text. */

@@ -234,6 +234,7 @@ int x_chdir(const char *path)
 int x_fchdir(int fd)
 {
     struct fwd_ofile *of;
+    struct walk real;
     char path[FWD_PATH_INLINE];
     if (!fwd_fd(fd)) {
         int r = real_fchdir(fd);
@@ -246,7 +247,8 @@ int x_fchdir(int fd)
         return fwd_fail(err);
     strcpy(path, of->path);
     fdtab_put(of);
-    return path[0] ? go_to(path) : fwd_fail(ENOENT);
+    err = path[0] ? resolve(&real, path) : ENOENT; /* it may have been opened by way of a link or of ".." */
+    return err ? fwd_fail(err) : go_to(real.out);
 }
 
 char *x_getcwd(char *buf, size_t cap)

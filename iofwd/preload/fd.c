@@ -30,10 +30,41 @@ static int let_go(struct fwd_ofile *of)
     return of ? fdtab_put(of) : 0;
 }
 
+#define OWN_LEAST 512 /* where Amphora's own descriptors begin, out of the way of shells and of select() */
+
+int fwd_own(int fd)
+{
+    if (fd < 0 || !fwd_state.on)
+        return fd;
+    int saved = errno;
+    if (fd < OWN_LEAST) {
+        int cloexec = real_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
+        int high = real_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)OWN_LEAST);
+        if (high >= 0) {
+            real_close(fd);
+            fd = high;
+        }
+    }
+    fdtab_mark(fd, FDTAB_OWN);
+    errno = saved;
+    return fd;
+}
+
+int fwd_own_pair(int result, int fds[2])
+{
+    if (result == 0) {
+        fds[0] = fwd_own(fds[0]);
+        fds[1] = fwd_own(fds[1]);
+    }
+    return result;
+}
+
 int fwd_note_local(int fd)
 {
-    if (fd < 0 || !fwd_state.on || fwd_inside)
+    if (fd < 0 || !fwd_state.on)
         return fd;
+    if (fwd_inside)
+        return fwd_own(fd);
     if (AMPH_UNLIKELY(fdtab_class(fd) == FDTAB_FORWARDED))
         let_go(fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
     fdtab_mark(fd, FDTAB_LOCAL);
@@ -49,7 +80,7 @@ static int placeholder(const struct amph_fwd_file *file, bool cloexec)
     char name[sizeof FWD_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = FWD_PLACEHOLDER_MARK, link[40];
     if (!fwd_core.file_print(file, name + sizeof FWD_PLACEHOLDER_MARK - 1, AMPH_FWD_TEXT_BYTES))
         return fwd_fail(EOVERFLOW);
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = real_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -1;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -134,8 +165,12 @@ int x_openat(int dir, const char *path, int flags, mode_t mode)
 
 int x_close(int fd)
 {
-    if (!fwd_state.on || fwd_inside)
+    if (!fwd_state.on)
         return real_close(fd);
+    if (fwd_inside) {
+        fdtab_mark(fd, FDTAB_UNKNOWN);
+        return real_close(fd);
+    }
     enum fdtab_class cls = fdtab_class(fd);
     if (cls == FDTAB_FORWARDED) {
         struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
@@ -292,6 +327,10 @@ static int fcntl_remote(struct fwd_ofile *of, int command, void *arg)
 int x_fcntl(int fd, int command, void *arg)
 {
     struct fwd_ofile *of;
+    if (fwd_inside) {
+        int result = real_fcntl(fd, command, arg);
+        return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? fwd_own(result) : result;
+    }
     switch (command) {
     case F_GETFD:
     case F_SETFD:

@@ -38,7 +38,7 @@ bool fwd_fd_slow(int fd)
         errno = saved;
         fdtab_mark(fd, cls);
     }
-    return cls != FDTAB_LOCAL;
+    return cls == FDTAB_FORWARDED || cls == FDTAB_INHERITED;
 }
 
 /* Where a path needs no cleaning the comparison is all. */

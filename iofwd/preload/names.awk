@@ -33,6 +33,7 @@ function guard_of(text,    n, i, part, w, s) {
     s = ""
     for (i = 1; i <= n; i++) {
         split(part[i], w, " ")
+        if (part[i] == "inside") { s = s (i > 1 ? " || " : "") "fwd_inside"; continue }
         if (w[1] !~ /^(fd|path|at|dir|file)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "fwd_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
     }

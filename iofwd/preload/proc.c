@@ -161,7 +161,7 @@ static int copy_program(const char *path)
     if (x_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
     else if (x_faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 && (buf = malloc(1 << 20)) != NULL)
-        to = memfd_create(path, MFD_CLOEXEC);
+        to = real_memfd_create(path, MFD_CLOEXEC);
     for (ssize_t n = 1; to >= 0 && n > 0;) {
         n = x_read(from, buf, 1 << 20);
         for (ssize_t at = 0, put; n > 0 && at < n; at += put)

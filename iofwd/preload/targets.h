@@ -26,6 +26,8 @@ static inline size_t fwd_fits(size_t len, size_t cap)
 
 /* fd.c */
 int fwd_note_local(int fd); /* a descriptor that the C library has just opened */
+int fwd_own(int fd);        /* one that Amphora has opened for itself */
+int fwd_own_pair(int result, int fds[2]);
 int x_openat(int dir, const char *path, int flags, mode_t mode);
 int x_close(int fd);
 int x_close_range(unsigned first, unsigned last, int flags);

@@ -10,7 +10,7 @@ export srcdir builddir
 # fwd_tree DIR: everything in a directory, as text
 fwd_tree() {
     (cd "$1" && find . -mindepth 1 -printf '%p %y %m %n %l' \( -type f -printf ' %s' -o -true \) -printf '\n' | sort &&
-        find . -type f | sort | xargs -r -d '\n' sha256sum)
+        find . -type f -print0 | sort -z | xargs -r -0 sha256sum)
 }
 
 # fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR; standard output and error of the command go to standard output,

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_calls DIRECTORY SCRATCH: one line for each file call and what it gave, errno included.  fwd_calls.sh runs it in a local
+ * directory and in a forwarded one and compares.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <utime.h>
+
+static const char *dir, *scratch;
+
+/* A path below the directory; four may be in use at once. */
+static const char *in(const char *name)
+{
+    static char buf[4][PATH_MAX];
+    static int next;
+    char *p = buf[next++ & 3];
+    snprintf(p, PATH_MAX, "%s/%s", dir, name);
+    return p;
+}
+
+static void show(int line, const char *text, long result, int err)
+{
+    printf("%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
+}
+
+#define T(call) \
+    do { \
+        errno = 0; \
+        long result_ = (long)(call); \
+        show(__LINE__, #call, result_, errno); \
+    } while (0)
+/* descriptors are compared as valid or not, pointers as NULL or not */
+#define OK(call) T((call) < 0 ? -1 : 0)
+#define NOTNULL(call) T((call) ? 0 : -1)
+
+static void opening(void)
+{
+    int fd;
+    OK(fd = open(in("f"), O_RDWR | O_CREAT | O_EXCL, 0644));
+    OK(open(in("f"), O_RDWR | O_CREAT | O_EXCL, 0644));
+    T(fcntl(fd, F_GETFD));
+    T(fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND));
+    T(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    T(fcntl(fd, F_GETFD));
+    T(fcntl(fd, F_SETFL, O_APPEND));
+    T(fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND));
+    T(close(fd));
+    T(close(fd));
+    T(read(fd, &fd, 1));
+    OK(open(in("none"), O_RDONLY));
+    OK(open(in("f/x"), O_RDONLY));
+    OK(open(in("f/"), O_RDONLY));
+    OK(open(in(""), O_WRONLY));
+    OK(open(in("d/none"), O_CREAT | O_WRONLY, 0600));
+    OK(open(in("f"), O_DIRECTORY));
+    OK(fd = open64(in("g"), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600));
+    T(fcntl64(fd, F_GETFD));
+    T(read(fd, &fd, 0));
+    T(read(fd, (char[1]){ 0 }, 1));
+    T(write(fd, "", 0));
+    T(close(fd));
+    OK(fd = creat(in("h"), 0640));
+    T(write(fd, "12345", 5));
+    T(lseek(fd, 0, SEEK_CUR));
+    T(close(fd));
+    OK(fd = open(in("h"), O_RDONLY));
+    T(write(fd, "x", 1));
+    T(ftruncate(fd, 0));
+    T(close(fd));
+    OK(fd = open(in("h"), O_PATH));
+    T(read(fd, (char[1]){ 0 }, 1));
+    T(close(fd));
+}
+
+/* The lowest free number, as open and dup promise; the first argument of dup2 stays what it is. */
+static void numbers(void)
+{
+    int fd, low = dup(2);
+    close(low);
+    T((fd = open(in("h"), O_RDONLY)) - low);
+    T(dup(fd) - low);
+    T(fcntl(fd, F_DUPFD, low + 10) - low);
+    T(fcntl(fd, F_DUPFD_CLOEXEC, low + 10) - low);
+    T(fcntl(low + 11, F_GETFD));
+    T(dup2(fd, low + 20) - low);
+    T(dup2(fd, fd) - low);
+    T(dup3(fd, fd, 0));
+    T(dup3(fd, low + 21, O_CLOEXEC) - low);
+    T(fcntl(low + 21, F_GETFD));
+    T(dup2(low + 99, low + 3));
+    T(read(low + 1, (char[2]){ 0 }, 2));
+    T(lseek(low + 20, 0, SEEK_CUR)); /* one offset */
+    T(close(fd));
+    T(lseek(low + 10, 1, SEEK_CUR));
+    T(dup2(2, low + 10) - low); /* a forwarded number becomes local */
+    T(lseek(low + 11, 0, SEEK_CUR));
+    T(close_range((unsigned)low, (unsigned)low + 30, 0));
+    T(lseek(low + 11, 0, SEEK_CUR));
+    T(fcntl(low + 20, F_GETFD));
+}
+
+static void data(void)
+{
+    char buf[64] = "";
+    struct iovec iov[3] = { { "ab", 2 }, { "", 0 }, { "cdefg", 5 } }, into[2] = { { buf, 3 }, { buf + 10, 50 } };
+    int fd = open(in("data"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    T(write(fd, "0123456789", 10));
+    T(pwrite(fd, "XY", 2, 4));
+    T(pwrite64(fd, "Z", 1, 20));
+    T(lseek(fd, 0, SEEK_CUR));
+    T(pread(fd, buf, 64, 2));
+    printf("%.18s\n", buf);
+    T(lseek(fd, -3, SEEK_END));
+    T(lseek(fd, -300, SEEK_END));
+    T(lseek(fd, 0, 77));
+    T(writev(fd, iov, 3));
+    T(lseek(fd, 0, SEEK_SET));
+    T(readv(fd, into, 2));
+    printf("%.3s|%.7s\n", buf, buf + 10);
+    T(preadv(fd, into, 2, 18));
+    printf("%.3s|%.4s\n", buf, buf + 10);
+    T(pwritev(fd, iov, 3, 100));
+    T(preadv(fd, into, 2, -1));
+    T(preadv2(fd, into, 2, -1, 0));
+    T(pwritev2(fd, iov, 1, 0, RWF_DSYNC));
+    T(preadv(fd, into, 2, -5));
+    T(pread(fd, buf, 1, -1));
+    T(pread(fd, buf, 64, 5000));
+    T(lseek(fd, 0, SEEK_HOLE));
+    T(lseek(fd, 0, SEEK_DATA));
+    T(ftruncate(fd, 50));
+    T(ftruncate(fd, -1));
+    T(posix_fallocate(fd, 0, 200));
+    T(posix_fallocate(fd, 0, 0));
+    T(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
+    T(fsync(fd));
+    T(fdatasync(fd));
+    T(dprintf(fd, "%d-%s", 42, "text"));
+    T(lseek(fd, 3L << 30, SEEK_SET));
+    T(write(fd, "far", 3));
+    T(lseek(fd, 0, SEEK_CUR));
+    T(pread(fd, buf, 3, 3L << 30));
+    T(ftruncate(fd, 300));
+    T(ioctl(fd, 0x5401 /* TCGETS */, buf));
+    T(isatty(fd));
+    int left = 0;
+    lseek(fd, 290, SEEK_SET);
+    T(ioctl(fd, FIONREAD, &left));
+    T(left);
+    T(close(fd));
+    OK(fd = open(in("data"), O_WRONLY | O_APPEND));
+    T(lseek(fd, 0, SEEK_SET));
+    T(write(fd, "end", 3));
+    T(lseek(fd, 0, SEEK_CUR));
+    T(close(fd));
+}
+
+static void moving(void)
+{
+    static char big[3 << 20];
+    struct stat st;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/local", scratch);
+    for (size_t i = 0; i < sizeof big; i++)
+        big[i] = (char)(i * 7 + i / 251);
+    int a = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644), b = open(in("moved"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int c = open(in("moved2"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    T(write(a, big, sizeof big));
+    off_t off = 1000;
+    for (ssize_t n = 1, sum = 0; n > 0 && (n = copy_file_range(a, &off, b, NULL, sizeof big, 0)) >= 0; sum += n)
+        if (n == 0)
+            T(sum);
+    T(off);
+    T(lseek(a, 0, SEEK_SET));
+    for (ssize_t n = 1, sum = 0; n > 0 && (n = sendfile(b, a, NULL, sizeof big)) >= 0; sum += n)
+        if (n == 0)
+            T(sum);
+    T(lseek(b, 0, SEEK_SET));
+    for (ssize_t n = 1, sum = 0; n > 0 && (n = copy_file_range(b, NULL, c, NULL, 1 << 30, 0)) >= 0; sum += n)
+        if (n == 0)
+            T(sum);
+    T(fstat(c, &st));
+    T(st.st_size);
+    T(copy_file_range(a, NULL, c, NULL, 1, 5));
+    char *m = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, c, 0);
+    T(m == MAP_FAILED ? -1 : memcmp(m, big + 1000, sizeof big - 1000));
+    T(munmap(m, (size_t)st.st_size));
+    m = mmap64(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, c, 4096);
+    T(m == MAP_FAILED ? -1 : memcmp(m, big + 1000 + 4096, 8192));
+    m[0] = 1;
+    munmap(m, 8192);
+    m = mmap(NULL, 4096, PROT_READ, MAP_SHARED, c, 0);
+    T(m == MAP_FAILED ? -1 : memcmp(m, big + 1000, 4096));
+    T(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, c, 1) == MAP_FAILED ? -1 : 0);
+    close(a);
+    close(b);
+    close(c);
+}
+
+static void names(void)
+{
+    struct stat st;
+    struct statx stx;
+    struct statfs fs;
+    struct statvfs vfs;
+    char buf[PATH_MAX] = "";
+    struct timespec times[2] = { { 1000000000, 1 }, { 1500000000, 999999999 } };
+    struct timeval tv[2] = { { 5, 6 }, { 7, 8 } };
+    struct utimbuf ut = { 11, 12 };
+    T(mkdir(in("d"), 0750));
+    T(mkdir(in("d"), 0750));
+    T(mkdir(in("d/e/"), 0777));
+    T(mkdir(in("none/e"), 0777));
+    T(mknod(in("d/node"), S_IFREG | 0600, 0));
+    T(mkfifo(in("d/fifo"), 0644));
+    T(stat(in("d/fifo"), &st));
+    T(S_ISFIFO(st.st_mode));
+    T(symlink("node", in("d/link")));
+    T(symlink("nowhere", in("d/dangling")));
+    T(symlink("x", in("d/link")));
+    T(readlink(in("d/link"), buf, sizeof buf));
+    T(readlink(in("d/link"), buf, 2));
+    T(readlink(in("d/node"), buf, sizeof buf));
+    T(lstat(in("d/link"), &st));
+    T(S_ISLNK(st.st_mode));
+    T(st.st_size);
+    T(stat(in("d/link"), &st));
+    T(st.st_mode);
+    T(stat(in("d/dangling"), &st));
+    T(stat(in("d/node/"), &st));
+    T(stat(in("d/e/.."), &st));
+    T(stat(in("d/none/../node"), &st));
+    T(link(in("d/node"), in("d/hard")));
+    T(link(in("d/none"), in("d/hard2")));
+    T(stat(in("d/hard"), &st));
+    T(st.st_nlink);
+    T(access(in("d/node"), R_OK | W_OK));
+    T(access(in("d/none"), F_OK));
+    T(faccessat(AT_FDCWD, in("d/node"), F_OK, AT_EACCESS));
+    T(euidaccess(in("d"), X_OK));
+    T(chmod(in("d/node"), 0604));
+    T(lstat(in("d/node"), &st));
+    T(st.st_mode);
+    T(chmod(in("none"), 0604));
+    T(chown(in("d/node"), (uid_t)-1, getgid()));
+    T(lchown(in("d/link"), getuid(), (gid_t)-1));
+    T(utimensat(AT_FDCWD, in("d/node"), times, 0));
+    T(stat(in("d/node"), &st));
+    T(st.st_atim.tv_sec);
+    T(st.st_mtim.tv_nsec);
+    T(utimes(in("d/node"), tv));
+    T(stat(in("d/node"), &st));
+    T(st.st_mtim.tv_nsec);
+    T(utime(in("d/node"), &ut));
+    T(statx(AT_FDCWD, in("d/node"), 0, STATX_BASIC_STATS, &stx));
+    T(stx.stx_mtime.tv_sec);
+    T(stx.stx_mode);
+    T(lutimes(in("d/link"), tv));
+    T(lstat(in("d/link"), &st));
+    T(st.st_mtim.tv_sec);
+    T(truncate(in("d/node"), 33));
+    T(truncate(in("d"), 33));
+    T(truncate(in("none"), 33));
+    T(rename(in("d/node"), in("d/renamed")));
+    T(rename(in("d/node"), in("d/renamed")));
+    T(rename(in("d"), in("d/sub")));
+    T(rename(in("d/renamed"), in("d/e")));
+    T(renameat2(AT_FDCWD, in("d/renamed"), AT_FDCWD, in("d/hard"), RENAME_NOREPLACE));
+    T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
+    T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
+    T(rmdir(in("d")));
+    T(rmdir(in("d/renamed")));
+    T(unlink(in("d/e")));
+    T(unlink(in("d/none")));
+    T(remove(in("d/e")));
+    T(remove(in("d/hard")));
+    T(remove(in("d/hard")));
+    T(statfs(in("d"), &fs));
+    T(fs.f_namelen);
+    T(statvfs(in("d"), &vfs));
+    T(vfs.f_namemax);
+    T(pathconf(in("d"), _PC_NAME_MAX));
+    T(getxattr(in("d"), "user.none", buf, 10));
+    T(setxattr(in("none"), "user.a", "", 0, 0) < 0);
+    memset(buf, 'n', 300);
+    buf[300] = 0;
+    OK(open(in(buf), O_CREAT | O_WRONLY, 0600));
+    buf[255] = 0;
+    OK(close(open(in(buf), O_CREAT | O_WRONLY, 0600)));
+    T(unlink(in(buf)));
+    OK(close(open(in("a\nb\001\377 c"), O_CREAT | O_WRONLY, 0600)));
+    T(umask(027));
+    OK(close(open(in("masked"), O_CREAT | O_WRONLY, 0666)));
+    T(stat(in("masked"), &st));
+    T(st.st_mode);
+    T(umask(022));
+}
+
+static void at_calls(void)
+{
+    struct stat st, st2;
+    char buf[PATH_MAX] = "";
+    int d = open(in("d"), O_RDONLY | O_DIRECTORY), fd, root = open(dir, O_PATH | O_DIRECTORY);
+    OK(fd = openat(d, "at", O_CREAT | O_RDWR, 0600));
+    T(write(fd, "at", 2));
+    T(fstatat(d, "at", &st, 0));
+    T(fstatat(fd, "", &st2, AT_EMPTY_PATH));
+    T(st.st_ino == st2.st_ino && st.st_dev == st2.st_dev);
+    T(fstatat(fd, "", &st, 0));
+    T(fstatat(fd, "x", &st, 0));
+    T(fstatat(9999, "x", &st, 0));
+    T(fstatat(d, "..", &st, 0));
+    T(fstat(root, &st2));
+    T(st.st_ino == st2.st_ino);
+    T(mkdirat(d, "atdir", 0700));
+    T(symlinkat("at", d, "atlink"));
+    T(readlinkat(d, "atlink", buf, sizeof buf));
+    T(linkat(d, "at", root, "at2", 0));
+    T(renameat(root, "at2", d, "at3"));
+    T(unlinkat(d, "at3", 0));
+    T(unlinkat(d, "atdir", 0));
+    T(unlinkat(d, "atdir", AT_REMOVEDIR));
+    T(fchmodat(d, "at", 0400, 0));
+    T(fchmod(fd, 0640));
+    T(fchown(fd, getuid(), (gid_t)-1));
+    T(fchownat(d, "at", getuid(), (gid_t)-1, 0));
+    T(futimens(fd, NULL));
+    T(futimens(fd, (struct timespec[2]){ { 1, 2 }, { 3, 4 } }));
+    T(faccessat(d, "at", W_OK, 0));
+    T(fstat(fd, &st));
+    T(st.st_mtim.tv_nsec);
+    T(flock(fd, LOCK_EX | LOCK_NB));
+    T(flock(fd, LOCK_UN));
+    T(lockf(fd, F_TLOCK, 0));
+    T(lockf(fd, F_TEST, 0));
+    T(lockf(fd, F_ULOCK, 0));
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1 };
+    T(fcntl(fd, F_SETLK, &lock));
+    T(fcntl(fd, F_GETLK, &lock));
+    T(lock.l_type == F_UNLCK);
+    T(unlinkat(d, "at", 0));
+    T(pread(fd, buf, 2, 0)); /* an unlinked file lives on */
+    T(fstat(fd, &st));
+    T(st.st_nlink);
+    T(read(d, buf, 1));
+    T(write(d, buf, 1));
+    close(fd);
+    close(d);
+    close(root);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int visited, bytes;
+static int visit(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    visited += type * 100 + at->level;
+    bytes += (int)strlen(path) - (int)strlen(dir);
+    return 0;
+}
+
+static void directories(void)
+{
+    struct dirent **list, *entry;
+    T(mkdir(in("many"), 0755));
+    for (int i = 0; i < 2500; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "many/entry-%d", i);
+        close(open(in(name), O_CREAT | O_WRONLY, 0600));
+    }
+    T(scandir(in("many"), &list, NULL, by_name));
+    printf("%s %s\n", list[0]->d_name, list[2501]->d_name);
+    int seen = 0;
+    DIR *d = opendir(in("many"));
+    NOTNULL(d);
+    while ((entry = readdir(d)) != NULL)
+        seen += entry->d_name[0] == '.' ? 1000000 : entry->d_type == DT_REG;
+    T(seen);
+    rewinddir(d);
+    for (int i = 0; i < 700; i++)
+        entry = readdir(d);
+    long at = telldir(d);
+    char name[256];
+    strcpy(name, readdir(d)->d_name);
+    for (int i = 0; i < 900; i++)
+        readdir(d);
+    seekdir(d, at);
+    T(strcmp(name, readdir(d)->d_name));
+    OK(dirfd(d));
+    T(closedir(d));
+    NOTNULL(opendir(in("f")));
+    NOTNULL(opendir(in("none")));
+    int fd = open(in("many"), O_RDONLY | O_DIRECTORY);
+    NOTNULL(d = fdopendir(fd));
+    NOTNULL(readdir(d));
+    T(dirfd(d) == fd);
+    T(closedir(d));
+    T(close(fd));
+    T(nftw(dir, visit, 10, FTW_PHYS));
+    T(visited);
+    T(bytes);
+    glob_t g = { 0 };
+    T(glob(in("many/entry-1?"), 0, NULL, &g));
+    T(g.gl_pathc);
+    printf("%s\n", strrchr(g.gl_pathv[9], '/'));
+    globfree(&g);
+    T(glob(in("nothing*"), 0, NULL, &g));
+}
+
+static void working_directory(void)
+{
+    char buf[PATH_MAX];
+    size_t skip = strlen(dir);
+    T(chdir(in("none")));
+    T(chdir(in("f")));
+    T(chdir(dir));
+    T(strcmp(getcwd(buf, sizeof buf), dir));
+    T(getcwd(buf, 2) ? 0 : -1);
+    T(mkdir("cw", 0755));
+    T(chdir("cw"));
+    printf("%s\n", getcwd(buf, sizeof buf) + skip);
+    OK(close(open("rel", O_CREAT | O_WRONLY, 0644)));
+    OK(open("", O_RDONLY));
+    T(access("../cw/./rel", F_OK));
+    T(symlink("cw", "../tocw"));
+    T(chdir("../tocw"));
+    printf("%s\n", getcwd(NULL, 0) + skip);
+    printf("%s\n", realpath("../tocw/rel", buf) + skip);
+    NOTNULL(realpath("../tocw/none", buf));
+    NOTNULL(realpath("rel/x", buf));
+    int fd = open("..", O_RDONLY | O_DIRECTORY);
+    T(fchdir(fd));
+    printf("%s.\n", getcwd(buf, sizeof buf) + skip);
+    T(close(fd));
+    T(unlink("cw/rel"));
+    T(chdir("/"));
+    printf("%s\n", getcwd(buf, sizeof buf));
+}
+
+static void temporaries(void)
+{
+    char path[PATH_MAX];
+    int fd;
+    strcpy(path, in("tmp-XXXXXX"));
+    OK(fd = mkstemp(path));
+    T(strstr(path, "XXXXXX") == NULL);
+    T(write(fd, "t", 1));
+    T(close(fd));
+    T(unlink(path));
+    strcpy(path, in("tmp-XXXXXX.c"));
+    OK(fd = mkostemps(path, 2, O_CLOEXEC));
+    T(strcmp(path + strlen(path) - 2, ".c"));
+    close(fd);
+    T(unlink(path));
+    strcpy(path, in("tmp-XXXXX"));
+    T(mkstemp(path));
+    strcpy(path, in("tmpd-XXXXXX"));
+    NOTNULL(mkdtemp(path));
+    T(rmdir(path));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    dir = argv[1];
+    scratch = argv[2];
+    umask(022);
+    opening();
+    numbers();
+    data();
+    moving();
+    names();
+    at_calls();
+    directories();
+    working_directory();
+    temporaries();
+    return 0;
+}

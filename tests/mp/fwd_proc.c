@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_proc DIRECTORY SCRATCH: descriptors over fork, exec, spawn and threads.  fwd_calls.sh runs it in a local directory and in a
+ * forwarded one and compares what it prints and the files it leaves.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+static const char *dir;
+
+static const char *in(const char *name)
+{
+    static char buf[4][PATH_MAX];
+    static int next;
+    char *p = buf[next++ & 3];
+    snprintf(p, PATH_MAX, "%s/%s", dir, name);
+    return p;
+}
+
+#define T(call) \
+    do { \
+        errno = 0; \
+        long result_ = (long)(call); \
+        printf("%d %s = %ld %s\n", __LINE__, #call, result_, result_ == -1 ? strerrorname_np(errno) : ""); \
+        fflush(stdout); \
+    } while (0)
+
+static int wait_for(pid_t pid)
+{
+    int status = -1;
+    return waitpid(pid, &status, 0) == pid ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status)) : -1;
+}
+
+/* Parent and child write by one descriptor and share its offset; the child goes on after the parent has closed. */
+static void shared_offset(void)
+{
+    int go[2], fd = open(in("shared"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    T(write(fd, "parent ", 7));
+    T(pipe(go));
+    pid_t pid = fork();
+    if (pid == 0) {
+        char c;
+        int ok = write(fd, "child ", 6) == 6;
+        ok = read(go[0], &c, 1) == 1 && ok; /* the parent has closed its descriptor now */
+        ok = write(fd, "later", 5) == 5 && ok;
+        ok = lseek(fd, 0, SEEK_SET) == 0 && read(fd, &c, 1) == 1 && c == 'p' && ok;
+        int other = open(in("by-child"), O_WRONLY | O_CREAT, 0600);
+        ok = write(other, "c", 1) == 1 && close(other) == 0 && ok;
+        _exit(ok ? 7 : 1);
+    }
+    T(close(fd));
+    T(write(go[1], "x", 1));
+    T(wait_for(pid));
+    close(go[0]);
+    close(go[1]);
+}
+
+static void exec_keeps(void)
+{
+    int fd = open(in("exec"), O_WRONLY | O_CREAT | O_TRUNC, 0644), gone = open(in("exec"), O_RDONLY | O_CLOEXEC);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char script[200];
+        dup2(fd, 1);
+        snprintf(script, sizeof script, "echo by stdout; echo by number >&%d; cat <&%d 2>/dev/null && echo leaked", fd, gone);
+        execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+        _exit(99);
+    }
+    T(wait_for(pid) != 0);
+    T(lseek(fd, 0, SEEK_CUR));
+    pid = vfork();
+    if (pid == 0) {
+        execle("/bin/sh", "sh", "-c", "exec cat <exec 3<&- >&2", (char *)NULL, (char *[]){ "A=b", NULL });
+        _exit(99);
+    }
+    T(wait_for(pid));
+    close(fd);
+    close(gone);
+}
+
+static void chained(void)
+{
+    /* descriptors pass through programs that never touch them */
+    T(system("exec 3>chain; env env sh -c 'echo through >&3'; echo again >&3; (echo sub) >&3; cat chain"));
+    T(system("cat <chain | tr a-z A-Z >upper; cat upper; cat upper >>chain; wc -l <chain"));
+    FILE *p = popen("cat chain; echo from popen >popen", "r");
+    int c, n = 0;
+    while ((c = fgetc(p)) != EOF)
+        n++;
+    T(n);
+    T(pclose(p));
+}
+
+static void spawned(void)
+{
+    pid_t pid;
+    posix_spawn_file_actions_t a;
+    int fd = open(in("spawn"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    posix_spawn_file_actions_init(&a);
+    posix_spawn_file_actions_adddup2(&a, fd, 1);
+    T(posix_spawnp(&pid, "echo", &a, NULL, (char *[]){ "echo", "spawned", NULL }, environ));
+    T(wait_for(pid));
+    posix_spawn_file_actions_destroy(&a);
+    T(close(fd));
+    T(posix_spawn(&pid, in("nothere"), NULL, NULL, (char *[]){ "x", NULL }, environ));
+    fd = open(in("script"), O_WRONLY | O_CREAT | O_TRUNC, 0755);
+    T(write(fd, "#!/bin/sh\necho \"$1\" >>ran\n", 26));
+    close(fd);
+    T(posix_spawn(&pid, in("script"), NULL, NULL, (char *[]){ "x", "by spawn", NULL }, environ));
+    T(wait_for(pid));
+    pid = fork();
+    if (pid == 0) {
+        execv(in("script"), (char *[]){ "x", "by exec", NULL });
+        _exit(99);
+    }
+    T(wait_for(pid));
+    pid = fork();
+    if (pid == 0) {
+        execv(in("spawn"), (char *[]){ "x", NULL });
+        _exit(errno);
+    }
+    T(wait_for(pid));
+}
+
+/* Threads write their own files and one common one while others open, dup and close. */
+enum { THREADS = 6, ROUNDS = 150 };
+static int common;
+
+static void *worker(void *arg)
+{
+    long me = (long)arg, bad = 0;
+    char name[PATH_MAX], word[32], back[32];
+    snprintf(name, sizeof name, "%s/thread-%ld", dir, me);
+    for (int i = 0; i < ROUNDS; i++) {
+        int fd = open(name, O_RDWR | O_CREAT | O_APPEND, 0600), copy = dup(fd);
+        int n = snprintf(word, sizeof word, "%ld-%04d\n", me, i);
+        bad += write(copy, word, (size_t)n) != n;
+        bad += close(fd) != 0;
+        bad += pread(copy, back, (size_t)n, (off_t)i * n) != n || memcmp(word, back, (size_t)n) != 0;
+        bad += close(copy) != 0;
+        bad += write(common, word, (size_t)n) != n;
+    }
+    return (void *)bad;
+}
+
+static void threads(void)
+{
+    pthread_t t[THREADS];
+    long bad = 0;
+    struct stat st;
+    common = open(in("common"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    for (long i = 0; i < THREADS; i++)
+        pthread_create(&t[i], NULL, worker, (void *)i);
+    for (int i = 0; i < 10; i++) { /* forks beside them */
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(write(common, "fork\n", 5) == 5 ? 0 : 1);
+        bad += wait_for(pid) != 0;
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *r;
+        pthread_join(t[i], &r);
+        bad += (long)r;
+    }
+    T(bad);
+    T(fstat(common, &st));
+    T(st.st_size);
+    close(common);
+    unlink(in("common")); /* its order is nobody's */
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    dir = argv[1];
+    T(chdir(dir));
+    T(setenv("LC_ALL", "C", 1));
+    shared_offset();
+    exec_keeps();
+    chained();
+    spawned();
+    threads();
+    return 0;
+}

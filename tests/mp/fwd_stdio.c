@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_stdio DIRECTORY SCRATCH: streams.  fwd_calls.sh runs it in a local directory and in a forwarded one and compares what it prints
+ * and the files it leaves.  It ends by return from main with data in its buffers.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wchar.h>
+
+static const char *dir, *scratch;
+
+static const char *in(const char *name)
+{
+    static char buf[4][PATH_MAX];
+    static int next;
+    char *p = buf[next++ & 3];
+    snprintf(p, PATH_MAX, "%s/%s", dir, name);
+    return p;
+}
+
+#define T(call) \
+    do { \
+        errno = 0; \
+        long result_ = (long)(call); \
+        fprintf(report, "%d %s = %ld %s\n", __LINE__, #call, result_, result_ == -1 ? strerrorname_np(errno) : ""); \
+    } while (0)
+
+static FILE *report; /* a copy of the standard output that freopen leaves alone */
+
+static void plain(void)
+{
+    char line[100], *whole = NULL;
+    size_t cap = 0;
+    int number = 0;
+    FILE *f = fopen(in("text"), "w+");
+    T(fileno(f) > 2);
+    T(fprintf(f, "line %d\nsecond line\n", 1));
+    T(fputs("third\n", f));
+    T(putc('x', f));
+    T(fwrite("yz\n", 1, 3, f));
+    T(ftell(f));
+    T(fseek(f, 5, SEEK_SET));
+    T(fscanf(f, "%d", &number));
+    T(number);
+    T(fgets(line, sizeof line, f) ? (long)strlen(line) : -1);
+    T(getline(&whole, &cap, f));
+    T(ungetc('Q', f));
+    T(fgetc(f));
+    T(fgetc(f));
+    T(fseeko(f, -3, SEEK_END));
+    T(fread(line, 1, 50, f));
+    T(feof(f) != 0);
+    T(fgetc(f));
+    rewind(f);
+    T(feof(f));
+    T(fgetc(f));
+    T(fseek(f, 0, SEEK_END));
+    T(fputs("appended\n", f));
+    T(fflush(f));
+    T(ftruncate(fileno(f), 20));
+    T(ferror(f));
+    T(fclose(f));
+    free(whole);
+    T(fopen(in("none"), "r") ? 0 : -1);
+    T(fopen(in("text"), "wx") ? 0 : -1);
+    T(fopen(in("text"), "q") ? 0 : -1);
+    T(fopen(in("none/x"), "w") ? 0 : -1);
+    f = fopen64(in("text"), "ae");
+    T(ftell(f));
+    T(fcntl(fileno(f), F_GETFD));
+    T(fcntl(fileno(f), F_GETFL) & (O_ACCMODE | O_APPEND));
+    T(fprintf(f, "more"));
+    T(fgetc(f));
+    T(fclose(f));
+    f = fopen(in("text"), "r");
+    T(fputc('x', f));
+    clearerr(f);
+    T(setvbuf(f, NULL, _IONBF, 0));
+    T(fgetc(f));
+    T(lseek(fileno(f), 0, SEEK_CUR));
+    T(fclose(f));
+}
+
+static void by_descriptor(void)
+{
+    char line[100] = "";
+    int fd = open(in("fd"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    FILE *f = fdopen(fd, "r+");
+    T(fileno(f) == fd);
+    T(fprintf(f, "through fd"));
+    T(fclose(f));
+    T(close(fd));
+    fd = open(in("fd"), O_RDONLY);
+    T(fdopen(fd, "w") ? 0 : -1);
+    f = fdopen(fd, "r");
+    T(fgets(line, sizeof line, f) ? 0 : -1);
+    fprintf(report, "%s\n", line);
+    T(fclose(f));
+    f = popen("cat", "w"); /* no stream of ours */
+    T(f ? 0 : -1);
+    T(pclose(f));
+}
+
+static void reopened(void)
+{
+    char line[100], path[PATH_MAX];
+    FILE *f = fopen(in("re1"), "w"), *g;
+    fputs("first", f);
+    T((g = freopen(in("re2"), "w", f)) == f);
+    fputs("second", g);
+    T((g = freopen(in("re1"), "r", g)) != NULL);
+    T(fgets(line, sizeof line, g) ? (long)strlen(line) : -1);
+    snprintf(path, sizeof path, "%s/plain", scratch);
+    T((g = freopen(path, "w+", g)) != NULL);
+    T(fputs("local now", g));
+    rewind(g);
+    T(fgets(line, sizeof line, g) ? (long)strlen(line) : -1);
+    T(fclose(g));
+    f = fopen(in("re1"), "r");
+    T(freopen(in("none/none"), "r", f) ? 0 : -1);
+    f = fopen(in("re1"), "r");
+    T(freopen(NULL, "r", f) == f);
+    T(fgetc(f));
+    T(fclose(f));
+    /* a stream of the C library's is led into the directory */
+    T((f = freopen(in("stdin"), "w+", stdin)) != NULL);
+    fputs("12 words\n", stdin);
+    rewind(stdin);
+    int n = 0;
+    T(scanf("%d", &n));
+    T(n);
+    T(fileno(stdin));
+    printf("before\n");
+    fflush(stdout);
+    T(freopen(in("stdout"), "w", stdout) != NULL);
+    printf("to the file %d\n", 1);
+    T(fileno(stdout));
+    T(write(1, "", 0));
+}
+
+static void wide(void)
+{
+    wchar_t line[50];
+    FILE *f = fopen(in("wide"), "w+");
+    T(fputwc(L'\u00e4', f) == L'\u00e4');
+    T(fputws(L"\u4e2d\u6587 text\n", f) >= 0);
+    T(fwprintf(f, L"%d %ls\n", 42, L"\u20ac"));
+    rewind(f);
+    T(fgetwc(f));
+    T(ungetwc(L'Z', f) == L'Z');
+    T(fgetwc(f));
+    T(fgetws(line, 50, f) ? (long)wcslen(line) : -1);
+    T(line[1]);
+    T(getwc(f));
+    T(fgetws(line, 50, f) ? (long)wcslen(line) : -1);
+    T(fgetwc(f) == WEOF);
+    T(fclose(f));
+}
+
+static void at_exit(void)
+{
+    FILE *f = fopen(in("atexit"), "w");
+    fputs("written by an atexit handler, flushed after it", f);
+}
+
+static void __attribute__((destructor)) at_end(void)
+{
+    if (!dir)
+        return;
+    FILE *f = fopen(in("destructor"), "w");
+    fputs("written by a destructor, flushed after it", f);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    dir = argv[1];
+    scratch = argv[2];
+    report = fdopen(dup(1), "w");
+    setlocale(LC_ALL, "C.UTF-8");
+    plain();
+    by_descriptor();
+    wide();
+    reopened();
+    atexit(at_exit);
+    FILE *f = fopen(in("unflushed"), "w");
+    fprintf(f, "unflushed %s", "data");
+    printf("and this in stdout's buffer");
+    fclose(report);
+    return 0;
+}
