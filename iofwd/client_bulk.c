@@ -130,7 +130,9 @@ static int send_piece(struct bulk_op *op, size_t len, bool last)
     if (b.where == FWD_AREA) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
         slot = op->link->part + b.at;
-        if (!op->out)
+        if (!op->out && op->link->near && len >= FWD_STREAM_LEAST)
+            amph_copy_stream(slot, op->data + op->sent, len);
+        else if (!op->out)
             memcpy(slot, op->data + op->sent, len);
     } else if (op->out)
         pc->pend->data = op->data + op->sent;

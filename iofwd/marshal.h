@@ -22,6 +22,7 @@
 #define FWD_VERSION 1
 #define FWD_PATH_MOST 4096             /* bytes of a path or text, with its NUL */
 #define FWD_MSG_MOST 65408             /* bytes of a request or reply */
+#define FWD_STREAM_LEAST 32768          /* pieces from here on are streamed through memory between cores of one host */
 
 /* Services that are no calls of calls.def. */
 enum { FWD_SERVICE_STATS = 200, FWD_SERVICE_HOLD_ONLY = 201 };

@@ -42,6 +42,12 @@ static bool is_remote(const struct fwd_request *rq)
     return is_bulk(rq) && rq->bulk.where == FWD_AREA && !rq->peer->area.local;
 }
 
+/* Data for a client of this host that is read into a buffer first and then streamed into its area: see amph_copy_stream. */
+static bool is_staged(const struct fwd_request *rq)
+{
+    return is_bulk(rq) && rq->bulk.where == FWD_AREA && rq->peer->area.local && !is_write(rq->id) && rq->bulk.len >= FWD_STREAM_LEAST;
+}
+
 /* ---- where a request runs ---- */
 
 static bool wants_worker(const struct fwd_request *rq)
@@ -274,6 +280,8 @@ static void finish(struct fwd_request *rq);
 static void start(struct fwd_request *rq)
 {
     struct fwd_handle *h = rq->handle;
+    if (is_staged(rq) && !rq->stage)
+        rq->stage = stage_get(rq->server, rq->bulk.len);
     fwd_request_place(rq);
     if (!rq->peer->gone && !begin_piece(h, rq)) {
         settle(rq);
@@ -448,10 +456,12 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
             return;
     } else if (!rq.error && rq.desc) {
         rq.out = s->reply;
+        rq.stage = is_staged(&rq) ? stage_get(s, rq.bulk.len) : NULL;
         fwd_request_place(&rq);
         refs_take(&rq);
         if (begin_piece(rq.handle, &rq))
             fwd_request_run(&rq);
+        stage_put(s, rq.stage);
         if (rq.again || rq.worker) { /* it has to wait: start again as a request of its own */
             refs_give(&rq);
             rq.error = keep(s, peer, am->payload, am->nbytes, &rq);

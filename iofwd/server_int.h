@@ -120,7 +120,7 @@ struct fwd_request {
     bool newfd_regular, newfd_nonblock;
     const struct fwd_export *export; /* of a call by path */
     uint64_t ns;                 /* how long it took */
-    uint8_t *stage;              /* data of an area that is not mapped here */
+    uint8_t *stage;              /* data of an area that is not mapped here, or that is streamed into it */
     uint8_t *out;                /* the reply; out-buffers point into it */
     struct amph_op transfer;
     bool transferred;

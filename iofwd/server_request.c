@@ -80,11 +80,16 @@ struct out_buffer {
     size_t cap, len;
 };
 
+static uint8_t *area_memory(const struct fwd_request *rq)
+{
+    return (uint8_t *)rq->peer->area.local + rq->peer->part_at + rq->bulk.at;
+}
+
 static void *bulk_memory(const struct fwd_request *rq)
 {
     if (rq->bulk.where == FWD_INLINE)
         return rq->out + FWD_REP_HEAD_BYTES + sizeof(uint32_t);
-    return rq->stage ? rq->stage : (uint8_t *)rq->peer->area.local + rq->peer->part_at + rq->bulk.at;
+    return rq->stage ? rq->stage : area_memory(rq);
 }
 
 void fwd_request_place(struct fwd_request *rq)
@@ -106,13 +111,6 @@ void fwd_request_place(struct fwd_request *rq)
     }
 }
 
-void fwd_request_run(struct fwd_request *rq)
-{
-    uint64_t start = amph_now_ns();
-    rq->error = fwd_run[rq->id](rq);
-    rq->ns = amph_now_ns() - start;
-}
-
 /* Bytes that a finished bulk piece has moved. */
 static size_t bulk_done(const struct fwd_request *rq)
 {
@@ -122,6 +120,15 @@ static size_t bulk_done(const struct fwd_request *rq)
     case AMPH_FWD_WRITE: return rq->u.write.done;
     default: return rq->u.pwrite.done;
     }
+}
+
+void fwd_request_run(struct fwd_request *rq)
+{
+    uint64_t start = amph_now_ns();
+    rq->error = fwd_run[rq->id](rq);
+    if (rq->stage && rq->peer->area.local && !rq->error)
+        amph_copy_stream(area_memory(rq), rq->stage, bulk_done(rq));
+    rq->ns = amph_now_ns() - start;
 }
 
 size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
