@@ -28,7 +28,9 @@ struct ofi_provider {
     const char *name;      /* as in fabric_attr->prov_name */
     enum ofi_wait wait;
     bool mixed_order;      /* reaches peers of the other byte order */
+    bool cq_sleeps;        /* OFI_WAIT_CQ works too, should the set not be found */
     bool needs_kicks;      /* see ofi_rx_kick */
+    bool own_buffers;      /* each message in a receive buffer of its own: shared ones are not to be trusted */
 };
 
 struct ofi_family {
@@ -84,6 +86,7 @@ enum { OFI_BOUNCE_SMALL, OFI_BOUNCE_LARGE, OFI_NBOUNCE };
 
 #define OFI_RX_BUF_BYTES (256u * 1024)
 #define OFI_RX_BUFS 4u
+#define OFI_RX_OWN_BUFS 24u /* of one message each */
 #define OFI_RX_RETIRED 32u
 
 /* Messages lie one behind the other.  They may be completed in another order than they lie in, and the provider may release the

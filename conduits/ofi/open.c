@@ -89,7 +89,7 @@ static enum amph_status open_all(struct ofi_cx *cx, const struct ofi_family *fam
     if (st != AMPH_OK)
         return st;
     st = ofi_wait_open(cx);
-    if (st == AMPH_ERR_NOSYS && cx->wait == OFI_WAIT_INNER) {
+    if (st == AMPH_ERR_NOSYS && cx->wait == OFI_WAIT_INNER && cx->prov->cq_sleeps) {
         /* This libfabric is built in another way: its own wait object it is, then. */
         close_objects(cx);
         cx->wait = OFI_WAIT_CQ;

@@ -13,12 +13,12 @@
 #define API FI_VERSION(1, 17)
 
 /* "tcp" has FI_EP_RDM from libfabric 1.18 on; 1.17 has the same code under the name "net".  rxm over tcp refuses peers of the
- * other byte order. */
+ * other byte order, and mixes up messages that share a receive buffer. */
 static const struct ofi_provider tcp_providers[] = {
-    { "tcp", OFI_WAIT_INNER, true, true },
-    { "net", OFI_WAIT_INNER, true, true },
-    { "tcp;ofi_rxm", OFI_WAIT_CQ, false, false },
-    { NULL, OFI_WAIT_CQ, false, false },
+    { .name = "tcp", .wait = OFI_WAIT_INNER, .cq_sleeps = true, .mixed_order = true, .needs_kicks = true },
+    { .name = "net", .wait = OFI_WAIT_INNER, .mixed_order = true, .needs_kicks = true },
+    { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
+    { .name = NULL },
 };
 const struct ofi_family ofi_family_tcp = { "tcp", tcp_providers };
 

@@ -22,11 +22,16 @@ static bool post(struct ofi_cx *cx, struct ofi_rxbuf *rb)
     struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx };
     rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
     rb->released = rb->damaged = false;
-    ssize_t ret = fi_recvmsg(cx->ep, &msg, FI_MULTI_RECV | FI_COMPLETION);
+    ssize_t ret = fi_recvmsg(cx->ep, &msg, FI_COMPLETION | (cx->prov->own_buffers ? 0 : FI_MULTI_RECV));
     ofi_cq_touched(cx);
     if (ret && ret != -FI_EAGAIN)
         amph_error("%s: libfabric takes no receive buffer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
     return ret == 0;
+}
+
+static size_t buffer_bytes(const struct ofi_cx *cx)
+{
+    return cx->prov->own_buffers ? OFI_MSG_MAX_BYTES : OFI_RX_BUF_BYTES;
 }
 
 static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx, size_t len_bytes)
@@ -47,13 +52,14 @@ enum amph_status ofi_rx_start(struct ofi_cx *cx)
 {
     size_t least = OFI_MSG_MAX_BYTES;
     cx->deferred_tail = &cx->deferred;
-    int ret = fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
+    bool own = cx->prov->own_buffers;
+    int ret = own ? 0 : fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
     if (ret) {
         amph_error("libfabric's provider %s cannot share receive buffers: %s", cx->prov->name, fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
-    for (unsigned i = 0; i < OFI_RX_BUFS; i++) {
-        struct ofi_rxbuf *rb = make_buffer(cx, OFI_RX_BUF_BYTES);
+    for (unsigned i = 0; i < (own ? OFI_RX_OWN_BUFS : OFI_RX_BUFS); i++) {
+        struct ofi_rxbuf *rb = make_buffer(cx, buffer_bytes(cx));
         if (!rb)
             return AMPH_ERR_NOMEM;
         if (!post(cx, rb))
@@ -91,7 +97,7 @@ static struct ofi_rxbuf *replace(struct ofi_cx *cx, struct ofi_rxbuf *rb)
     unsigned slot = cx->rx_nretired++ % OFI_RX_RETIRED;
     struct ofi_rxbuf *other = cx->rx_retired[slot];
     cx->rx_retired[slot] = rb;
-    return other ? other : make_buffer(cx, OFI_RX_BUF_BYTES);
+    return other ? other : make_buffer(cx, buffer_bytes(cx));
 }
 
 /* Posts rb again when nothing of it is in use any more. */
@@ -227,20 +233,22 @@ static bool deliver_moved(struct ofi_cx *cx, const void *msg, size_t len_bytes, 
 
 void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes)
 {
-    size_t at = (size_t)((uint8_t *)e->buf - rb->mem), len = e->len;
-    bool inside = e->buf && at <= rb->len_bytes && len <= rb->len_bytes - at;
+    bool own = cx->prov->own_buffers;
+    uint8_t *msg = own ? rb->mem : e->buf;
+    size_t at = (size_t)(msg - rb->mem), len = e->len;
+    bool inside = msg && at <= rb->len_bytes && len <= rb->len_bytes - at;
     if (inside)
         rb->got_bytes += len;
-    if (e->flags & FI_MULTI_RECV) {
+    if (own || (e->flags & FI_MULTI_RECV)) {
         rb->released = true;
         rb->end_bytes = len && inside ? at + len : rb->got_bytes; /* a bare release comes behind all messages */
     }
     /* A stranger can make the tcp providers report a message that was never written, over and over at one place: from then on the
      * bytes of this buffer do not add up, and no old message may be seen again in it. */
     if (AMPH_LIKELY(len && inside)) {
-        if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, e->buf, len, lanes) : !deliver(cx, e->buf, len, lanes))
+        if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, msg, len, lanes) : !deliver(cx, msg, len, lanes))
             rb->damaged = true;
-        memset(e->buf, 0, len < sizeof(uint64_t) ? len : sizeof(uint64_t));
+        memset(msg, 0, len < sizeof(uint64_t) ? len : sizeof(uint64_t));
     } else if (len) {
         amph_count(DROP_MALFORMED);
         rb->damaged = true;
@@ -258,7 +266,7 @@ void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_er
         return;
     }
     rb->damaged = true;
-    if (err->flags & FI_MULTI_RECV)
+    if (cx->prov->own_buffers || (err->flags & FI_MULTI_RECV))
         rb->released = true;
     settle(cx, rb);
 }
