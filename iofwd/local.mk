@@ -1,6 +1,7 @@
 # libiofwd: the file client and the server library, over libamphora; iofwd-server: a small main over it.
 # What is generated from calls.def lands in the build tree.
-iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
+iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c \
+	iofwd/iofwd-calls.md
 BUILT_SOURCES += iofwd/calls.h iofwd/calls_server.h
 CLEANFILES += $(iofwd_generated)
 EXTRA_DIST += iofwd/calls.def iofwd/calls.awk
@@ -8,6 +9,7 @@ EXTRA_DIST += iofwd/calls.def iofwd/calls.awk
 $(iofwd_generated): iofwd/calls.def iofwd/calls.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd && $(AWK) -f $(top_srcdir)/iofwd/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
 
+doc_DATA = iofwd/iofwd-calls.md
 include_HEADERS += include/iofwd.h
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
@@ -26,8 +28,10 @@ bin_PROGRAMS += iofwd-server
 iofwd_server_SOURCES = iofwd/server_main.c
 iofwd_server_LDADD = libiofwd.la libamphora.la
 
-# A libFuzzer target for whoever has clang: make tests/fuzz_iofwd && tests/fuzz_iofwd
-EXTRA_DIST += tests/fuzz_iofwd.c
+# The decoders under libFuzzer, where clang is there; the deterministic half is in tests/unit_iofwd_wire.
+EXTRA_DIST += tests/fuzz_iofwd.c tests/fuzz_iofwd.h
+dist_check_SCRIPTS += tests/fuzz_iofwd.sh
+TESTS += tests/fuzz_iofwd.sh
 if HAVE_CRITERION
 iofwd_unit = tests/unit_iofwd_encode tests/unit_iofwd_wire tests/unit_iofwd_exports
 check_PROGRAMS += $(iofwd_unit)

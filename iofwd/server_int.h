@@ -68,6 +68,13 @@ struct fwd_peer {
     uint64_t calls, errors, bytes_in, bytes_out;
 };
 
+/* What is remembered of clients that have left, for the table at the end. */
+#define FWD_PAST_MOST 4096
+struct fwd_past {
+    uint32_t number;
+    uint64_t calls, errors, bytes_in, bytes_out;
+};
+
 /* A door connection. */
 struct fwd_conn {
     int fd;
@@ -145,6 +152,8 @@ struct fwd_server {
     struct fwd_handle **handle;  /* by slot */
     uint32_t nslots, nhandles;
     uint64_t all_calls, all_bytes_in, all_bytes_out, refused;
+    struct fwd_past *past;       /* [npast] in the order of leaving */
+    uint32_t npast;
 
     bool in_handler;
     uint8_t *reply;              /* of requests executed in the progress thread */

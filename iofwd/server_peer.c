@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "iofwd/server_int.h"
 
@@ -232,6 +233,7 @@ static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
     old->holds = NULL;
     old->nwords = 0;
     old->conn = NULL;
+    old->calls = 0; /* they have moved */
     fwd_peer_free(s, old);
     return p;
 }
@@ -288,9 +290,31 @@ void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
         shutdown(c->fd, SHUT_RDWR);
 }
 
+/* Keeps the counters of a client that leaves; a number that comes back (a child of a child) adds to its row. */
+static void remember(struct fwd_server *s, const struct fwd_peer *p)
+{
+    uint32_t i = 0;
+    if (p->calls == 0 || !amph_env_bool(AMPH_ENV_STATS))
+        return;
+    while (i < s->npast && s->past[i].number != p->number)
+        i++;
+    if (i == s->npast) {
+        struct fwd_past *more = i < FWD_PAST_MOST ? realloc(s->past, (i + 1) * sizeof *more) : NULL;
+        if (!more)
+            return;
+        s->past = more;
+        s->past[s->npast++] = (struct fwd_past){ .number = p->number };
+    }
+    s->past[i].calls += p->calls;
+    s->past[i].errors += p->errors;
+    s->past[i].bytes_in += p->bytes_in;
+    s->past[i].bytes_out += p->bytes_out;
+}
+
 void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
 {
     p->gone = true;
+    remember(s, p);
     fwd_exec_drop_peer(s, p);
     for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++)
         if (s->handle[slot])
@@ -317,9 +341,24 @@ void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
     free(c);
 }
 
+static void print_client(const struct fwd_server *s, uint32_t number, uint64_t calls, uint64_t errors, uint64_t out, uint64_t in)
+{
+    bool given = number & NUMBER_GIVEN; /* no compute process itself: a child or a command of one */
+    fprintf(stderr, "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64 " gave errors), %" PRIu64 " bytes written, %"
+            PRIu64 " bytes read\n", given ? "+" : "", given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self, calls, errors,
+            out, in);
+}
+
 void fwd_server_print_stats(struct fwd_server *s)
 {
     fprintf(stderr, "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64 " bytes read, %" PRIu64
             " requests refused, %" PRIu32 " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out,
             s->all_bytes_in, s->refused, s->npeers, s->nhandles);
+    for (uint32_t i = 0; i < s->npast; i++)
+        print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors, s->past[i].bytes_out, s->past[i].bytes_in);
+    for (uint32_t i = 0; i < s->max_peers; i++) {
+        const struct fwd_peer *p = s->peer ? s->peer[i] : NULL;
+        if (p && !p->gone && p->calls)
+            print_client(s, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in);
+    }
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,7 +23,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "iofwd.h"
-#include "iofwd/client.h"
+#include "iofwd/client_int.h"
 
 static struct amph_fwd_client *cl;
 static const char *real_dir, *self_path;
@@ -487,17 +488,21 @@ static void test_fork(void)
 }
 
 /* A forked child hands its client to a new image by exec. */
-static void test_exec(void)
+static void exec_once(bool opened)
 {
     struct amph_fwd_file f;
     char text[AMPH_FWD_TEXT_BYTES], env[512];
     int status;
-    IS(fopen_fwd("execed", O_WRONLY | O_CREAT, &f), 0);
+    IS(fopen_fwd("execed", O_WRONLY | O_CREAT | O_TRUNC, &f), 0);
     CHECK(amph_fwd_file_print(&f, text, sizeof text) > 0);
     amph_fwd_fork_before();
     pid_t pid = fork();
     if (pid == 0) {
         amph_fwd_fork_child();
+        /* Half of the time the child has an endpoint of its own, which the new image must replace. */
+        size_t n;
+        if (opened && (amph_fwd_process(&cl) || amph_fwd_write(cl, &f, "child;", 6, &n)))
+            _exit(2);
         if (amph_fwd_exec_env(env, sizeof env) == 0)
             _exit(3);
         putenv(env);
@@ -509,9 +514,15 @@ static void test_exec(void)
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     char buf[32] = "";
     FILE *fp = fopen(real("execed"), "r");
-    CHECK(fp && fread(buf, 1, sizeof buf - 1, fp) == 10 && strcmp(buf, "new image;") == 0);
+    CHECK(fp && fread(buf, 1, sizeof buf - 1, fp) > 0 && strcmp(buf, opened ? "child;new image;" : "new image;") == 0);
     if (fp)
         fclose(fp);
+}
+
+static void test_exec(void)
+{
+    exec_once(false);
+    exec_once(true);
 }
 
 static int new_image(const char *text)
@@ -608,6 +619,40 @@ static void test_killed(void)
     close(up[1]);
 }
 
+/* What a stranger says at the door is answered with one sentence. */
+static void knock(const char *what, const uint8_t *frame, size_t len, const char *want)
+{
+    struct sockaddr_storage sa;
+    socklen_t sa_len = sizeof sa;
+    uint8_t buf[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST];
+    struct fwd_frame_in in;
+    CHECK(getpeername(cl->link[cl->servers[0] - cl->first].door, (struct sockaddr *)&sa, &sa_len) == 0);
+    int fd = socket(sa.ss_family, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&sa, sa_len) == 0);
+    CHECK(fwd_door_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
+    CHECK(fwd_door_send(fd, frame, len) == AMPH_OK);
+    CHECK(fwd_door_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_REFUSE);
+    if (!memmem(in.body, in.len, want, strlen(want))) {
+        printf("%s: the server says \"%.*s\"\n", what, (int)in.len, (const char *)in.body);
+        failures++;
+    }
+    CHECK(fwd_door_receive(fd, buf, &in) == AMPH_ERR_PEER); /* and then it hangs up */
+    close(fd);
+}
+
+static void test_door(void)
+{
+    uint8_t frame[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST], key[AMPH_KEY_BYTES] = { 1 }, nonce[FWD_NONCE_BYTES] = { 0 };
+    struct fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8 };
+    size_t n = fwd_frame_build(frame, FWD_FRAME_ASK, NULL, 0);
+    frame[4] = FWD_VERSION + 1;
+    knock("another version", frame, n, "one version of Amphora");
+    n = fwd_hello_build(frame + FWD_DOOR_HEAD_BYTES, FWD_DOOR_BODY_MOST, &h, key, nonce);
+    n = fwd_frame_build(frame, FWD_FRAME_HELLO, frame + FWD_DOOR_HEAD_BYTES, n);
+    knock("another key", frame, n, "key");
+    knock("another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18, "not the iofwd protocol");
+}
+
 static void test_counters(void)
 {
     struct iofwd_stats a, b;
@@ -653,7 +698,7 @@ int main(int argc, char **argv)
         { "small", test_small }, { "paths", test_paths }, { "relative", test_relative }, { "dirents", test_dirents },
         { "sizes", test_sizes }, { "full", test_full }, { "threads", test_threads }, { "fifo", test_fifo }, { "locks", test_locks },
         { "flags", test_flags }, { "xattr", test_xattr }, { "fork", test_fork }, { "exec", test_exec }, { "signals", test_signals },
-        { "killed", test_killed }, { "counters", test_counters },
+        { "killed", test_killed }, { "door", test_door }, { "counters", test_counters },
     };
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         int before = failures;
