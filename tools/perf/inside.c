@@ -88,7 +88,15 @@ static bool pin(const struct perf_run *run)
     return pinned;
 }
 
-/* Two pinned processes may spin at real-time priority; more than cores would starve each other.  Refused: measure without. */
+/* May samples be taken at real-time priority?  Two pinned processes may spin; where there are more than cores every wait has to yield.
+ * (Jobs with servers are started with it as a whole, see main.c.)  Where the system refuses, the figures are taken without. */
+static bool is_urgent(const struct perf_run *run, const struct perf_test *t, bool pinned)
+{
+    if (t->kind == PERF_PAIR)
+        return pinned && run->procs == 2;
+    return t->kind == PERF_CROWD && !t->once && strcmp(amph_env_str(AMPH_ENV_WAIT), "spin") != 0;
+}
+
 static void real_time(bool on)
 {
     struct sched_param param = { .sched_priority = on ? 10 : 0 };
@@ -112,7 +120,7 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
     const struct perf_test *limit = limit_of(run, t);
     struct perf_series values = { .count = 0 }, limits = { .count = 0 };
     unsigned repeat = t->once ? 1 : run->opt->repeat;
-    bool urgent = pinned && t->kind == PERF_PAIR && run->procs == 2;
+    bool urgent = is_urgent(run, t, pinned);
     run->why[0] = '\0';
     run->used_bytes = bytes;
     perf_sync(run);
