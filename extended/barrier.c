@@ -43,6 +43,16 @@ struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a, stru
     return b.kind == AMPH_BARRIER_ANONYMOUS || a.id == b.id ? a : mismatch;
 }
 
+/* How many are under way in this process. */
+static void count_active(uint32_t change)
+{
+    struct amph_gex *g = amph_gex();
+    if (g->threaded)
+        __atomic_add_fetch(&g->barriers_active, change, __ATOMIC_RELAXED);
+    else
+        g->barriers_active += change;
+}
+
 /* ---- waking ---- */
 
 /* Wakes a neighbour if it sleeps.  The fence orders what was written for it before the look at its mark. */
@@ -79,7 +89,7 @@ static void finish(struct amph_barrier *b)
     struct amph_gex_op *op = b->head;
     if (b->nlocal > 1)
         __atomic_store_n(&b->line[b->self].asleep, 0, __ATOMIC_RELAXED);
-    __atomic_sub_fetch(&g->barriers_active, 1, __ATOMIC_RELAXED);
+    count_active(-1u);
     __atomic_store_n(&b->state, DONE, __ATOMIC_RELEASE);
     if (op) {
         b->head = op->next;
@@ -166,7 +176,7 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     b->seen = 0;
     b->round = 0;
     b->sent = false;
-    __atomic_add_fetch(&amph_gex()->barriers_active, 1, __ATOMIC_RELAXED);
+    count_active(1);
     __atomic_store_n(&b->state, LOCAL, __ATOMIC_RELAXED);
     if (b->nlocal > 1) {
         __atomic_store_n(&b->line[b->self].word[b->phase & 1], word_of(b->phase, value), __ATOMIC_RELEASE);

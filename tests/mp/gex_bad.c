@@ -84,6 +84,49 @@ static void bad_team(void)
     gex_TM_QuerySize(GEX_TM_INVALID);
 }
 
+/* Errors that are returned, with a sentence besides: exit code 5 says that the code was right. */
+static void returned(int code, int want)
+{
+    gasnet_exit(code == want ? 5 : 6);
+}
+static void nothing(gex_Token_t token)
+{
+    (void)token;
+}
+static int try_handler(gex_AM_Index_t index, unsigned nargs)
+{
+    gex_AM_Entry_t e = { index, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, nargs, NULL, "mine" };
+    return gex_EP_RegisterHandlers(ep, &e, 1);
+}
+static void handler_twice(void)
+{
+    CHECK(try_handler(201, 0) == GASNET_OK);
+    returned(try_handler(201, 0), GASNET_ERR_BAD_ARG);
+}
+static void handler_args(void)
+{
+    returned(try_handler(201, 17), GASNET_ERR_BAD_ARG);
+}
+static void handler_index(void)
+{
+    returned(try_handler(100, 0), GASNET_ERR_BAD_ARG);
+}
+static void init_twice(void)
+{
+    returned(gasnet_init(NULL, NULL), GASNET_ERR_RESOURCE);
+}
+static void attach_twice(void)
+{
+    returned(gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0), GASNET_ERR_RESOURCE);
+}
+
+/* All processes ask for more memory than the machine has. */
+static int big_segment(void)
+{
+    uintptr_t size = UINTPTR_MAX / 4 / GASNET_PAGESIZE * GASNET_PAGESIZE;
+    return gex_Segment_Attach(&seg, tm, size) == GASNET_ERR_RESOURCE ? 5 : 6;
+}
+
 static const struct {
     const char *name;
     void (*fn)(void);
@@ -92,6 +135,8 @@ static const struct {
     { "long_outside", long_outside }, { "medium_size", medium_size }, { "medium_defer", medium_defer }, { "no_handler", no_handler },
     { "value_size", value_size }, { "no_op", no_op }, { "notify_twice", notify_twice }, { "wait_alone", wait_alone },
     { "barrier_flags", barrier_flags }, { "nested_region", nested_region }, { "max_args", max_args }, { "bad_team", bad_team },
+    { "handler_twice", handler_twice }, { "handler_args", handler_args }, { "handler_index", handler_index },
+    { "init_twice", init_twice }, { "attach_twice", attach_twice },
 };
 
 /* Before initialisation. */
@@ -119,6 +164,8 @@ int main(int argc, char **argv)
         return early(argv[1]);
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_BAD", &argc, &argv, GEX_FLAG_USES_GASNET1) != GASNET_OK)
         return 77;
+    if (strcmp(argv[1], "big_segment") == 0)
+        gasnet_exit(big_segment());
     if (gex_Segment_Attach(&seg, tm, GASNET_PAGESIZE) != GASNET_OK)
         return 77;
     volatile int never = 0;

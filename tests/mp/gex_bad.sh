@@ -35,4 +35,13 @@ misuse barrier_flags 'flags 0x63 are not'
 misuse nested_region 'regions do not nest'
 misuse max_args 'at most 16 arguments, not 17'
 misuse bad_team 'the team is not valid'
+misuse handler_twice 'handler index 201 \(mine\) is taken twice' 5
+misuse handler_args 'handler 201 \(mine\) wants 17 arguments; a message has at most 16' 5
+misuse handler_index "handler index 100 .* is not a client's" 5
+misuse init_twice 'initialised already' 5
+misuse attach_twice 'attached already' 5
+misuse big_segment 'a segment of [0-9]+ bytes was asked for; this process can have at most [0-9]+' 5
+GASNET_MAX_SEGSIZE=lots
+export GASNET_MAX_SEGSIZE
+misuse max_args 'GASNET_MAX_SEGSIZE="lots" is not allowed'
 mp_done
