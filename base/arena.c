@@ -31,8 +31,9 @@ static struct {
 
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
 {
-    int fd = memfd_create(label, MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, (off_t)len_bytes) != 0) {
+    int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    /* Sealed: who maps it can rely on its length. */
+    if (fd < 0 || ftruncate(fd, (off_t)len_bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
         amph_error("cannot make %zu bytes of shared memory for %s: %m", len_bytes, label);
         if (fd >= 0)

@@ -1,12 +1,12 @@
 libamphora_la_SOURCES += conduits/conduit.h conduits/emulate.c conduits/emulate.h conduits/registry.c \
-	conduits/smp/mem.c conduits/smp/progress.c conduits/smp/ring.h conduits/smp/send.c conduits/smp/smp.c conduits/smp/smp.h \
-	conduits/smp/wait.c
+	conduits/smp/mem.c conduits/smp/peers.c conduits/smp/progress.c conduits/smp/ring.h conduits/smp/send.c conduits/smp/smp.c conduits/smp/smp.h \
+	conduits/smp/source.c conduits/smp/wait.c
 
 # The conformance suite, once for each conduit and once with put and get over messages.
 SUITE_SOURCES = tests/conduit_suite.c tests/conduit_suite.h tests/conduit_suite_life.c tests/conduit_suite_memory.c \
 	tests/conduit_suite_messages.c tests/conduit_suite_sleep.c
 check_PROGRAMS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp
-TESTS += tests/unit_conduit_suite_tcp
+TESTS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp
 tests_unit_conduit_smp_SOURCES = tests/unit_conduit_smp.c $(SUITE_SOURCES)
 tests_unit_conduit_smp_LDADD = libamphora.la -lpthread
 tests_unit_conduit_suite_tcp_SOURCES = tests/unit_conduit_suite_tcp.c $(SUITE_SOURCES)
@@ -15,3 +15,8 @@ tests_unit_conduit_emulate_SOURCES = tests/unit_conduit_emulate.c $(SUITE_SOURCE
 tests_unit_conduit_emulate_LDADD = libamphora.la -lpthread
 tests_unit_conduit_emulate_tcp_SOURCES = tests/unit_conduit_emulate_tcp.c $(SUITE_SOURCES)
 tests_unit_conduit_emulate_tcp_LDADD = libamphora.la -lpthread
+
+# Figures, by hand.
+EXTRA_PROGRAMS = tests/bench_conduit
+tests_bench_conduit_SOURCES = tests/bench_conduit.c
+tests_bench_conduit_LDADD = libamphora.la

@@ -140,7 +140,7 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     struct suite_node *n = up;
     CHECK_MSG(peer < n->world->max_peers, "a message of peer %u", peer);
     CHECK(am->nargs <= AMPH_AM_MAX_ARGS);
-    CHECK(am->nbytes <= n->cx->caps.max_medium || am->kind == AMPH_AM_LONG);
+    CHECK(am->nbytes <= n->cx->caps.max_medium || am->kind == AMPH_AM_LONG || am->kind == AMPH_AM_SHORT);
     if (am->handler == SUITE_WARM_UP && am->nargs == 0 && am->kind == AMPH_AM_SHORT) {
         n->warm++;
         return;

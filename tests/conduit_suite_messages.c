@@ -173,7 +173,7 @@ static void lanes(void)
 /* progress takes no more than its budget, and a busy peer does not keep another from being heard. */
 static void budget(void)
 {
-    enum { N = 6, EACH = 40 };
+    enum { N = 6, EACH = 20 };
     struct suite_world *w = suite_world(N, false);
     struct suite_node *to = &w->node[N - 1];
     uint64_t before = 0, now;

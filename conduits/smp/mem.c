@@ -1,84 +1,144 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).  Thread rule: that of conduit.h.
+ * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).  Thread rule: that of conduit.h; what is
+ * imported is unmapped when its peer is forgotten.
  *
- * Key: version | pid | descriptor | offset in it | base address | length
+ * Key: version | pid | descriptor | inode | offset in it | base address | length
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "conduits/smp/smp.h"
 
-#define KEY_VERSION 1
+#define KEY_VERSION 2
 
 enum amph_status smp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
 {
+    struct smp_cx *s = smp_of(cx);
+    struct stat sb;
     if (fd < 0)
         return AMPH_ERR_NOSYS; /* private memory cannot be mapped by others */
+    if (fstat(fd, &sb) != 0)
+        return AMPH_ERR_ARG;
+    struct smp_reg *reg = malloc(sizeof *reg);
+    if (!reg)
+        return AMPH_ERR_NOMEM;
     struct amph_wr w;
-    mem->base = base;
-    mem->len_bytes = len_bytes;
-    mem->impl = NULL;
     amph_wr_init(&w, mem->key, sizeof mem->key);
     amph_wr_u32(&w, KEY_VERSION);
     amph_wr_u32(&w, (uint32_t)getpid());
     amph_wr_u32(&w, (uint32_t)fd);
+    amph_wr_u64(&w, sb.st_ino);
     amph_wr_u64(&w, fd_offset);
     amph_wr_u64(&w, (uint64_t)(uintptr_t)base);
     amph_wr_u64(&w, len_bytes);
+    mem->base = base;
+    mem->len_bytes = len_bytes;
     mem->key_len = amph_wr_len(&w);
+    mem->impl = reg;
+    *reg = (struct smp_reg){ .next = s->regs, .key_len = mem->key_len };
+    memcpy(reg->key, mem->key, mem->key_len);
+    s->regs = reg;
     return AMPH_OK;
 }
 
 void smp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 {
+    for (struct smp_reg **at = &smp_of(cx)->regs; *at; at = &(*at)->next)
+        if (*at == mem->impl) {
+            struct smp_reg *reg = *at;
+            *at = reg->next;
+            free(reg);
+            break;
+        }
+    mem->impl = NULL;
     mem->key_len = 0;
 }
 
-static enum amph_status map(struct smp_cx *s, pid_t pid, int fd, uint64_t offset, size_t len_bytes, void **addr_p)
+struct key {
+    uint32_t version, pid, fd;
+    uint64_t ino, offset, base, len_bytes;
+};
+
+static bool read_key(const void *bytes, size_t len, struct key *k)
 {
-    struct smp_import *import = malloc(sizeof *import);
-    if (!import)
-        return AMPH_ERR_NOMEM;
-    enum amph_status st = amph_shm_map_peer(pid, fd, offset, len_bytes, addr_p);
-    if (st != AMPH_OK) {
-        free(import);
-        return st;
-    }
-    *import = (struct smp_import){ s->imports, *addr_p, len_bytes };
-    s->imports = import;
-    return AMPH_OK;
+    struct amph_rd r;
+    amph_rd_init(&r, bytes, len);
+    k->version = amph_rd_u32(&r);
+    k->pid = amph_rd_u32(&r);
+    k->fd = amph_rd_u32(&r);
+    k->ino = amph_rd_u64(&r);
+    k->offset = amph_rd_u64(&r);
+    k->base = amph_rd_u64(&r);
+    k->len_bytes = amph_rd_u64(&r);
+    return !r.bad && !amph_rd_left(&r) && k->version == KEY_VERSION && k->fd <= INT32_MAX && k->ino != 0 && k->len_bytes != 0 &&
+           k->len_bytes <= SIZE_MAX && k->offset + k->len_bytes >= k->offset && k->base + k->len_bytes >= k->base;
+}
+
+/* Own memory, by an own key: the instance knows what it registered. */
+static bool is_registered(const struct smp_cx *s, const void *key, size_t key_len)
+{
+    for (const struct smp_reg *reg = s->regs; reg; reg = reg->next)
+        if (reg->key_len == key_len && memcmp(reg->key, key, key_len) == 0)
+            return true;
+    return false;
+}
+
+/* Maps k's memory; the mapping begins on a page of the system. */
+static enum amph_status map(struct smp_import *import, const struct key *k)
+{
+    uint64_t skip = k->offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+    if (k->len_bytes + skip < skip)
+        return AMPH_ERR_PROTO;
+    import->len_bytes = (size_t)(k->len_bytes + skip);
+    enum amph_status st = smp_map((pid_t)k->pid, (int)k->fd, k->ino, k->offset - skip, import->len_bytes, &import->addr);
+    if (st == AMPH_OK)
+        import->rmem.local = (char *)import->addr + skip;
+    return st;
 }
 
 enum amph_status smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
     struct smp_cx *s = smp_of(cx);
-    struct amph_rd r;
+    struct key k;
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
         return AMPH_ERR_RANGE;
-    amph_rd_init(&r, key, key_len);
-    uint32_t version = amph_rd_u32(&r), pid = amph_rd_u32(&r), fd = amph_rd_u32(&r);
-    uint64_t offset = amph_rd_u64(&r), base = amph_rd_u64(&r), len = amph_rd_u64(&r);
-    void *addr;
+    struct smp_peer *p = &s->peer[peer];
     /* Only the peer's own memory: its pid is known from its address. */
-    if (r.bad || amph_rd_left(&r) || version != KEY_VERSION || (pid_t)pid != s->peer[peer].pid || fd > INT32_MAX || len == 0 ||
-        offset + len < offset || base + len < base)
+    if (key_len > AMPH_KEY_BLOB_MAX_BYTES || !read_key(key, key_len, &k) || (pid_t)k.pid != p->pid)
         return AMPH_ERR_PROTO;
-    if ((pid_t)pid == getpid()) {
-        addr = (void *)(uintptr_t)base;
-    } else {
-        enum amph_status st = map(s, (pid_t)pid, (int)fd, offset, (size_t)len, &addr);
-        if (st != AMPH_OK)
-            return st;
+    const struct amph_rmem known = { .base = k.base, .len_bytes = k.len_bytes };
+    if (p->region == s->region) {
+        if (!is_registered(s, key, key_len))
+            return AMPH_ERR_PROTO;
+        *rmem = known;
+        rmem->local = (void *)(uintptr_t)k.base;
+        return AMPH_OK;
     }
-    *rmem = (struct amph_rmem){ .base = base, .len_bytes = len, .local = addr, .rkey = 0, .rbase = 0 };
+    struct smp_import *import;
+    for (import = p->imports; import; import = import->next)
+        if (import->key_len == key_len && memcmp(import->key, key, key_len) == 0)
+            break;
+    if (!import) {
+        import = calloc(1, sizeof *import);
+        if (!import)
+            return AMPH_ERR_NOMEM;
+        import->rmem = known;
+        enum amph_status st = map(import, &k);
+        if (st != AMPH_OK) {
+            free(import);
+            return st;
+        }
+        memcpy(import->key, key, key_len);
+        import->key_len = key_len;
+        import->next = p->imports;
+        p->imports = import;
+    }
+    *rmem = import->rmem;
     return AMPH_OK;
 }
 

@@ -1,140 +1,146 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiving over shared memory.  Layer: conduits (smp).  Thread rule: progress side.  An upcall may call progress again for the
- * reply lane (a reply that waits for room), so each message is accounted for before and after its upcall, never across it.
+ * Receiving over shared memory.  Layer: conduits (smp).  Thread rule: progress side.
  *
  * Which rings a poll looks at: those whose watch bit is set.  A sender sets its bit when it finds it off; the owner turns it off when
- * many are on and this one has been idle for long.  The race between the two is covered by a look at every peer now and then, and always
- * before sleeping.
+ * many are on and this one has been idle for long.  The race between the two is covered by a look at every source now and then, and
+ * always before sleeping.
+ *
+ * A malformed message is dropped and counted.  It cannot break the framing, for slots have one size; its writer can only harm its own
+ * messages.
  */
 #include <string.h>
 
 #include "base/counters.h"
-#include "base/log.h"
 #include "conduits/smp/smp.h"
 
-#define PER_VISIT 16u        /* messages taken from one ring before the next is looked at */
-#define FULL_LOOK_POLLS 512u /* every so many polls all peers are looked at */
-#define COOL_POLLS 4096u     /* a watched peer that was idle this long may be dropped */
-#define COOL_ABOVE 16u       /* watched peers up to this number are never dropped */
+#define PER_VISIT 16u        /* messages taken from one source before the next is looked at */
+#define FULL_LOOK_POLLS 512u /* every so many polls all sources are looked at */
+#define COOL_POLLS 4096u     /* a watched source that was idle this long may be dropped */
+#define COOL_ABOVE 16u       /* watched sources up to this number are never dropped */
 
 /* Tells the sender how far the ring is free, in one line, seldom. */
-static inline void publish(struct smp_in *in, bool idle)
+static inline void publish(const struct smp_source *src, struct smp_in *in, bool idle)
 {
-    if (in->published == in->consumed || (!idle && in->consumed - in->published < SMP_SLOTS / 4 &&
-                                          in->bulk_consumed - in->bulk_published < SMP_BULK_BYTES / 4))
-        return;
-    in->published = in->consumed;
-    in->bulk_published = in->bulk_consumed;
-    __atomic_store_n(&in->ring->bulk_consumed, in->bulk_consumed, __ATOMIC_RELEASE);
-    __atomic_store_n(&in->ring->consumed, in->consumed, __ATOMIC_RELEASE);
+    uint32_t taken = in->consumed - in->published;
+    if (taken >= SMP_SLOTS / 4 || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4 || (idle && taken))
+        smp_publish(src, in);
 }
 
-/* The peer broke the framing: what follows in its rings has no meaning any more. */
-static void fail_peer(struct smp_cx *s, uint32_t peer, const char *why)
+/* The arguments are copied, eight of them from the first line, for their writer may still change them. */
+static inline void take_args(const struct smp_slot *slot, struct amph_am *am, int32_t *args)
 {
-    amph_count(DROP_MALFORMED);
-    s->peer[peer].failed = true;
-    s->base.cfg.upcalls->on_peer_error(s->base.cfg.up, peer, AMPH_ERR_PROTO, why);
-}
-
-/* Reads a full slot into am, each field once, everything checked; false: it is malformed. */
-static inline bool read_slot(struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
-{
-    am->kind = slot->kind;
-    am->handler = slot->handler;
-    am->nargs = slot->nargs;
-    am->flags = slot->flags;
-    am->aux = slot->aux;
-    am->nbytes = slot->nbytes;
-    am->dest = slot->dest;
-    am->args = (const int32_t *)slot->rest;
-    am->payload = NULL;
-    *bulk_end_p = in->bulk_consumed;
-    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL))
-        return false;
-    if (am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0)
-        return true;
-    uint32_t at = smp_payload_at(am->nargs);
-    if (slot->inlined) {
-        am->payload = slot->rest + at;
-        return am->nbytes <= SMP_REST_BYTES - at;
-    }
-    uint32_t bulk = slot->bulk, end = slot->bulk_end, offset = bulk & (SMP_BULK_BYTES - 1);
-    uint32_t len = (uint32_t)amph_align_up(am->nbytes, AMPH_CACHE_LINE);
-    *bulk_end_p = end;
-    am->payload = in->bulk + offset;
-    /* In one piece, not behind what is free, not more than the ring ahead. */
-    return am->nbytes <= SMP_MAX_MEDIUM && offset % AMPH_CACHE_LINE == 0 && offset + len <= SMP_BULK_BYTES && end - bulk == len &&
-           end - in->bulk_consumed <= 2 * SMP_BULK_BYTES;
-}
-
-static inline bool slot_full(const struct smp_peer *p, const struct smp_in *in)
-{
-    const struct smp_slot *slot = &in->ring->slot[in->consumed % SMP_SLOTS];
-    return __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE) == smp_word(p->seed_in, in->consumed);
+    am->args = args;
+    memcpy(args, slot->rest, 32);
+    if (AMPH_UNLIKELY(am->nargs > 8))
+        memcpy(args + 8, slot->rest + 32, 32);
 }
 
 static unsigned drain(struct smp_cx *s, uint32_t peer, enum amph_lane lane, unsigned budget)
 {
-    struct smp_peer *p = &s->peer[peer];
-    struct smp_in *in = &p->in[lane];
+    struct smp_source *src = &s->source[peer];
+    struct smp_in *in = &src->in[lane];
+    const struct amph_cx_config *cfg = &s->base.cfg;
     unsigned n = 0;
-    while (n < budget && slot_full(p, in)) {
+    while (n < budget && smp_slot_full(in)) {
         struct amph_am am;
+        int32_t args[AMPH_AM_MAX_ARGS];
         uint32_t bulk_end;
-        if (AMPH_UNLIKELY(!read_slot(in, &in->ring->slot[in->consumed % SMP_SLOTS], &am, &bulk_end))) {
-            fail_peer(s, peer, "it wrote a malformed message into shared memory");
-            return n;
+        const struct smp_slot *slot = &in->ring->slot[in->consumed % SMP_SLOTS];
+        if (AMPH_LIKELY(smp_read_slot(in, slot, &am, &bulk_end))) {
+            take_args(slot, &am, args);
+            cfg->upcalls->on_am(cfg->up, peer, lane, &am);
+        } else {
+            amph_count(DROP_MALFORMED);
         }
-        s->base.cfg.upcalls->on_am(s->base.cfg.up, peer, lane, &am);
-        if (AMPH_UNLIKELY(!p->up)) /* the upcall dropped the peer */
-            return n + 1;
-        in->consumed++;
-        in->bulk_consumed = bulk_end;
+        smp_advance(src, in, bulk_end);
         n++;
-        publish(in, false);
+        publish(src, in, false);
+        if (AMPH_UNLIKELY(smp_has_wishes(s))) /* maybe to forget this very peer */
+            return n;
     }
-    if (n < budget)
-        publish(in, true);
+    if (n && n < budget)
+        publish(src, in, true);
     return n;
 }
 
 static inline unsigned visit(struct smp_cx *s, uint32_t peer, unsigned lanes, unsigned budget)
 {
-    struct smp_peer *p = &s->peer[peer];
+    struct smp_source *src = &s->source[peer];
     unsigned n = 0;
-    if (AMPH_UNLIKELY(!p->up || p->failed))
+    if (AMPH_UNLIKELY(!src->up))
         return 0;
+    src->warm = true;
     if (budget > PER_VISIT)
         budget = PER_VISIT;
     /* Replies first: they free what requests wait for. */
-    if ((lanes & (1u << AMPH_LANE_REPLY)))
-        n += drain(s, peer, AMPH_LANE_REPLY, budget);
-    if ((lanes & (1u << AMPH_LANE_REQUEST)) && p->up && !p->failed)
-        n += drain(s, peer, AMPH_LANE_REQUEST, budget);
+    if (lanes & (1u << AMPH_LANE_REPLY) && smp_slot_full(&src->in[AMPH_LANE_REPLY]))
+        n = drain(s, peer, AMPH_LANE_REPLY, budget);
+    if (lanes & (1u << AMPH_LANE_REQUEST) && smp_slot_full(&src->in[AMPH_LANE_REQUEST]) && n < budget && !smp_has_wishes(s))
+        n += drain(s, peer, AMPH_LANE_REQUEST, budget - n);
     return n;
 }
 
-/* After a visit: is the peer worth a look in every poll? */
+/* After a visit: is the source worth a look in every poll? */
 static inline void judge(struct smp_cx *s, uint32_t peer, unsigned found)
 {
-    struct smp_peer *p = &s->peer[peer];
-    if (found || s->watched_count <= COOL_ABOVE) {
-        p->idle_polls = 0;
-        return;
+    struct smp_source *src = &s->source[peer];
+    if (AMPH_LIKELY(found || s->watched_count <= COOL_ABOVE)) {
+        src->idle_polls = 0;
+    } else if (++src->idle_polls >= COOL_POLLS) {
+        src->idle_polls = 0;
+        __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)), __ATOMIC_SEQ_CST);
     }
-    if (++p->idle_polls < COOL_POLLS)
-        return;
-    p->idle_polls = 0;
-    __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)), __ATOMIC_SEQ_CST);
 }
 
+/* Counts a word that neither this session nor emptiness explains: a sender with another cookie, or garbage. */
+static void count_strangers(const struct smp_source *src, struct smp_in *in)
+{
+    uint32_t word = __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word, __ATOMIC_RELAXED);
+    uint32_t before = in->consumed >= SMP_SLOTS ? smp_word(src->seed, in->consumed - SMP_SLOTS) : 0;
+    if (word == 0 || word == in->expect || word == before || word == in->stray)
+        return;
+    in->stray = word;
+    amph_count(DROP_COOKIE);
+}
+
+/* Sources that were never looked at have their bits as the sender left them, and their pages are not there yet. */
 static unsigned look_at_all(struct smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
-    for (uint32_t peer = 0; peer < s->npeers && n < budget; peer++)
+    for (uint32_t peer = 0; peer < s->nsources && n < budget && !smp_has_wishes(s); peer++) {
+        struct smp_source *src = &s->source[peer];
+        if (!src->up || !src->warm)
+            continue;
         n += visit(s, peer, lanes, budget - n);
+        for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
+            count_strangers(src, &src->in[lane]);
+    }
+    return n;
+}
+
+/* Visits the watched sources among [from, to); tells where it stopped if the budget was used up. */
+static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t to, unsigned lanes, unsigned budget, unsigned *watched_p)
+{
+    unsigned n = 0;
+    for (uint32_t first = from & ~63u; first < to; first += 64) {
+        uint64_t bits = __atomic_load_n(&s->region->watched[first / 64], __ATOMIC_RELAXED);
+        if (first < from)
+            bits &= ~UINT64_C(0) << (from - first);
+        if (to - first < 64)
+            bits &= (UINT64_C(1) << (to - first)) - 1;
+        for (; bits; bits &= bits - 1) {
+            uint32_t peer = first + (uint32_t)__builtin_ctzll(bits);
+            unsigned found = visit(s, peer, lanes, budget - n);
+            n += found;
+            ++*watched_p;
+            judge(s, peer, found);
+            if (AMPH_UNLIKELY(n >= budget || smp_has_wishes(s))) {
+                s->next_visit = peer + 1;
+                return n;
+            }
+        }
+    }
     return n;
 }
 
@@ -142,33 +148,43 @@ unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct smp_cx *s = smp_of(cx);
     unsigned n = 0, watched = 0;
-    if (AMPH_UNLIKELY(++s->polls % FULL_LOOK_POLLS == 0))
-        return look_at_all(s, lanes, budget);
-    uint32_t words = smp_watch_words(s->npeers);
-    for (uint32_t w = 0; w < words && n < budget; w++) {
-        uint64_t bits = __atomic_load_n(&s->region->watched[w], __ATOMIC_RELAXED);
-        while (bits && n < budget) {
-            uint32_t peer = 64 * w + (uint32_t)__builtin_ctzll(bits);
-            bits &= bits - 1;
-            if (AMPH_UNLIKELY(peer >= s->npeers)) /* a bit that no peer of ours set */
-                break;
-            unsigned found = visit(s, peer, lanes, budget - n);
-            n += found;
-            watched++;
-            judge(s, peer, found);
-        }
+    if (AMPH_UNLIKELY(smp_has_wishes(s)))
+        smp_grant_wishes(s);
+    s->in_progress = true;
+    uint32_t start = s->next_visit;
+    s->next_visit = 0;
+    if (AMPH_UNLIKELY(++s->polls % FULL_LOOK_POLLS == 0)) {
+        n = look_at_all(s, lanes, budget);
+        smp_relax_fence(s);
+    } else if (AMPH_LIKELY(start == 0)) {
+        n = look_at_watched(s, 0, s->nsources, lanes, budget, &watched);
+        s->watched_count = watched;
+    } else {
+        /* Where the last poll's budget ended, then the others. */
+        n = look_at_watched(s, start, s->nsources, lanes, budget, &watched);
+        if (n < budget && !smp_has_wishes(s))
+            n += look_at_watched(s, 0, start, lanes, budget - n, &watched);
     }
-    s->watched_count = watched;
+    s->in_progress = false;
+    if (AMPH_UNLIKELY(smp_has_wishes(s)))
+        smp_grant_wishes(s);
     return n;
 }
 
 bool smp_has_work(struct smp_cx *s)
 {
-    for (uint32_t peer = 0; peer < s->npeers; peer++) {
-        const struct smp_peer *p = &s->peer[peer];
-        for (unsigned lane = 0; p->up && !p->failed && lane < AMPH_NLANES; lane++)
-            if (slot_full(p, &p->in[lane]))
+    for (uint32_t peer = 0; peer < s->nsources; peer++) {
+        const struct smp_source *src = &s->source[peer];
+        uint64_t *word = &s->region->watched[peer / 64], bit = UINT64_C(1) << (peer % 64);
+        bool on = __atomic_load_n(word, __ATOMIC_RELAXED) & bit;
+        if (!src->up || !(src->warm || on))
+            continue;
+        for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
+            if (smp_slot_full(&src->in[lane])) {
+                if (!on)
+                    __atomic_fetch_or(word, bit, __ATOMIC_RELAXED); /* the next poll must find it */
                 return true;
+            }
     }
     return false;
 }

@@ -6,8 +6,8 @@
  * 32 slots of two cache lines; a message takes one slot, and one line of it where its arguments and payload fit.  Larger payloads
  * lie in the ring's bulk bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is used.
  *
- * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie), so the
- * receiver looks at one line, and a stranger's or a former peer's words count as nothing.
+ * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie and
+ * the sender's nonce), so the receiver looks at one line, and a stranger's or a former peer's words count as nothing.
  *
  * Whatever lies in a region is a peer's word and is checked: nothing read from it is used as an index before that.
  */
@@ -22,7 +22,9 @@
 #define SMP_SLOTS 32u                 /* a power of two; more would push each other's lines out of the first-level cache */
 #define SMP_BULK_BYTES (256u << 10)    /* a power of two, at least three times the largest medium */
 #define SMP_MAX_MEDIUM 65536u
-#define SMP_MAGIC UINT64_C(0x31706d7361687041)
+#define SMP_MAX_PEERS (UINT32_C(1) << 24)
+#define SMP_ADDR_VERSION 2u
+#define SMP_MAGIC UINT64_C(0x32706d7361687041)
 
 /* One message.  head and body together hold what fits of args and payload. */
 struct smp_slot {
@@ -47,13 +49,39 @@ static inline uint32_t smp_payload_at(unsigned nargs)
     return (4u * nargs + 7) & ~7u;
 }
 
-/* One direction of one lane. */
-struct smp_ring {
+/*
+ * One lane of one pair.  A session is one sender instance under one cookie; its seed marks every word of it, so that what a former peer
+ * of this number left (or a stranger writes) means nothing.  Positions are kept as seed << 32 | number and hold only for that session.
+ *
+ * The positions of all pairs lie together in front, so that adding a peer touches no page of its rings.
+ */
+struct smp_positions {
     /* The receiver's line; the sender reads it only when it believes the ring to be full. */
-    uint32_t consumed AMPH_ALIGN_LINE; /* messages taken, counted without end */
-    uint32_t bulk_consumed;            /* bulk position up to which bytes are free again */
+    struct {
+        uint64_t consumed;      /* messages taken, counted without end */
+        uint64_t bulk_consumed; /* bulk position up to which bytes are free again */
+    } in[AMPH_NLANES] AMPH_ALIGN_LINE;
+    /* The sender's line: where it stopped when it forgot this peer, to go on from there should they meet again. */
+    struct {
+        uint64_t produced;
+        uint64_t bulk_at;
+    } out[AMPH_NLANES] AMPH_ALIGN_LINE;
+};
+
+struct smp_ring {
     struct smp_slot slot[SMP_SLOTS];
 };
+
+static inline uint64_t smp_mark(uint32_t seed, uint32_t n)
+{
+    return (uint64_t)seed << 32 | n;
+}
+
+/* The number in a position word of this session; 0 (nothing yet) in any other. */
+static inline uint32_t smp_number(uint64_t word, uint32_t seed)
+{
+    return word >> 32 == seed ? (uint32_t)word : 0;
+}
 
 /* What one peer may write into the owner's region. */
 struct smp_pair {
@@ -68,8 +96,10 @@ struct smp_region {
     uint64_t magic;
     uint64_t nonce;      /* proves to a peer that it has opened the region it was told of */
     uint32_t max_peers;
-    uint32_t full_fence; /* the owner cannot make the asymmetric fence: senders must fence themselves */
+    uint64_t bell_ino;   /* the doorbell's inode: proves that a descriptor number still means it */
+    /* Two words that each sender reads and that change seldom. */
     uint32_t sleep AMPH_ALIGN_LINE; /* enum smp_sleep; senders reset it when they ring */
+    uint32_t full_fence; /* the owner makes no asymmetric fence before it sleeps: senders must fence themselves */
     /* One bit for each peer: the owner looks at that peer's rings in every poll.  Senders set it when it is off. */
     uint64_t watched[] AMPH_ALIGN_LINE;
 };
@@ -79,9 +109,19 @@ static inline uint32_t smp_watch_words(uint32_t max_peers)
     return (max_peers + 63) / 64;
 }
 
+static inline size_t smp_positions_offset(uint32_t max_peers)
+{
+    return amph_align_up(sizeof(struct smp_region) + 8 * smp_watch_words(max_peers), AMPH_CACHE_LINE);
+}
+
+static inline struct smp_positions *smp_positions_of(struct smp_region *region, uint32_t max_peers, uint32_t peer)
+{
+    return (struct smp_positions *)((char *)region + smp_positions_offset(max_peers)) + peer;
+}
+
 static inline size_t smp_pairs_offset(uint32_t max_peers)
 {
-    return amph_align_up(sizeof(struct smp_region) + 8 * smp_watch_words(max_peers), 4096);
+    return amph_align_up(smp_positions_offset(max_peers) + (size_t)max_peers * sizeof(struct smp_positions), 4096);
 }
 
 static inline size_t smp_region_bytes(uint32_t max_peers)
@@ -100,9 +140,11 @@ static inline uint32_t smp_word(uint32_t seed, uint32_t n)
     return (seed ^ ((n / SMP_SLOTS + 1) * UINT32_C(0x9e3779b1))) | 1u;
 }
 
-static inline uint32_t smp_seed(uint64_t cookie)
+/* The seed of the session of the sender that has this nonce and cookie.  Never 0. */
+static inline uint32_t smp_seed(uint64_t cookie, uint64_t nonce)
 {
-    return (uint32_t)(cookie ^ (cookie >> 32));
+    uint64_t x = (cookie ^ (nonce << 31 | nonce >> 33)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (uint32_t)(x >> 32) | 1u;
 }
 
 #endif

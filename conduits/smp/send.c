@@ -9,31 +9,39 @@
 
 #include "conduits/smp/smp.h"
 
+#define BULK_GROUP_BYTES (16u << 10)
+
 /* Is there a slot?  Asks the receiver's line only when the known room is used up. */
-static inline bool have_slot(struct smp_out *out)
+static inline bool have_slot(struct smp_out *out, uint32_t seed)
 {
     if (AMPH_LIKELY(out->produced != out->limit))
         return true;
-    uint32_t consumed = __atomic_load_n(&out->ring->consumed, __ATOMIC_ACQUIRE);
+    uint32_t consumed = smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
     if (out->produced - consumed >= SMP_SLOTS) /* full, or the peer wrote nonsense */
         return false;
     out->limit = consumed + SMP_SLOTS;
-    return out->produced != out->limit;
+    return true;
 }
 
-/* Finds nbytes of bulk in one piece.  Starts again at the front when all is free, so that quiet pairs touch few pages. */
-static bool bulk_alloc(struct smp_out *out, uint32_t nbytes, uint32_t *at_p, uint32_t *end_p)
+/*
+ * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the known room is used up; where all is
+ * free then, it starts again at the front, so that quiet pairs touch few pages.
+ */
+static bool bulk_alloc(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p, uint32_t *end_p)
 {
     uint32_t len = (uint32_t)amph_align_up(nbytes, AMPH_CACHE_LINE);
-    out->bulk_consumed = __atomic_load_n(&out->ring->bulk_consumed, __ATOMIC_ACQUIRE);
     uint32_t at = out->bulk_at, offset = at & (SMP_BULK_BYTES - 1);
-    if (offset && (out->bulk_consumed == at || offset + len > SMP_BULK_BYTES)) {
-        if (out->bulk_consumed == at)
-            out->bulk_consumed += SMP_BULK_BYTES - offset; /* the receiver follows with this message's bulk_end */
-        at += SMP_BULK_BYTES - offset;
+    bool within = (offset & (BULK_GROUP_BYTES - 1)) + len <= BULK_GROUP_BYTES && at + len - out->bulk_consumed <= SMP_BULK_BYTES;
+    if (!within || !(offset & (BULK_GROUP_BYTES - 1))) {
+        out->bulk_consumed = smp_number(__atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
+        if (offset && (out->bulk_consumed == at || offset + len > SMP_BULK_BYTES)) {
+            at += SMP_BULK_BYTES - offset; /* the receiver follows with this message's bulk_end */
+            if (out->bulk_consumed == out->bulk_at)
+                out->bulk_consumed = at;
+        }
+        if (at + len - out->bulk_consumed > SMP_BULK_BYTES)
+            return false;
     }
-    if (at + len - out->bulk_consumed > SMP_BULK_BYTES)
-        return false;
     *at_p = at;
     *end_p = at + len;
     return true;
@@ -41,14 +49,15 @@ static bool bulk_alloc(struct smp_out *out, uint32_t nbytes, uint32_t *at_p, uin
 
 static inline void after_send(struct smp_cx *s, struct smp_peer *p)
 {
+    struct smp_region *to = p->region;
     /* With the receiver's asymmetric fence program order is enough; else this store must be seen before the loads below. */
-    if (AMPH_UNLIKELY(s->sender_must_fence || p->region->full_fence))
+    if (AMPH_UNLIKELY(!s->can_fence || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED)))
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else
         __asm__ volatile("" ::: "memory");
     if (AMPH_UNLIKELY(!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
-        __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_RELAXED);
-    if (AMPH_UNLIKELY(__atomic_load_n(&p->region->sleep, __ATOMIC_RELAXED) != SMP_AWAKE))
+        __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_SEQ_CST);
+    if (AMPH_UNLIKELY(__atomic_load_n(&to->sleep, __ATOMIC_RELAXED) != SMP_AWAKE))
         smp_wake(s, p);
 }
 
@@ -58,7 +67,7 @@ static inline bool carries_payload(unsigned kind)
 }
 
 /* Puts the payload where it belongs; false: no room. */
-static inline bool place_payload(struct smp_out *out, struct smp_slot *slot, const struct amph_am *am)
+static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_slot *slot, const struct amph_am *am)
 {
     uint32_t at = smp_payload_at(am->nargs);
     slot->inlined = 1;
@@ -69,7 +78,7 @@ static inline bool place_payload(struct smp_out *out, struct smp_slot *slot, con
         return true;
     }
     uint32_t bulk, end;
-    if (!bulk_alloc(out, am->nbytes, &bulk, &end))
+    if (!bulk_alloc(out, seed, am->nbytes, &bulk, &end))
         return false;
     memcpy(out->bulk + (bulk & (SMP_BULK_BYTES - 1)), am->payload, am->nbytes);
     slot->inlined = 0;
@@ -87,10 +96,10 @@ enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane l
         return AMPH_ERR_ARG;
     struct smp_peer *p = &s->peer[peer];
     struct smp_out *out = &p->out[lane];
-    if (AMPH_UNLIKELY(!have_slot(out)))
+    if (AMPH_UNLIKELY(!have_slot(out, p->seed_out)))
         return AMPH_AGAIN;
     struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
-    if (AMPH_UNLIKELY(!place_payload(out, slot, am)))
+    if (AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
         return AMPH_AGAIN;
     slot->kind = am->kind;
     slot->handler = am->handler;

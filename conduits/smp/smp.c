@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shared-memory conduit: instances and peers.  Layer: conduits (smp).  Thread rule: that of conduit.h.
+ * The shared-memory conduit: instances.  Layer: conduits (smp).  Thread rule: that of conduit.h.
  *
  * Address: version | pid | descriptor of the region | descriptor of the doorbell's write end | largest number of peers | nonce
  * Peers open the region through /proc/PID/fd, so nothing ever stands in the file system.
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -18,8 +19,6 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "conduits/smp/smp.h"
-
-#define ADDR_VERSION 1
 
 static enum amph_status smp_probe(char *why, size_t why_len)
 {
@@ -42,6 +41,37 @@ static const struct amph_conduit_caps caps = {
     .need_local_reg = false,
 };
 
+enum amph_status smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes, void **addr_p)
+{
+    char path[64];
+    struct stat sb;
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+    int own = open(path, O_RDWR | O_CLOEXEC);
+    if (own < 0) {
+        enum amph_status st = errno == ENOENT ? AMPH_ERR_PEER : amph_status_from_errno(errno);
+        amph_debug("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
+        return st;
+    }
+    /* Only what can never become shorter (or else its owner could kill us), is long enough and is what was meant. */
+    int seals = fcntl(own, F_GET_SEALS);
+    bool fits = seals >= 0 && seals & F_SEAL_SHRINK && fstat(own, &sb) == 0 && (ino == 0 || sb.st_ino == ino) && offset + len_bytes >= offset &&
+                offset + len_bytes <= (uint64_t)sb.st_size;
+    void *addr = fits ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own, (off_t)offset) : MAP_FAILED;
+    int saved = errno;
+    close(own);
+    if (addr != MAP_FAILED) {
+        *addr_p = addr;
+        return AMPH_OK;
+    }
+    errno = saved;
+    if (!fits) {
+        amph_debug("descriptor %d of process %ld is not the shared memory that it was said to be", fd, (long)pid);
+        return AMPH_ERR_PEER;
+    }
+    amph_error("cannot map %zu bytes of process %ld: %m", len_bytes, (long)pid);
+    return amph_status_from_errno(saved);
+}
+
 static enum amph_status make_region(struct smp_cx *s)
 {
     size_t bytes = smp_region_bytes(s->base.cfg.max_peers);
@@ -57,8 +87,33 @@ static enum amph_status make_region(struct smp_cx *s)
     s->region->magic = SMP_MAGIC;
     s->region->max_peers = s->base.cfg.max_peers;
     amph_random(&s->region->nonce, sizeof s->region->nonce);
-    s->sender_must_fence = !smp_fence_setup();
-    s->region->full_fence = s->sender_must_fence;
+    s->can_fence = smp_fence_setup();
+    s->region->full_fence = !s->can_fence;
+    return AMPH_OK;
+}
+
+static enum amph_status make_bell(struct smp_cx *s)
+{
+    struct stat sb;
+    if (pipe2(s->bell, O_NONBLOCK | O_CLOEXEC) != 0 || fstat(s->bell[1], &sb) != 0) {
+        enum amph_status st = amph_status_from_errno(errno);
+        amph_error("cannot make a doorbell pipe: %m; raise the limit of open files (ulimit -n)");
+        return st;
+    }
+    s->region->bell_ino = sb.st_ino;
+    return AMPH_OK;
+}
+
+static enum amph_status make_tables(struct smp_cx *s)
+{
+    uint32_t n = s->base.cfg.max_peers;
+    s->peer = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->peer);
+    s->source = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->source);
+    s->wish = calloc(n, sizeof *s->wish);
+    if (!s->peer || !s->source || !s->wish)
+        return AMPH_ERR_NOMEM;
+    memset(s->peer, 0, n * sizeof *s->peer);
+    memset(s->source, 0, n * sizeof *s->source);
     return AMPH_OK;
 }
 
@@ -66,7 +121,7 @@ static void make_address(struct smp_cx *s)
 {
     struct amph_wr w;
     amph_wr_init(&w, s->base.addr, sizeof s->base.addr);
-    amph_wr_u32(&w, ADDR_VERSION);
+    amph_wr_u32(&w, SMP_ADDR_VERSION);
     amph_wr_u32(&w, (uint32_t)getpid());
     amph_wr_u32(&w, (uint32_t)s->region_fd);
     amph_wr_u32(&w, (uint32_t)s->bell[1]);
@@ -75,56 +130,16 @@ static void make_address(struct smp_cx *s)
     s->base.addr_len = amph_wr_len(&w);
 }
 
-static void smp_close(struct amph_cx *cx);
-
-static enum amph_status smp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
-{
-    if (cfg->max_peers == 0)
-        return AMPH_ERR_ARG;
-    struct smp_cx *s = calloc(1, sizeof *s);
-    if (!s)
-        return AMPH_ERR_NOMEM;
-    s->base = (struct amph_cx){ .ops = &amph_smp_ops, .caps = caps, .cfg = *cfg };
-    s->region_fd = s->bell[0] = s->bell[1] = -1;
-    s->peer = aligned_alloc(AMPH_CACHE_LINE, cfg->max_peers * sizeof *s->peer);
-    enum amph_status st = s->peer ? AMPH_OK : AMPH_ERR_NOMEM;
-    if (st == AMPH_OK) {
-        memset(s->peer, 0, cfg->max_peers * sizeof *s->peer);
-        st = make_region(s);
-    }
-    if (st == AMPH_OK && pipe2(s->bell, O_NONBLOCK | O_CLOEXEC) != 0) {
-        st = amph_status_from_errno(errno);
-        amph_error("cannot make a doorbell pipe: %m");
-    }
-    if (st != AMPH_OK) {
-        smp_close(&s->base);
-        return st;
-    }
-    make_address(s);
-    *cx_p = &s->base;
-    return AMPH_OK;
-}
-
-static void drop_peer(struct smp_cx *s, struct smp_peer *p)
-{
-    if (p->region && p->region != s->region)
-        munmap(p->region, p->region_bytes);
-    if (p->bell_fd >= 0)
-        close(p->bell_fd);
-    memset(p, 0, sizeof *p);
-}
-
 static void smp_close(struct amph_cx *cx)
 {
     struct smp_cx *s = smp_of(cx);
-    for (uint32_t i = 0; i < s->npeers; i++)
+    for (uint32_t i = 0; s->peer && i < cx->cfg.max_peers; i++)
         if (s->peer[i].up)
-            drop_peer(s, &s->peer[i]);
-    while (s->imports) {
-        struct smp_import *import = s->imports;
-        s->imports = import->next;
-        munmap(import->addr, import->len_bytes);
-        free(import);
+            smp_drop_peer(s, &s->peer[i]);
+    while (s->regs) {
+        struct smp_reg *reg = s->regs;
+        s->regs = reg->next;
+        free(reg);
     }
     if (s->region)
         munmap(s->region, smp_region_bytes(cx->cfg.max_peers));
@@ -132,96 +147,36 @@ static void smp_close(struct amph_cx *cx)
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    pthread_mutex_destroy(&s->wish_lock);
+    free(s->wish);
+    free(s->source);
     free(s->peer);
     free(s);
 }
 
-struct address {
-    uint32_t version, pid, region_fd, bell_fd, max_peers;
-    uint64_t nonce;
-};
-
-static bool read_address(const struct amph_peer_spec *spec, struct address *a)
+static enum amph_status smp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
-    struct amph_rd r;
-    amph_rd_init(&r, spec->addr, spec->addr_len);
-    a->version = amph_rd_u32(&r);
-    a->pid = amph_rd_u32(&r);
-    a->region_fd = amph_rd_u32(&r);
-    a->bell_fd = amph_rd_u32(&r);
-    a->max_peers = amph_rd_u32(&r);
-    a->nonce = amph_rd_u64(&r);
-    return !r.bad && !amph_rd_left(&r) && a->version == ADDR_VERSION && spec->remote_index < a->max_peers && a->region_fd <= INT32_MAX &&
-           a->bell_fd <= INT32_MAX && a->max_peers <= (UINT32_C(1) << 24);
-}
-
-static enum amph_status map_region(struct smp_cx *s, struct smp_peer *p, const struct address *a)
-{
-    if (a->nonce == s->region->nonce) {
-        p->region = s->region;
-        return AMPH_OK;
-    }
-    void *addr;
-    p->region_bytes = smp_region_bytes(a->max_peers);
-    enum amph_status st = amph_shm_map_peer((pid_t)a->pid, (int)a->region_fd, 0, p->region_bytes, &addr);
-    if (st != AMPH_OK)
+    if (cfg->max_peers == 0 || cfg->max_peers > SMP_MAX_PEERS)
+        return AMPH_ERR_ARG;
+    struct smp_cx *s = calloc(1, sizeof *s);
+    if (!s)
+        return AMPH_ERR_NOMEM;
+    s->base = (struct amph_cx){ .ops = &amph_smp_ops, .caps = caps, .cfg = *cfg };
+    s->region_fd = s->bell[0] = s->bell[1] = -1;
+    s->wished = UINT32_MAX;
+    pthread_mutex_init(&s->wish_lock, NULL);
+    enum amph_status st = make_tables(s);
+    if (st == AMPH_OK)
+        st = make_region(s);
+    if (st == AMPH_OK)
+        st = make_bell(s);
+    if (st != AMPH_OK) {
+        smp_close(&s->base);
         return st;
-    p->region = addr;
-    if (p->region->magic == SMP_MAGIC && p->region->nonce == a->nonce && p->region->max_peers == a->max_peers)
-        return AMPH_OK;
-    munmap(addr, p->region_bytes);
-    p->region = NULL;
-    amph_error("process %u holds other shared memory than its address says (it has ended, or its number was given away)", a->pid);
-    return AMPH_ERR_PEER;
-}
-
-static void connect_rings(struct smp_cx *s, struct smp_peer *p, uint32_t peer, uint32_t remote_max, uint32_t remote_index)
-{
-    struct smp_pair *there = smp_pair_of(p->region, remote_max, remote_index);
-    struct smp_pair *here = smp_pair_of(s->region, s->base.cfg.max_peers, peer);
-    for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        p->out[lane] = (struct smp_out){ .ring = &there->ring[lane], .bulk = there->bulk[lane], .limit = SMP_SLOTS };
-        p->in[lane] = (struct smp_in){ .ring = &here->ring[lane], .bulk = here->bulk[lane] };
     }
-    p->watched_word = &p->region->watched[remote_index / 64];
-    p->watched_bit = UINT64_C(1) << (remote_index % 64);
-}
-
-static enum amph_status smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
-{
-    struct smp_cx *s = smp_of(cx);
-    struct address a;
-    if (peer >= cx->cfg.max_peers)
-        return AMPH_ERR_RANGE;
-    if (s->peer[peer].up)
-        return AMPH_ERR_STATE;
-    if (!read_address(spec, &a))
-        return AMPH_ERR_PROTO;
-    struct smp_peer p = { .pid = (pid_t)a.pid, .bell_fd_there = (int)a.bell_fd, .bell_fd = -1, .seed_in = smp_seed(spec->cookie_in),
-                          .seed_out = smp_seed(spec->cookie_out) };
-    enum amph_status st = map_region(s, &p, &a);
-    if (st != AMPH_OK)
-        return st;
-    connect_rings(s, &p, peer, a.max_peers, spec->remote_index);
-    s->peer[peer] = p;
-    s->peer[peer].up = true;
-    if (peer >= s->npeers)
-        s->npeers = peer + 1;
+    make_address(s);
+    *cx_p = &s->base;
     return AMPH_OK;
-}
-
-/* The rings must be as new for whoever comes next under this number.  A former peer that still writes gives words that the next
- * one's seed does not know. */
-static void smp_del_peer(struct amph_cx *cx, uint32_t peer)
-{
-    struct smp_cx *s = smp_of(cx);
-    if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
-        return;
-    struct smp_pair *here = smp_pair_of(s->region, cx->cfg.max_peers, peer);
-    for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
-        memset(&here->ring[lane], 0, sizeof here->ring[lane]);
-    __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)), __ATOMIC_SEQ_CST);
-    drop_peer(s, &s->peer[peer]);
 }
 
 const struct amph_conduit_ops amph_smp_ops = {

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The smp conduit's own structures.  Layer: conduits (smp).  Thread rule: that of conduit.h; sides are named at the fields. */
+/*
+ * The smp conduit's own structures.  Layer: conduits (smp).  Thread rule: that of conduit.h; each structure belongs to one side.
+ *
+ * A peer has two halves: struct smp_peer of the send side and struct smp_source of the progress side.  add_peer and del_peer run on the
+ * send side while the progress side may be in another thread (or be the caller, in an upcall), so they leave a wish behind
+ * (struct smp_wish), which the progress side grants before it looks at its sources again.
+ */
 #ifndef AMPH_CONDUITS_SMP_SMP_H
 #define AMPH_CONDUITS_SMP_SMP_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "conduits/conduit.h"
@@ -12,40 +19,71 @@
 struct smp_out {
     struct smp_ring *ring; /* in the peer's region */
     uint8_t *bulk;
+    const uint64_t *consumed, *bulk_consumed_there;
     uint32_t produced;     /* messages written */
     uint32_t limit;        /* may be written up to here before `consumed` must be read again */
     uint32_t bulk_at;      /* next free bulk position */
     uint32_t bulk_consumed;
 };
 
-/* Progress side of one lane. */
-struct smp_in {
-    struct smp_ring *ring; /* in the own region */
-    const uint8_t *bulk;
-    uint32_t consumed, published;
-    uint32_t bulk_consumed, bulk_published;
-};
-
-struct smp_peer {
-    bool up;
-    bool failed;                 /* broke the framing: nothing more is read */
-    uint32_t seed_in, seed_out;
-    struct smp_out out[AMPH_NLANES];
-    struct smp_in in[AMPH_NLANES];
-    struct smp_region *region;   /* the peer's, mapped here (the own one for self) */
-    size_t region_bytes;
-    uint64_t *watched_word;      /* where the peer's watch bit for us stands */
-    uint64_t watched_bit;
-    pid_t pid;
-    int bell_fd_there, bell_fd;  /* write end of its doorbell: its number there, ours or -1 */
-    uint32_t idle_polls;
-} AMPH_ALIGN_LINE;
-
-/* A mapping made by mem_import, to be undone at close. */
+/* A mapping made by mem_import, undone when the peer is forgotten. */
 struct smp_import {
     struct smp_import *next;
     void *addr;
     size_t len_bytes;
+    uint8_t key[AMPH_KEY_BLOB_MAX_BYTES];
+    size_t key_len;
+    struct amph_rmem rmem;
+};
+
+/* Send side of a peer. */
+struct smp_peer {
+    bool up;
+    uint32_t seed_out;
+    struct smp_out out[AMPH_NLANES];
+    struct smp_region *region;   /* the peer's, mapped here (the own one for self) */
+    size_t region_bytes;
+    struct smp_positions *positions; /* of this pair, in the peer's region */
+    uint64_t *watched_word;      /* where the peer's watch bit for us stands */
+    uint64_t watched_bit;
+    pid_t pid;
+    int bell_fd_there, bell_fd;  /* write end of its doorbell: its number there, ours or -1 */
+    struct smp_import *imports;
+} AMPH_ALIGN_LINE;
+
+/* Progress side of one lane. */
+struct smp_in {
+    struct smp_ring *ring; /* in the own region */
+    uint64_t *consumed_word, *bulk_consumed_word;
+    const uint8_t *bulk;
+    uint32_t expect;       /* the word that makes the next slot full */
+    uint32_t consumed, published;
+    uint32_t bulk_consumed, bulk_published;
+    uint32_t stray;        /* a word of no session of ours that has been counted */
+};
+
+/* Progress side of a peer. */
+struct smp_source {
+    bool up;
+    bool known;      /* had a session before: what it left is still in the rings */
+    bool warm;       /* has been looked at: its pages are there */
+    uint32_t seed;
+    uint32_t idle_polls;
+    struct smp_in in[AMPH_NLANES];
+} AMPH_ALIGN_LINE;
+
+/* What the send side wants of a source; wish_lock. */
+struct smp_wish {
+    bool listed, forget, up; /* forget what it is, then have it up */
+    uint32_t seed;
+    uint32_t next;           /* next listed peer number, or UINT32_MAX */
+};
+
+/* Memory of this process that is registered. */
+struct smp_reg {
+    struct smp_reg *next;
+    uint8_t key[AMPH_KEY_BLOB_MAX_BYTES];
+    size_t key_len;
 };
 
 struct smp_cx {
@@ -53,13 +91,28 @@ struct smp_cx {
     struct smp_region *region;
     int region_fd;
     int bell[2];              /* doorbell pipe */
-    bool sender_must_fence;   /* this process cannot take part in the asymmetric fence */
+    bool can_fence;           /* this process takes part in the asymmetric fence */
+
+    /* send side */
     struct smp_peer *peer;    /* [max_peers] */
-    uint32_t npeers;          /* peers that are up lie below this number */
+    struct smp_reg *regs;
+
+    /* wishes */
+    pthread_mutex_t wish_lock;
+    struct smp_wish *wish;    /* [max_peers] */
+    uint32_t wished;          /* first listed, or UINT32_MAX; written under the lock, looked at by the progress side */
+
+    /* progress side */
+    struct smp_source *source; /* [max_peers] */
+    uint32_t nsources;        /* sources that are up lie below this number */
+    uint32_t next_visit;      /* where a poll starts, so that a small budget serves all */
     uint32_t polls;
     uint32_t watched_count;
+    bool in_progress;
     enum amph_arm armed;
-    struct smp_import *imports;
+    uint64_t armed_ns;        /* when it last slept */
+    uint32_t polls_at_arm;
+    unsigned quick_arms;      /* sleeps in quick succession */
 };
 
 static inline struct smp_cx *smp_of(struct amph_cx *cx)
@@ -67,13 +120,41 @@ static inline struct smp_cx *smp_of(struct amph_cx *cx)
     return (struct smp_cx *)cx;
 }
 
+/* smp.c */
+/* Maps len_bytes at offset of the sealed memory object that process pid holds as fd; its inode must be ino where that is not 0. */
+enum amph_status smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes, void **addr_p);
+/* peers.c */
+enum amph_status smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec);
+void smp_del_peer(struct amph_cx *cx, uint32_t peer);
+void smp_drop_peer(struct smp_cx *s, struct smp_peer *p); /* send side only */
+/* source.c */
+void smp_wish(struct smp_cx *s, uint32_t peer, bool up, uint32_t seed); /* up false: forget it */
+void smp_grant_wishes(struct smp_cx *s);                                /* progress side, outside of upcalls */
+static inline bool smp_has_wishes(struct smp_cx *s)
+{
+    return __atomic_load_n(&s->wished, __ATOMIC_RELAXED) != UINT32_MAX;
+}
+static inline bool smp_slot_full(const struct smp_in *in)
+{
+    return __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word, __ATOMIC_ACQUIRE) == in->expect;
+}
+/* One message more has been taken; bulk up to bulk_end is free. */
+static inline void smp_advance(struct smp_source *src, struct smp_in *in, uint32_t bulk_end)
+{
+    in->bulk_consumed = bulk_end;
+    in->expect = smp_word(src->seed, ++in->consumed);
+}
+void smp_publish(const struct smp_source *src, struct smp_in *in);
+/* Reads a full slot's header, each field once.  false: malformed; *bulk_end_p is then where it was. */
+bool smp_read_slot(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p);
 /* send.c */
 enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
 /* progress.c */
 unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
-bool smp_has_work(struct smp_cx *s); /* every ring of every peer is looked at */
+bool smp_has_work(struct smp_cx *s); /* every ring of every source that may have a message is looked at */
 /* wait.c */
 bool smp_fence_setup(void); /* can this process make and receive the asymmetric fence? */
+void smp_relax_fence(struct smp_cx *s); /* after many polls without a sleep */
 void smp_wake(struct smp_cx *s, struct smp_peer *p);
 enum amph_status smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
 int smp_wait_fd(struct amph_cx *cx);

@@ -5,13 +5,15 @@
  *
  * The sleeper says so in its sleep word, then must be sure that every sender either sees that word or has written its message where the
  * sleeper still looks.  The sleeper pays for it: membarrier makes every core that runs one of our processes pass a fence, so
- * senders need none.  Where membarrier is missing, senders fence (region->full_fence, sender_must_fence).
+ * senders need none.  Where membarrier is missing, or where the sleeper sleeps so often that it would cost more, senders fence
+ * (region->full_fence; can_fence).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +22,10 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "conduits/smp/smp.h"
+
+#define QUICK_NS (500 * AMPH_NS_PER_US) /* sleeps that follow each other in less than this are quick */
+#define QUICK_ARMS 4u                   /* so many quick ones in a row: senders fence */
+#define AWAKE_POLLS 20000u              /* so many polls without a sleep: senders need not fence any more */
 
 static long membarrier(int command)
 {
@@ -31,24 +37,50 @@ bool smp_fence_setup(void)
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
 }
 
-static void sleeper_fence(const struct smp_cx *s)
+/*
+ * Makes sure that every sender either sees the sleep word or has its message where has_work looks.  A membarrier interrupts each core
+ * that runs one of our processes (1 us when none does, 20 us on a virtual machine when one does), so who sleeps often asks the senders to
+ * fence instead: the first such sleep still needs the membarrier, so that the request itself is seen.
+ */
+static void sleeper_fence(struct smp_cx *s)
 {
+    uint64_t now = amph_now_ns();
+    bool quick = now - s->armed_ns < QUICK_NS;
+    s->armed_ns = now;
+    s->polls_at_arm = s->polls;
+    s->quick_arms = quick ? s->quick_arms + 1 : 0;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!s->region->full_fence)
-        membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    if (!s->can_fence || (s->region->full_fence && quick))
+        return;
+    __atomic_store_n(&s->region->full_fence, s->quick_arms >= QUICK_ARMS, __ATOMIC_SEQ_CST);
+    membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
-/* Opens the peer's doorbell when it is first needed. */
+void smp_relax_fence(struct smp_cx *s)
+{
+    if (s->can_fence && s->region->full_fence && s->polls - s->polls_at_arm > AWAKE_POLLS)
+        __atomic_store_n(&s->region->full_fence, 0, __ATOMIC_RELAXED);
+}
+
+/* Opens the peer's doorbell when it is first needed; only the pipe that the peer's region names, for the process may have ended and its
+ * numbers may mean something else now. */
 static int bell_of(struct smp_peer *p)
 {
     char path[64];
+    struct stat sb;
     if (p->bell_fd >= 0)
         return p->bell_fd;
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)p->pid, p->bell_fd_there);
-    p->bell_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (p->bell_fd < 0)
+    int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &sb) != 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != p->region->bell_ino)) {
+        close(fd);
+        fd = -1;
+        errno = ESRCH;
+    }
+    if (fd < 0)
         amph_debug("cannot ring process %ld (%s): %m", (long)p->pid, path);
-    return p->bell_fd;
+    p->bell_fd = fd;
+    return fd;
 }
 
 void smp_wake(struct smp_cx *s, struct smp_peer *p)
@@ -86,6 +118,8 @@ static void wake_up(struct smp_cx *s)
 enum amph_status smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
 {
     struct smp_cx *s = smp_of(cx);
+    if (smp_has_wishes(s))
+        smp_grant_wishes(s);
     if (how == AMPH_ARM_OFF) {
         if (s->armed != AMPH_ARM_OFF)
             wake_up(s);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers: their regions, and the send side's half of their rings.  Layer: conduits (smp).  Thread rule: send side. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/wire.h"
+#include "conduits/smp/smp.h"
+
+struct address {
+    uint32_t version, pid, region_fd, bell_fd, max_peers;
+    uint64_t nonce;
+};
+
+static bool read_address(const struct amph_peer_spec *spec, struct address *a)
+{
+    struct amph_rd r;
+    amph_rd_init(&r, spec->addr, spec->addr_len);
+    a->version = amph_rd_u32(&r);
+    a->pid = amph_rd_u32(&r);
+    a->region_fd = amph_rd_u32(&r);
+    a->bell_fd = amph_rd_u32(&r);
+    a->max_peers = amph_rd_u32(&r);
+    a->nonce = amph_rd_u64(&r);
+    return !r.bad && !amph_rd_left(&r) && a->version == SMP_ADDR_VERSION && a->max_peers <= SMP_MAX_PEERS && a->pid <= INT32_MAX &&
+           a->region_fd <= INT32_MAX && a->bell_fd <= INT32_MAX;
+}
+
+static enum amph_status map_region(struct smp_cx *s, struct smp_peer *p, const struct address *a)
+{
+    void *addr;
+    if (a->nonce == s->region->nonce) {
+        p->region = s->region;
+        return a->max_peers == s->base.cfg.max_peers ? AMPH_OK : AMPH_ERR_PROTO;
+    }
+    p->region_bytes = smp_region_bytes(a->max_peers);
+    enum amph_status st = smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->region_bytes, &addr);
+    if (st != AMPH_OK) {
+        amph_error("%s: cannot reach process %u of this host by shared memory: %s", s->base.cfg.name, a->pid, amph_status_text(st));
+        return st;
+    }
+    p->region = addr;
+    if (p->region->magic == SMP_MAGIC && p->region->nonce == a->nonce && p->region->max_peers == a->max_peers)
+        return AMPH_OK;
+    munmap(addr, p->region_bytes);
+    amph_error("process %u holds other shared memory than its address says (it has ended, or its number was given away)", a->pid);
+    return AMPH_ERR_PEER;
+}
+
+/* Goes on where this session stopped, or begins. */
+static void connect_rings(struct smp_peer *p, uint32_t remote_max, uint32_t remote_index)
+{
+    struct smp_pair *there = smp_pair_of(p->region, remote_max, remote_index);
+    struct smp_positions *at = p->positions = smp_positions_of(p->region, remote_max, remote_index);
+    for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
+        uint32_t produced = smp_number(__atomic_load_n(&at->out[lane].produced, __ATOMIC_RELAXED), p->seed_out);
+        p->out[lane] = (struct smp_out){
+            .ring = &there->ring[lane],
+            .bulk = there->bulk[lane],
+            .consumed = &at->in[lane].consumed,
+            .bulk_consumed_there = &at->in[lane].bulk_consumed,
+            .produced = produced,
+            .limit = produced ? produced : SMP_SLOTS,
+            .bulk_at = smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED), p->seed_out) & ~(AMPH_CACHE_LINE - 1u),
+            .bulk_consumed = smp_number(__atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
+        };
+    }
+    p->watched_word = &p->region->watched[remote_index / 64];
+    p->watched_bit = UINT64_C(1) << (remote_index % 64);
+}
+
+enum amph_status smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+{
+    struct smp_cx *s = smp_of(cx);
+    struct address a;
+    if (peer >= cx->cfg.max_peers)
+        return AMPH_ERR_RANGE;
+    if (s->peer[peer].up)
+        return AMPH_ERR_STATE;
+    if (!read_address(spec, &a))
+        return AMPH_ERR_PROTO;
+    if (spec->remote_index >= a.max_peers)
+        return AMPH_ERR_RANGE;
+    struct smp_peer p = { .pid = (pid_t)a.pid, .bell_fd_there = (int)a.bell_fd, .bell_fd = -1,
+                          .seed_out = smp_seed(spec->cookie_out, s->region->nonce) };
+    enum amph_status st = map_region(s, &p, &a);
+    if (st != AMPH_OK)
+        return st;
+    connect_rings(&p, a.max_peers, spec->remote_index);
+    p.up = true;
+    s->peer[peer] = p;
+    smp_wish(s, peer, true, smp_seed(spec->cookie_in, a.nonce));
+    return AMPH_OK;
+}
+
+void smp_drop_peer(struct smp_cx *s, struct smp_peer *p)
+{
+    for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
+        struct smp_out *out = &p->out[lane];
+        __atomic_store_n(&p->positions->out[lane].bulk_at, smp_mark(p->seed_out, out->bulk_at), __ATOMIC_RELAXED);
+        __atomic_store_n(&p->positions->out[lane].produced, smp_mark(p->seed_out, out->produced), __ATOMIC_RELEASE);
+    }
+    while (p->imports) {
+        struct smp_import *import = p->imports;
+        p->imports = import->next;
+        if (import->addr)
+            munmap(import->addr, import->len_bytes);
+        free(import);
+    }
+    if (p->region != s->region)
+        munmap(p->region, p->region_bytes);
+    if (p->bell_fd >= 0)
+        close(p->bell_fd);
+    memset(p, 0, sizeof *p);
+}
+
+void smp_del_peer(struct amph_cx *cx, uint32_t peer)
+{
+    struct smp_cx *s = smp_of(cx);
+    if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
+        return;
+    smp_drop_peer(s, &s->peer[peer]);
+    smp_wish(s, peer, false, 0);
+}

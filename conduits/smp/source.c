@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The progress side's half of a peer: sessions that begin, end and go on, and what a slot says.  Layer: conduits (smp).
+ * Thread rule: progress side; smp_wish is for the send side.
+ *
+ * A session is one sender instance under one cookie.  A new one starts at slot 0 of the rings of its peer number, maybe before the
+ * owner knows of it; its seed tells its words from those that an earlier session left.  An instance that is forgotten and added
+ * again goes on where both stopped, each side by its own memory, so that either may forget the other without the other's knowledge.
+ */
+#include <string.h>
+
+#include "conduits/smp/smp.h"
+
+void smp_wish(struct smp_cx *s, uint32_t peer, bool up, uint32_t seed)
+{
+    pthread_mutex_lock(&s->wish_lock);
+    struct smp_wish *wish = &s->wish[peer];
+    wish->forget |= !up;
+    wish->up = up;
+    wish->seed = seed;
+    if (!wish->listed) {
+        wish->listed = true;
+        wish->next = s->wished;
+        __atomic_store_n(&s->wished, peer, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&s->wish_lock);
+    /* One thread, outside of progress: at once, so that the caller finds it done. */
+    if (!s->base.cfg.threaded && !s->in_progress)
+        smp_grant_wishes(s);
+}
+
+void smp_publish(const struct smp_source *src, struct smp_in *in)
+{
+    in->published = in->consumed;
+    in->bulk_published = in->bulk_consumed;
+    __atomic_store_n(in->bulk_consumed_word, smp_mark(src->seed, in->bulk_consumed), __ATOMIC_RELAXED);
+    __atomic_store_n(in->consumed_word, smp_mark(src->seed, in->consumed), __ATOMIC_RELEASE);
+}
+
+bool smp_read_slot(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
+{
+    /* Each field is read once: its writer may change it while it is being checked. */
+    const volatile struct smp_slot *from = slot;
+    am->kind = from->kind;
+    am->handler = from->handler;
+    am->nargs = from->nargs;
+    am->flags = from->flags;
+    am->aux = from->aux;
+    am->nbytes = from->nbytes;
+    am->dest = from->dest;
+    am->payload = NULL;
+    *bulk_end_p = in->bulk_consumed;
+    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL))
+        return false;
+    if (am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0)
+        return true;
+    if (from->inlined) {
+        uint32_t at = smp_payload_at(am->nargs);
+        am->payload = slot->rest + at;
+        return am->nbytes <= SMP_REST_BYTES - at;
+    }
+    uint32_t bulk = from->bulk, end = from->bulk_end, offset = bulk & (SMP_BULK_BYTES - 1);
+    uint32_t len = (uint32_t)amph_align_up(am->nbytes, AMPH_CACHE_LINE);
+    am->payload = in->bulk + offset;
+    /* In one piece, and not more than the ring ahead. */
+    if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 || offset + len > SMP_BULK_BYTES || end - bulk != len ||
+        end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
+        return false;
+    *bulk_end_p = end;
+    return true;
+}
+
+/* Throws away what has come and was not delivered; at most one ringful, should the sender still be writing. */
+static void forget(struct smp_source *src)
+{
+    for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
+        struct smp_in *in = &src->in[lane];
+        for (unsigned n = 0; n < SMP_SLOTS && smp_slot_full(in); n++) {
+            struct amph_am am;
+            uint32_t bulk_end;
+            smp_read_slot(in, &in->ring->slot[in->consumed % SMP_SLOTS], &am, &bulk_end);
+            smp_advance(src, in, bulk_end);
+        }
+        smp_publish(src, in);
+    }
+    src->up = false;
+}
+
+static void clear_word(uint32_t *word, uint32_t seen)
+{
+    __atomic_compare_exchange_n(word, &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void clear_mark(uint64_t *mark, uint32_t seed)
+{
+    uint64_t seen = __atomic_load_n(mark, __ATOMIC_RELAXED);
+    if (seen >> 32 != seed)
+        __atomic_compare_exchange_n(mark, &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Clears what earlier sessions left in the ring and nothing that the new one may have written already: it is in its first lap, for it
+ * gets no further before somebody takes its messages. */
+static void clear_rest(struct smp_ring *ring, struct smp_positions *at, unsigned lane, uint32_t seed)
+{
+    for (uint32_t i = 0; i < SMP_SLOTS; i++) {
+        uint32_t word = __atomic_load_n(&ring->slot[i].word, __ATOMIC_RELAXED);
+        if (word != 0 && word != smp_word(seed, i))
+            clear_word(&ring->slot[i].word, word);
+    }
+    clear_mark(&at->out[lane].produced, seed);
+    clear_mark(&at->out[lane].bulk_at, seed);
+}
+
+static void begin(struct smp_cx *s, uint32_t peer, uint32_t seed)
+{
+    struct smp_source *src = &s->source[peer];
+    struct smp_pair *here = smp_pair_of(s->region, s->base.cfg.max_peers, peer);
+    struct smp_positions *at = smp_positions_of(s->region, s->base.cfg.max_peers, peer);
+    bool first = !src->known;
+    src->up = src->known = true;
+    if (peer >= s->nsources)
+        s->nsources = peer + 1;
+    if (!first && src->seed == seed)
+        return; /* the same instance again: go on */
+    src->seed = seed;
+    for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
+        src->in[lane] = (struct smp_in){
+            .ring = &here->ring[lane],
+            .bulk = here->bulk[lane],
+            .consumed_word = &at->in[lane].consumed,
+            .bulk_consumed_word = &at->in[lane].bulk_consumed,
+            .expect = smp_word(seed, 0),
+        };
+        if (!first)
+            clear_rest(&here->ring[lane], at, lane, seed);
+    }
+}
+
+void smp_grant_wishes(struct smp_cx *s)
+{
+    pthread_mutex_lock(&s->wish_lock);
+    while (s->wished != UINT32_MAX) {
+        uint32_t peer = s->wished;
+        struct smp_wish wish = s->wish[peer];
+        s->wish[peer].listed = s->wish[peer].forget = false;
+        __atomic_store_n(&s->wished, wish.next, __ATOMIC_RELAXED);
+        if (wish.forget && s->source[peer].up)
+            forget(&s->source[peer]);
+        if (wish.up)
+            begin(s, peer, wish.seed);
+    }
+    pthread_mutex_unlock(&s->wish_lock);
+}
