@@ -170,7 +170,7 @@ int perf_inside(const struct perf_options *opt)
     struct perf_run run = { .opt = opt, .conduit = opt->conduits, .tcp_fd = -1 };
     bool pair = false;
     for (size_t i = 0; i < perf_test_count; i++)
-        pair |= perf_selected(opt, &perf_tests[i]) && perf_tests[i].kind != PERF_CROWD;
+        pair |= perf_selected(opt, &perf_tests[i]) && (perf_tests[i].kind == PERF_PAIR || perf_tests[i].kind == PERF_FILE);
     run.shared = perf_shared_open(opt->inside);
     if (!run.shared) {
         fprintf(stderr, "amphora-perf: %s is not the memory of a running amphora-perf: %m\n", opt->inside);

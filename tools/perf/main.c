@@ -132,6 +132,7 @@ static bool check_conduits(const char *list)
 static int print_list(void)
 {
     static const char *const kinds[] = { [PERF_PAIR] = "two pinned processes", [PERF_CROWD] = "all processes of the job",
+                                         [PERF_SERVED] = "all processes of the job, with one I/O server",
                                          [PERF_FILE] = "one process and one I/O server" };
     for (size_t i = 0; i < perf_test_count; i++) {
         const struct perf_test *t = &perf_tests[i];
@@ -190,12 +191,14 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     snprintf(repeat, sizeof repeat, "%u", opt->repeat);
     snprintf(prefix, sizeof prefix, "%s=%s", PERF_PREFIX, opt->dir);
     const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
-    const char *files[] = { "-servers", "1", "-iofwd", prefix, "-bind", "core" };
+    const char *server[] = { "-servers", "1", "-iofwd", prefix }, *bound[] = { "-bind", "core" };
     const char *tail[] = { p->self, "-inside", inside, "-conduit", job->conduit, "-test", job->tests, "-repeat", repeat, "-dir", opt->dir };
     for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
         argv[c++] = head[i];
-    for (size_t i = 0; job->kind == PERF_FILE && i < AMPH_COUNTOF(files); i++)
-        argv[c++] = files[i];
+    for (size_t i = 0; job->kind >= PERF_SERVED && i < AMPH_COUNTOF(server); i++)
+        argv[c++] = server[i];
+    for (size_t i = 0; job->kind == PERF_FILE && i < AMPH_COUNTOF(bound); i++)
+        argv[c++] = bound[i];
     for (size_t i = 0; i < AMPH_COUNTOF(tail); i++)
         argv[c++] = tail[i];
     if (opt->bytes) {

@@ -14,6 +14,7 @@ static const uint32_t calls[] = { 1u << 20, PERF_END };
 #define PAIR_LIMIT PERF_PAIR, false, true, { 2 }
 #define CROWD(...) PERF_CROWD, false, false, { __VA_ARGS__ }
 #define CROWD_ONCE(...) PERF_CROWD, true, false, { __VA_ARGS__ }
+#define SERVED_ONCE(...) PERF_SERVED, true, false, { __VA_ARGS__ }
 #define FILE_ONE PERF_FILE, false, false, { 1 }
 #define FILE_LIMIT PERF_FILE, false, true, { 1 }
 
@@ -51,9 +52,9 @@ const struct perf_test perf_tests[] = {
     { "barrier", "us", CROWD(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
     { "idle_wait", "ms", CROWD_ONCE(2), none, perf_idle_wait, NULL, NULL,
       "CPU time, of the process and all its threads, that a wait of 5 s for a message takes" },
-    { "memory_start", "MiB", CROWD_ONCE(64), none, perf_memory_start, NULL, NULL,
-      "largest Pss of a process (smaps_rollup) without its segment, after attach and one barrier" },
-    { "memory_all", "MiB", CROWD_ONCE(64), none, perf_memory_all, NULL, NULL,
+    { "memory_start", "MiB", SERVED_ONCE(64), none, perf_memory_start, NULL, NULL,
+      "largest Pss of a process (smaps_rollup) without its segment, transfer area included, after attach and one barrier" },
+    { "memory_all", "MiB", SERVED_ONCE(64), none, perf_memory_all, NULL, NULL,
       "the same after every process has sent a medium request and a put to every other" },
 
     { "direct_fresh", "MB/s", FILE_LIMIT, calls, perf_direct_fresh, NULL, NULL,
