@@ -22,7 +22,7 @@ endif
 gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
 gex_mp = tests/mp/gex_am tests/mp/gex_bad tests/mp/gex_barrier tests/mp/gex_job tests/mp/gex_rma tests/mp/gex_threads \
 	tests/mp/gasnet1_all
-check_PROGRAMS += $(gex_mp)
+check_PROGRAMS += $(gex_mp) tests/mp/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
 tests_mp_gex_am_SOURCES = tests/mp/gex_am.c tests/mp/gex_common.h
@@ -46,3 +46,6 @@ tests_mp_gex_threads_LDADD = libamphora.la -lpthread
 tests_mp_gasnet1_all_SOURCES = tests/mp/gasnet1_all.c tests/mp/gex_common.h
 tests_mp_gasnet1_all_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gasnet1_all_LDADD = libamphora.la
+tests_mp_gex_rma_parsync_SOURCES = tests/mp/gex_rma.c tests/mp/gex_common.h
+tests_mp_gex_rma_parsync_CPPFLAGS = -DGASNET_PARSYNC $(gex_client_cppflags)
+tests_mp_gex_rma_parsync_LDADD = libamphora.la

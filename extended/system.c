@@ -140,5 +140,6 @@ int gasnet_set_waitmode(int wait_mode)
 void amphora_wait_step(amphora_wait_t *wait)
 {
     _Static_assert(sizeof(amphora_wait_t) >= sizeof(struct amph_waiter), "the client's memory for a wait holds one");
+    amph_gex_need("GASNET_BLOCKUNTIL");
     amph_gex_wait_step((struct amph_waiter *)wait->opaque);
 }

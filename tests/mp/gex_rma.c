@@ -211,7 +211,7 @@ static void test_events(void)
 static void test_immediate(void)
 {
     gex_Rank_t to = (me + 1) % size;
-    for (uint32_t step = 0; step < 400; step++) {
+    for (uint32_t step = 0; step < 150; step++) {
         fill(out, 3000, me, step);
         while (gex_RMA_PutBlocking(tm, to, place(to, 0), out, 3000, GEX_FLAG_IMMEDIATE))
             gasnet_AMPoll();
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
     in = malloc(MOST + 64);
     for (gex_Rank_t i = 0; i < size; i++)
         CHECK(gex_Segment_QueryBound(tm, i, (void **)&bases[i], NULL, NULL) == 0);
-    test_transfers(300);
+    test_transfers(200);
     test_visible();
     test_values();
     test_events();
