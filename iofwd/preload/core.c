@@ -213,6 +213,14 @@ void fwd_core_leave(void)
     fwd_inside--;
 }
 
+void fwd_core_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&lock);
+    else
+        pthread_mutex_unlock(&lock);
+}
+
 void fwd_core_adopt(void)
 {
     int placeholders = 0;

@@ -36,6 +36,9 @@ void fwd_core_leave(void);
 /* Looks through all open descriptors for placeholders that were inherited and takes them over; opens the client if there are any. */
 void fwd_core_adopt(void);
 
+/* Around a fork: no other thread is loading the client when the child comes to life. */
+void fwd_core_fork_lock(bool take);
+
 /* The open file behind a forwarded descriptor, with a reference: 0 or an errno value (EBADF: fd is not forwarded). */
 int fwd_file_get(int fd, struct fwd_ofile **of_p);
 

@@ -107,6 +107,7 @@ pid_t x_fork(void)
     fwd_real_find_all();
     fwd_core_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
     fwd_stream_fork_lock(true);
+    fwd_core_fork_lock(true);
     bool loaded = fwd_core.loaded;
     fwd_inside++;
     if (loaded)
@@ -120,6 +121,7 @@ pid_t x_fork(void)
         fwd_core.fork_parent(pid);
     }
     fwd_inside--;
+    fwd_core_fork_lock(false);
     fwd_stream_fork_lock(false);
     errno = saved;
     return pid;

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program under forwarding that also asks its server what it holds: an open file lives at the server exactly as long as some process
+ * holds a descriptor for it; Amphora's own descriptors survive a program that closes everything; signal handlers may write.
+ * Run under amphora-run -iofwd /fwd=DIRECTORY; exits 0 or says what was wrong.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/iofwd.h"
+
+static char mine[64]; /* a directory for each process of the job */
+
+static void fail(const char *what, long is, long wanted)
+{
+    fprintf(stderr, "%s: is %ld, wanted %ld (errno %s)\n", what, is, wanted, strerrorname_np(errno));
+    exit(1);
+}
+
+#define IS(call, wanted) \
+    do { \
+        long is_ = (long)(call); \
+        if (is_ != (long)(wanted)) \
+            fail(#call, is_, (long)(wanted)); \
+    } while (0)
+
+static const char *in(const char *name)
+{
+    static char buf[4][128];
+    static int next;
+    char *p = buf[next++ & 3];
+    snprintf(p, sizeof buf[0], "%s/%s", mine, name);
+    return p;
+}
+
+static struct iofwd_stats stats(void)
+{
+    struct iofwd_stats s;
+    IS(iofwd_stats(IOFWD_NONE, &s), 0);
+    return s;
+}
+
+static unsigned alone(void)
+{
+    return getenv("FWD_ALONE") != NULL;
+}
+
+/* Files open at the server; other processes of the job may have some too, so only a job of one is exact. */
+static void open_files(unsigned wanted)
+{
+    if (alone())
+        IS(stats().open_files, wanted);
+}
+
+/* A process's end reaches the server a moment later. */
+static void open_files_soon(unsigned wanted)
+{
+    for (int ms = 0; alone() && stats().open_files != wanted; ms++) {
+        if (ms > 8000)
+            fail("files open at the server after 8 s", stats().open_files, wanted);
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = -1;
+    return waitpid(pid, &status, 0) == pid ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status)) : -1;
+}
+
+static void counted(void)
+{
+    int fd = open(in("a"), O_RDWR | O_CREAT | O_TRUNC, 0600), copy;
+    open_files(1);
+    copy = dup(fd);
+    open_files(1);
+    IS(close(fd), 0);
+    open_files(1);
+    IS(write(copy, "x", 1), 1);
+    IS(dup2(copy, 100), 100);
+    IS(close(copy), 0);
+    open_files(1);
+    fd = open(in("b"), O_WRONLY | O_CREAT, 0600);
+    open_files(2);
+    IS(dup2(fd, 100), 100); /* the last descriptor of a */
+    open_files(1);
+    IS(dup2(2, 100), 100);
+    IS(close(fd), 0);
+    open_files(0);
+    IS(close(100), 0);
+    IS(open(in("none"), O_RDONLY), -1);
+    IS(open(in("b"), O_CREAT | O_EXCL, 0600), -1);
+    open_files(0);
+    for (int i = 0; i < 50; i++)
+        open(in("b"), O_RDONLY);
+    open_files(50);
+    closefrom(3);
+    open_files(0);
+    FILE *f = fopen(in("c"), "w");
+    open_files(1);
+    IS(fclose(f), 0);
+    open_files(0);
+}
+
+/* A child holds what it inherited, also when the parent closes first and when the child is killed. */
+static void held_by_children(void)
+{
+    int ready[2], fd = open(in("held"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    char c;
+    IS(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (read(ready[0], &c, 1) != 1 || write(fd, "child", 5) != 5)
+            _exit(1);
+        _exit(0);
+    }
+    IS(close(fd), 0);
+    open_files(1);
+    IS(write(ready[1], "x", 1), 1);
+    IS(wait_for(pid), 0);
+    open_files_soon(0);
+    struct stat st;
+    IS(stat(in("held"), &st), 0);
+    IS(st.st_size, 5);
+
+    fd = open(in("held"), O_WRONLY);
+    pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    IS(close(fd), 0);
+    open_files(1);
+    kill(pid, SIGKILL);
+    IS(wait_for(pid), 1009);
+    open_files_soon(0);
+
+    fd = open(in("held"), O_WRONLY | O_APPEND);
+    pid = fork();
+    if (pid == 0) {
+        dup2(fd, 1);
+        execlp("sh", "sh", "-c", "read x; echo after exec", (char *)NULL);
+        _exit(99);
+    }
+    IS(close(fd), 0);
+    open_files(1);
+    kill(pid, SIGKILL);
+    wait_for(pid);
+    open_files_soon(0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* As daemons do. */
+static void everything_closed(void)
+{
+    struct stat st;
+    for (int fd = 3; fd < 5000; fd++)
+        close(fd);
+    int fd = open(in("d"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    IS(fd, 3);
+    IS(write(fd, "still there", 11), 11);
+    IS(close_range(3, ~0U, 0), 0);
+    for (fd = 3; fd < 1024; fd++)
+        if (dup2(2, fd) != fd && errno != EBUSY && errno != EBADF)
+            fail("dup2", fd, 0);
+    IS(stat(in("d"), &st), 0);
+    IS(st.st_size, 11);
+    closefrom(3);
+    IS(stat(in("d"), &st), 0);
+    fd = open(in("d"), O_RDONLY);
+    IS(fd, 3);
+    IS(close(fd), 0);
+    open_files(0);
+}
+
+static volatile sig_atomic_t ticks;
+static int log_fd;
+
+static void on_tick(int sig)
+{
+    int saved = errno;
+    if (write(log_fd, "t", 1) == 1)
+        ticks++;
+    errno = saved;
+}
+
+static void from_a_signal_handler(void)
+{
+    struct stat st;
+    int fd = open(in("e"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    char block[2000] = "";
+    log_fd = open(in("log"), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    struct sigaction sa = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
+    sigaction(SIGALRM, &sa, NULL);
+    struct itimerval every = { { 0, 700 }, { 0, 700 } }, never = { { 0, 0 }, { 0, 0 } };
+    setitimer(ITIMER_REAL, &every, NULL);
+    int rounds = 0;
+    while (rounds < 500 || (ticks < 20 && rounds < 200000)) {
+        IS(pwrite(fd, block, sizeof block, 0), sizeof block);
+        rounds++;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    IS(fstat(log_fd, &st), 0);
+    IS(st.st_size, ticks);
+    IS(ticks >= 20, 1);
+    IS(close(fd), 0);
+    IS(close(log_fd), 0);
+    open_files(0);
+}
+
+/* What was not caught fails on a placeholder instead of vanishing. */
+static void placeholder_refuses(void)
+{
+    char link[64], self[512];
+    int fd = open(in("d"), O_RDWR);
+    snprintf(link, sizeof link, "/proc/%ld/fd/%d", (long)getpid(), fd); /* a way that is not caught */
+    ssize_t n = readlink(link, self, sizeof self - 1);
+    IS(n > 12 && memcmp(self, "/memfd:iofwd:", 13) == 0, 1);
+    int raw = open(link, O_RDWR);
+    IS(raw >= 0, 1);
+    IS(ftruncate(raw, 10), -1);
+    IS(errno, EPERM);
+    IS(write(raw, "lost", 4), -1);
+    IS(close(raw), 0);
+    IS(close(fd), 0);
+}
+
+int main(void)
+{
+    const char *rank = getenv("AMPHORA_RANK");
+    snprintf(mine, sizeof mine, "/fwd/%s", rank ? rank : "x");
+    IS(mkdir(mine, 0700), 0);
+    counted();
+    held_by_children();
+    everything_closed();
+    from_a_signal_handler();
+    placeholder_refuses();
+    IS(stats().errors > 0 && stats().bytes_written > 0, 1);
+    return 0;
+}
