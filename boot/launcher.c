@@ -127,7 +127,8 @@ static enum amph_status answer_challenge(struct launched *l, bool join, const ui
     struct amph_frame frame;
     enum amph_status st = await(l, AMPH_CONTROL_CHALLENGE, amph_now_ns() + HANDSHAKE_NS, &frame);
     if (st != AMPH_OK) {
-        amph_error("the launcher did not answer: %s", amph_status_text(st));
+        amph_error("what answers as the launcher does not speak this program's control protocol (%s); use one installation of amphora and "
+                   "one AMPHORA_TEST_SWAP for both, and see whether the job still runs", amph_status_text(st));
         return st;
     }
     struct amph_rd r;
@@ -202,6 +203,7 @@ static enum amph_status shake_hands(struct launched *l, bool join)
     uint8_t nonce[AMPH_CONTROL_NONCE_BYTES];
     amph_random(nonce, sizeof nonce);
     enum amph_status st = answer_challenge(l, join, nonce);
+    l->frames.max_bytes = AMPH_CONTROL_ANSWER_MAX;
     if (st == AMPH_OK)
         st = take_welcome(l, nonce);
     if (st != AMPH_OK)
@@ -235,7 +237,7 @@ static enum amph_status launched_open(bool join, struct amph_boot **boot_p)
         close(fd);
         return AMPH_ERR_NOMEM;
     }
-    amph_frames_open(&l->frames, fd, AMPH_CONTROL_ANSWER_MAX);
+    amph_frames_open(&l->frames, fd, AMPH_CONTROL_REQUEST_MAX); /* a challenge is short */
     memcpy(l->base.job.key, file.key, sizeof file.key);
     int64_t rank = amph_env_int(AMPH_ENV_RANK);
     l->base.self = rank < 0 ? AMPH_RANK_NONE : (uint32_t)rank;

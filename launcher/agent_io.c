@@ -141,6 +141,10 @@ static void write_input(struct amph_agent_end *end)
         b->at += (size_t)n;
     }
     b->at = b->len = 0;
+    if (end->proc->input_ended) {
+        amph_agent_close_end(end);
+        return;
+    }
     amph_watch_want(end->watch, 0);
     tell_input(end->proc, true);
 }
@@ -148,12 +152,12 @@ static void write_input(struct amph_agent_end *end)
 void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_bytes)
 {
     struct amph_agent_end *end = &p->end[AMPH_END_IN];
-    if (end->fd < 0)
+    if (end->fd < 0) {
         tell_input(p, false);
-    else if (len_bytes == 0)
-        amph_agent_close_end(end);
-    else if (amph_bytes_add(&p->input, bytes, len_bytes))
+    } else if (amph_bytes_add(&p->input, bytes, len_bytes)) {
+        p->input_ended = len_bytes == 0;
         write_input(end);
+    }
 }
 
 static void end_ready(void *arg, uint32_t events)

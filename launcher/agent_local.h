@@ -26,6 +26,7 @@ struct amph_agent_proc {
     pid_t pid; /* 0: has ended */
     struct amph_agent_end end[AMPH_NENDS];
     struct amph_bytes input; /* what the process has not read yet */
+    bool input_ended;        /* nothing follows */
     struct amph_agent_proc *next;
 };
 

@@ -142,6 +142,9 @@ static void welcome(struct amph_conn *c, const uint8_t *nonce)
     free(body);
     c->welcome = true;
     amph_timer_stop(&l->loop, &c->handshake);
+    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++) /* who comes late hears what he has missed */
+        if (l->procs[i].death_code)
+            send_event(c, (struct amph_boot_event){ AMPH_BOOT_DEATH, i, l->procs[i].death_code });
 }
 
 static void take_place(struct amph_conn *c, struct amph_lproc *p, const uint8_t *nonce)

@@ -149,6 +149,7 @@ void amph_orphans_gone(struct amph_lagent *agent)
 static void died(struct amph_lproc *p, int code, const char *how)
 {
     struct amph_launch *l = p->launch;
+    p->death_code = code;
     amph_control_event(l, AMPH_NGROUPS, true, (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
     if (p->group == AMPH_SERVER && l->o->eio && l->phase < AMPH_PHASE_DRAIN)
         amph_say("%s %s; its files answer EIO from now on", amph_proc_name(p), how);

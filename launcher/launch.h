@@ -38,6 +38,7 @@ struct amph_lproc {
     bool started, ended; /* ended: the agent has told, or the agent is gone */
     bool joined, left, exchanged;
     bool signalled;      /* ended because the launcher asked for it */
+    int death_code;      /* not 0: it has died, and this is what others are told */
     struct amph_conn *conn; /* of the joined process */
     char exchange_key[AMPH_CONTROL_KEY_MAX + 1];
     struct amph_values values;

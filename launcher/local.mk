@@ -10,3 +10,10 @@ liblauncher_la_SOURCES = \
 bin_PROGRAMS += amphora-run
 amphora_run_SOURCES = launcher/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
+
+check_PROGRAMS += tests/mp/launcher_job
+tests_mp_launcher_job_SOURCES = tests/mp/launcher_job.c
+tests_mp_launcher_job_LDADD = libamphora.la
+launcher_mp = tests/mp/launcher_bad.sh tests/mp/launcher_boot.sh tests/mp/launcher_faults.sh tests/mp/launcher_run.sh
+dist_check_SCRIPTS += $(launcher_mp)
+TESTS += $(launcher_mp)

@@ -58,22 +58,30 @@ struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t event
         }
         w->always = true;
         loop->nalways += events != 0;
+    } else if (events == 0) {
+        epoll_ctl(loop->epfd, EPOLL_CTL_DEL, fd, NULL);
     }
     loop->watches = w;
     return w;
+}
+
+/* A watch that wants nothing is not left in the kernel's set, which would go on to report a closed other end. */
+static void change(struct amph_watch *w, uint32_t events)
+{
+    struct epoll_event e = { .events = events, .data.ptr = w };
+    int op = events == 0 ? EPOLL_CTL_DEL : w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    if (epoll_ctl(w->loop->epfd, op, w->fd, &e) < 0)
+        amph_warn("cannot change the watch of descriptor %d (epoll_ctl: %m)", w->fd);
 }
 
 void amph_watch_want(struct amph_watch *watch, uint32_t events)
 {
     if (!watch || watch->dead || watch->events == events)
         return;
-    if (watch->always) {
+    if (watch->always)
         watch->loop->nalways += (events != 0) - (watch->events != 0);
-    } else {
-        struct epoll_event e = { .events = events, .data.ptr = watch };
-        if (epoll_ctl(watch->loop->epfd, EPOLL_CTL_MOD, watch->fd, &e) < 0)
-            amph_warn("cannot change the watch of descriptor %d (epoll_ctl: %m)", watch->fd);
-    }
+    else
+        change(watch, events);
     watch->events = events;
 }
 
@@ -82,8 +90,6 @@ void amph_watch_del(struct amph_watch *watch)
     if (!watch || watch->dead)
         return;
     amph_watch_want(watch, 0);
-    if (!watch->always)
-        epoll_ctl(watch->loop->epfd, EPOLL_CTL_DEL, watch->fd, NULL);
     watch->dead = true;
 }
 

@@ -1,1 +1,2 @@
 dist_man_MANS += man/amphora-info.1
+dist_man_MANS += man/amphora-run.1

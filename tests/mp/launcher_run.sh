@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a user sees of amphora-run: output, input, exit codes, signals, limits, what is left behind.
+. "${srcdir:-.}/tests/mp/lib.sh"
+job=$builddir/tests/mp/launcher_job
+run=$AMPHORA_RUN
+# A server that never joins and stays until it is told to end.
+printf '#!/bin/sh\nexec sleep 60\n' >"$mp_dir/stays"
+chmod +x "$mp_dir/stays"
+
+# expect NAME CODE PATTERN COMMAND...: exit code, and (unless empty) a pattern in the output; the standard input is the caller's
+expect() {
+    name=$1 code=$2 words=$3
+    shift 3
+    timeout -k 5 40 "$@" >"$mp_dir/out" 2>&1
+    rc=$?
+    ok=0
+    [ $rc -eq "$code" ] || ok=1
+    if [ -n "$words" ]; then grep -qE "$words" "$mp_dir/out" || ok=1; fi
+    echo "exit code $rc, expected $code; expected words: $words" >>"$mp_dir/out"
+    mp_report $ok "$name" "$mp_dir/out"
+}
+same() {
+    printf '%s\n' "$3" >"$mp_dir/out"
+    [ "$2" = "$3" ]
+    mp_report $? "$1" "$mp_dir/out"
+}
+
+# output and input
+same "standard input goes to process 0" "abc 3" "$(echo abc | $run -n 3 sh -c 'if [ $PMI_RANK = 0 ]; then read a; echo $a $PMI_SIZE; fi')"
+same "a megabyte through cat" "$(seq 200000 | cksum)" "$(seq 200000 | $run -n 1 cat | cksum)"
+same "labels" "[0] x [1] x [2] x" "$($run -n 3 -label echo x | sort | tr '\n' ' ' | sed 's/ $//')"
+same "lines stay whole" "4000 aaaaaaaaaa" "$($run -n 4 sh -c 'i=0; while [ $i -lt 1000 ]; do printf aaaaa; echo aaaaa; i=$((i+1)); done' |
+    sort | uniq -c | sed 's/^ *//')"
+same "a last line without a newline gets one" "2 x" "$($run -n 2 printf x | sort | uniq -c | sed 's/^ *//')"
+same "alone, bytes pass as they come" "x" "$($run -n 1 printf x)"
+same "standard error stays standard error" "" "$($run -n 2 sh -c 'echo x >&2' 2>/dev/null)"
+same "relative numbers in each group" "0/2 1/2" "$($run -n 2 -servers 3 -server-program "$mp_dir/stays" sh -c 'echo $PMI_RANK/$PMI_SIZE' 2>/dev/null |
+    sort | tr '\n' ' ' | sed 's/ $//')"
+
+# exit codes
+expect "exit code 0" 0 "" "$run" -n 4 true </dev/null
+expect "exit code of the one that fails" 7 "compute 2 .* ended with exit code 7" "$run" -n 4 sh -c '[ $PMI_RANK != 2 ] || exit 7; sleep 30' </dev/null
+expect "128 + signal" 139 "killed by signal 11" "$run" -n 3 sh -c '[ $PMI_RANK != 1 ] || kill -SEGV $$; sleep 30' </dev/null
+expect "leaving by gasnet_exit(5)" 5 "called gasnet_exit\(5\)" "$run" -n 3 "$job" exit 5 </dev/null
+expect "abort" 6 "ended the job with exit code 6" "$run" -n 3 "$job" abort 6 </dev/null
+expect "_exit(0) of a member is a death" 1 "without leaving the job" "$run" -n 3 "$job" slip 0 </dev/null
+expect "_exit(3) of a member" 3 "ended with exit code 3" "$run" -n 3 "$job" slip 3 </dev/null
+expect "a member that does not come" 1 "has ended without taking part" "$run" -n 3 "$job" absent </dev/null
+expect "a member below a shell that dies" 1 "without leaving" "$run" -n 2 sh -c "$job slip 0; sleep 30" </dev/null
+expect "a server's death ends the job" 137 "server 2 .* killed by signal 9" \
+    env JOB_MODE=deaths JOB_ARGUMENT=9 "$run" -n 2 -servers 2 -server-program "$job" "$job" </dev/null
+expect "-on-server-death eio: the job goes on" 0 "server 2 .* EIO from now on" \
+    env JOB_MODE=deaths JOB_ARGUMENT=1 "$run" -n 2 -servers 2 -on-server-death eio -server-program "$job" "$job" </dev/null
+expect "the time limit" 124 "time limit of 0.5 s" "$run" -n 2 -timeout 0.5 sleep 30 </dev/null
+expect "a reader that goes away" 141 "signal 13" sh -c "{ $run -n 1 yes; echo \$? >$mp_dir/rc; } | head -n 1 >/dev/null; exit \$(cat $mp_dir/rc)" </dev/null
+
+# signals
+signalled() {
+    # A shell starts background commands with SIGINT ignored.
+    env --default-signal=INT "$run" -n 2 sh -c "$4" >"$mp_dir/got" 2>&1 </dev/null &
+    pid=$!
+    tries=0
+    until [ "$(grep -c ready "$mp_dir/got")" -ge 2 ] || [ $tries -gt 100 ]; do sleep 0.05; tries=$((tries + 1)); done
+    for sig in $2; do kill -"$sig" $pid; sleep 0.2; done
+    wait $pid
+    rc=$?
+    echo "exit code $rc, expected $3" >>"$mp_dir/got"
+    [ $rc -eq "$3" ]
+    mp_report $? "$1" "$mp_dir/got"
+}
+signalled "SIGTERM reaches the job" TERM 143 'echo ready; exec sleep 30'
+signalled "SIGINT that the processes handle" INT 0 'trap "echo caught; exit 0" INT; echo ready; while :; do sleep 0.05; done'
+signalled "a second SIGINT ends what ignores the first" "INT INT" 130 'trap "" INT TERM; echo ready; while :; do sleep 0.05; done'
+signalled "SIGUSR1 is passed on" USR1 0 'trap "exit 0" USR1; echo ready; while :; do sleep 0.05; done'
+
+# the mapping
+printf 'hostA\nhostB\nhostA\nhostB:2\n' >"$mp_dir/hosts"
+expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +4 +little +[0-9]+K +8K" \
+    env JOB_MODE=check "$run" -n 3 -servers 2 -hosts "$mp_dir/hosts" -v -server-program "$job" "$job" </dev/null
+expect "a host named again is warned of" 0 "warning: line 3 .* hostA: 0 2; hostB: 1" "$run" -n 3 -hosts "$mp_dir/hosts" true </dev/null
+expect "-map block" 0 "^compute +2 +2 +[^ ]+ +5 " "$run" -n 4 -servers 2 -map block -v -server-program "$mp_dir/stays" true </dev/null
+printf 'hostA\nhostB\nhostA\nhostC\nhostB\n' >"$mp_dir/near"
+expect "-map near" 0 "^compute +1 +1 +hostB +4 " "$run" -n 2 -servers 3 -hosts "$mp_dir/near" -map near -v -server-program "$mp_dir/stays" true </dev/null
+expect "-map list" 0 "^compute +0 +0 +[^ ]+ +3 " "$run" -n 2 -servers 2 -map 1,0 -v -server-program "$mp_dir/stays" true </dev/null
+expect "-bind core" 0 "" "$run" -n 2 -bind core true </dev/null
+
+# what is left behind
+left() {
+    grep -lzx "RUN_MARK=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l
+}
+mkdir "$mp_dir/tmp"
+TMPDIR=$mp_dir/tmp RUN_MARK=$$ $run -n 2 sh -c 'sleep 30 & setsid sleep 31 & (trap "" TERM; sleep 32) & exit 0' </dev/null >/dev/null 2>&1
+same "background children end with the job" "0 0" "$(left $$) $(ls -A "$mp_dir/tmp" | wc -l)"
+TMPDIR=$mp_dir/tmp RUN_MARK=$$ $run -n 2 sh -c 'sleep 30 & setsid sleep 31 & exit 3' </dev/null >/dev/null 2>&1
+same "also when it fails" "0 0" "$(left $$) $(ls -A "$mp_dir/tmp" | wc -l)"
+same "64 processes start and end within 5 s" yes "$(start=$(date +%s); $run -n 64 true </dev/null; [ $(($(date +%s) - start)) -le 5 ] && echo yes)"
+mp_done
