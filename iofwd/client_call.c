@@ -170,7 +170,8 @@ static int take_results(struct amph_rd *r, struct fwd_pend *p, uint32_t server)
         size_t n = amph_rd_left(r);
         if (n > p->want)
             return EPROTO;
-        memcpy(p->data, amph_rd_bytes(r, n), n);
+        if (n)
+            memcpy(p->data, amph_rd_bytes(r, n), n);
         p->got = n;
         return 0;
     }

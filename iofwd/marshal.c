@@ -415,7 +415,7 @@ bool fwd_get_results(struct amph_rd *r, const struct fwd_call_desc *desc, void *
     for (unsigned i = 0; i < desc->nargs && !r->bad; i++) {
         void *at = (char *)args + desc->arg[i].client_at;
         const struct out_arg *out = at;
-        void *to = *(void **)at;
+        void *to = desc->arg[i].word >= FWD_OUT_NEWFILE ? *(void **)at : NULL; /* results' records begin with a pointer */
         uint32_t native;
         switch ((enum fwd_word)desc->arg[i].word) {
         case FWD_OUT_NEWFILE: {
