@@ -73,11 +73,18 @@ static enum amph_status read_line(struct amph_pmi *pmi)
     }
 }
 
+/* A server that is gone must be an error here, not a signal; a descriptor that is no socket is written as it is. */
+static ssize_t write_some(int fd, const char *text, size_t len)
+{
+    ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
+    return n < 0 && errno == ENOTSOCK ? write(fd, text, len) : n;
+}
+
 static enum amph_status write_line(struct amph_pmi *pmi, const char *line)
 {
     size_t len = strlen(line);
     while (len > 0) {
-        ssize_t n = write(pmi->fd, line, len);
+        ssize_t n = write_some(pmi->fd, line, len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -322,6 +329,6 @@ void amph_pmi_abort(struct amph_pmi *pmi, int code)
     while (d > 0)
         line[n++] = digits[--d];
     line[n++] = '\n';
-    if (write(pmi->fd, line, n) < 0)
+    if (write_some(pmi->fd, line, n) < 0)
         return; /* the server is gone, and the job with it */
 }

@@ -17,3 +17,11 @@ tests_mp_launcher_job_LDADD = libamphora.la
 launcher_mp = tests/mp/launcher_bad.sh tests/mp/launcher_boot.sh tests/mp/launcher_faults.sh tests/mp/launcher_run.sh
 dist_check_SCRIPTS += $(launcher_mp)
 TESTS += $(launcher_mp)
+
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit_boot_launcher
+TESTS += tests/unit_boot_launcher
+tests_unit_boot_launcher_SOURCES = tests/unit_boot_launcher.c
+tests_unit_boot_launcher_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_boot_launcher_LDADD = liblauncher.la $(UNIT_LIBS) libtopo.la
+endif

@@ -94,8 +94,8 @@ enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name,
         snprintf(copy, sizeof copy, "%.*s", (int)(keep < 511 ? keep : 511), text);
         line++;
         if (keep > 511 || !parse_line(list, copy, line)) {
-            amph_say("line %u of the host file %s cannot be read: \"%.60s\"; a line is a host name, NAME:COUNT or NAME slots=COUNT, and "
-                     "# starts a comment", line, name, copy);
+            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name, NAME:COUNT or NAME slots=COUNT, and "
+                     "# starts a comment", line, name, (int)(len < 60 ? len : 60), text);
             amph_netlist_free(list);
             return AMPH_ERR_ARG;
         }
