@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; the own lock guards the transfers and the inner send
- * side, because fragments and answers are sent from progress too.
+ * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; the own lock guards the transfers and the inner
+ * conduit's send side, because fragments and answers are sent from progress too.  done is called without the lock.
  *
- * A transfer is cut into fragments of one medium each.  At most WINDOW fragments of an instance are unanswered.
+ * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are unanswered, so a peer that does not
+ * answer, or has no room, holds up nobody else's transfers; it may let us owe it as many answers and no more.
  *   request lane  PUT: key, offset, id, 0, length; data     GET: key, offset, id, position in the transfer, length
  *   reply lane    DONE: 0, 0, id, status, length              DATA: 0, 0, id, position in the transfer, length; data
  * Keys are random numbers, so that memory can be named only by who was told.
@@ -19,6 +20,7 @@
 #include "base/wire.h"
 
 #define WINDOW 32u
+#define FULL_ARMS 1000u /* tries to sleep that are refused while there is no room; then the peer is thought dead */
 #define HEAD_WORDS 5u
 #define HEAD_BYTES (8 * HEAD_WORDS)
 #define KEY_VERSION 2
@@ -39,7 +41,8 @@ struct transfer {
     uint32_t peer;
     bool is_get;
     enum amph_status st;
-    uint64_t key, offset, len_bytes, sent, answered;
+    uint64_t key, offset, len_bytes, sent;
+    unsigned unanswered; /* fragments */
     char *local;
     struct amph_op *lc, *rc;
 };
@@ -57,6 +60,13 @@ struct owed {
     enum code code;
 };
 
+/* What there is with one peer. */
+struct flow {
+    uint32_t unanswered; /* our fragments */
+    uint32_t owed;       /* our answers */
+    uint32_t full_round; /* the round of push in which it had no room */
+};
+
 struct em_cx {
     struct amph_cx base;
     struct amph_conduit_ops ops; /* the inner table with our operations over it */
@@ -65,8 +75,12 @@ struct em_cx {
     struct region *regions;
     struct transfer *transfers;
     struct owed *owed, **owed_tail;
+    struct flow *flow;    /* [max_peers] */
     uint64_t next_id;
-    unsigned in_flight;
+    uint32_t round;       /* of push */
+    bool full;            /* the last push left something for which there was no room */
+    unsigned full_arms;
+    unsigned work;        /* transfers and answers; read without the lock */
     uint32_t fragment;
     uint8_t *bounce;
 };
@@ -99,7 +113,8 @@ static enum amph_status send_fragment(struct em_cx *em, struct transfer *t)
     enum amph_status st = send_head(em, t->peer, t->is_get ? GET : PUT, &h, t->is_get ? NULL : t->local + t->sent);
     if (st == AMPH_OK) {
         t->sent += h.len_bytes;
-        em->in_flight++;
+        t->unanswered++;
+        em->flow[t->peer].unanswered++;
     }
     return st;
 }
@@ -110,13 +125,14 @@ static struct transfer *reap(struct em_cx *em)
     struct transfer *done = NULL;
     for (struct transfer **at = &em->transfers; *at;) {
         struct transfer *t = *at;
-        if (t->answered < t->sent || (t->sent < t->len_bytes && t->st == AMPH_OK)) {
+        if (t->unanswered || (t->sent < t->len_bytes && t->st == AMPH_OK)) {
             at = &t->next;
             continue;
         }
         *at = t->next;
         t->next = done;
         done = t;
+        __atomic_sub_fetch(&em->work, 1, __ATOMIC_RELAXED);
     }
     return done;
 }
@@ -156,36 +172,68 @@ static enum amph_status send_answer(struct em_cx *em, const struct owed *o)
 
 static void answer(struct em_cx *em, const struct owed *what)
 {
-    if (!em->owed && send_answer(em, what) != AMPH_AGAIN)
+    struct flow *flow = &em->flow[what->peer];
+    if (!flow->owed && send_answer(em, what) != AMPH_AGAIN)
         return;
-    struct owed *o = malloc(sizeof *o);
-    if (!o) {
-        amph_error("out of memory: a transfer of peer %u will not be answered", what->peer);
+    struct owed *o = flow->owed < WINDOW ? malloc(sizeof *o) : NULL;
+    if (!o) { /* no honest peer waits for more answers than that */
+        amph_count(DROP_MALFORMED);
         return;
     }
     *o = *what;
     o->next = NULL;
     *em->owed_tail = o;
     em->owed_tail = &o->next;
+    flow->owed++;
+    __atomic_add_fetch(&em->work, 1, __ATOMIC_RELAXED);
 }
 
-/* Sends what the window and the conduit have room for; with the lock held. */
-static unsigned push(struct em_cx *em)
+static bool has_room(const struct em_cx *em, uint32_t peer)
+{
+    return em->flow[peer].full_round != em->round;
+}
+
+static void found_full(struct em_cx *em, uint32_t peer)
+{
+    em->flow[peer].full_round = em->round;
+    em->full = true;
+}
+
+static unsigned push_answers(struct em_cx *em)
 {
     unsigned n = 0;
-    while (em->owed && send_answer(em, em->owed) != AMPH_AGAIN) {
-        struct owed *o = em->owed;
-        em->owed = o->next;
-        if (!em->owed)
-            em->owed_tail = &em->owed;
+    struct owed **at = &em->owed;
+    while (*at) {
+        struct owed *o = *at;
+        enum amph_status st = has_room(em, o->peer) ? send_answer(em, o) : AMPH_AGAIN;
+        if (st == AMPH_AGAIN) {
+            found_full(em, o->peer);
+            at = &o->next;
+            continue;
+        }
+        *at = o->next;
+        em->flow[o->peer].owed--;
+        __atomic_sub_fetch(&em->work, 1, __ATOMIC_RELAXED);
         free(o);
         n++;
     }
+    em->owed_tail = at;
+    return n;
+}
+
+/* Sends what the windows and the conduit have room for; with the lock held. */
+static unsigned push(struct em_cx *em)
+{
+    em->round++;
+    em->full = false;
+    unsigned n = push_answers(em);
     for (struct transfer *t = em->transfers; t; t = t->next)
-        while (t->st == AMPH_OK && t->sent < t->len_bytes && em->in_flight < WINDOW) {
+        while (t->st == AMPH_OK && t->sent < t->len_bytes && em->flow[t->peer].unanswered < WINDOW && has_room(em, t->peer)) {
             enum amph_status st = send_fragment(em, t);
-            if (st == AMPH_AGAIN)
-                return n;
+            if (st == AMPH_AGAIN) {
+                found_full(em, t->peer);
+                break;
+            }
             if (st != AMPH_OK)
                 t->st = st;
             n++;
@@ -213,9 +261,9 @@ static void on_get(struct em_cx *em, uint32_t peer, const struct head *h, const 
 static struct transfer *answered(struct em_cx *em, uint32_t peer, const struct head *h)
 {
     for (struct transfer *t = em->transfers; t; t = t->next)
-        if (t->id == h->id && t->peer == peer && h->len_bytes <= t->sent - t->answered) {
-            t->answered += h->len_bytes;
-            em->in_flight--;
+        if (t->id == h->id && t->peer == peer && t->unanswered) {
+            t->unanswered--;
+            em->flow[peer].unanswered--;
             return t;
         }
     amph_count(DROP_MALFORMED);
@@ -259,13 +307,15 @@ static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct 
     unsigned code = am->handler - AMPH_EMULATE_FIRST;
     struct head h;
     struct amph_rd r;
+    if (peer >= em->base.cfg.max_peers)
+        return;
     amph_rd_init(&r, am->payload, am->payload ? am->nbytes : 0);
     h.key = amph_rd_u64(&r);
     h.offset = amph_rd_u64(&r);
     h.id = amph_rd_u64(&r);
     h.position = amph_rd_u64(&r);
     h.len_bytes = amph_rd_u64(&r);
-    if (r.bad || code >= AMPH_COUNTOF(actions) || actions[code].lane != lane || h.len_bytes > em->fragment ||
+    if (r.bad || h.len_bytes == 0 || code >= AMPH_COUNTOF(actions) || actions[code].lane != lane || h.len_bytes > em->fragment ||
         amph_rd_left(&r) != (actions[code].data ? h.len_bytes : 0)) {
         amph_count(DROP_MALFORMED);
         return;
@@ -275,20 +325,41 @@ static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct 
     pthread_mutex_unlock(&em->lock);
 }
 
-/* Nothing more will be answered by a dead peer. */
+/* Drops the answers that are owed to peer. */
+static void drop_owed(struct em_cx *em, uint32_t peer)
+{
+    struct owed **at = &em->owed;
+    while (*at) {
+        struct owed *o = *at;
+        if (o->peer != peer) {
+            at = &o->next;
+            continue;
+        }
+        *at = o->next;
+        free(o);
+        __atomic_sub_fetch(&em->work, 1, __ATOMIC_RELAXED);
+    }
+    em->owed_tail = at;
+    em->flow[peer].owed = 0;
+}
+
+/* Nothing more will be answered by a dead peer, or needs to be answered to it. */
 static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
 {
     for (struct transfer *t = em->transfers; t; t = t->next)
         if (t->peer == peer) {
-            em->in_flight -= (unsigned)((t->sent - t->answered + em->fragment - 1) / em->fragment);
-            t->answered = t->sent;
+            t->unanswered = 0;
             t->st = st;
         }
+    em->flow[peer].unanswered = 0;
+    drop_owed(em, peer);
 }
 
 static void em_on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
     struct em_cx *em = up;
+    if (peer >= em->base.cfg.max_peers)
+        return;
     pthread_mutex_lock(&em->lock);
     fail_transfers(em, peer, AMPH_ERR_PEER);
     struct transfer *done = reap(em);
@@ -319,18 +390,25 @@ static void em_close(struct amph_cx *cx)
     }
     em->inner->ops->close(em->inner);
     pthread_mutex_destroy(&em->lock);
+    free(em->flow);
     free(em->bounce);
     free(em);
 }
 
 static enum amph_status em_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
 {
-    return em_of(cx)->inner->ops->add_peer(em_of(cx)->inner, peer, spec);
+    struct em_cx *em = em_of(cx);
+    pthread_mutex_lock(&em->lock);
+    enum amph_status st = em->inner->ops->add_peer(em->inner, peer, spec);
+    pthread_mutex_unlock(&em->lock);
+    return st;
 }
 
 static void em_del_peer(struct amph_cx *cx, uint32_t peer)
 {
     struct em_cx *em = em_of(cx);
+    if (peer >= cx->cfg.max_peers)
+        return;
     pthread_mutex_lock(&em->lock);
     fail_transfers(em, peer, AMPH_ERR_PEER);
     struct transfer *done = reap(em);
@@ -407,18 +485,17 @@ static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_
 
 static enum amph_status start(struct em_cx *em, const struct transfer *what)
 {
-    if (what->len_bytes == 0) {
-        struct transfer *t = malloc(sizeof *t);
-        if (!t)
-            return AMPH_ERR_NOMEM;
-        *t = *what;
-        tell(t);
-        return AMPH_OK;
-    }
+    if (what->peer >= em->base.cfg.max_peers)
+        return AMPH_ERR_RANGE;
     struct transfer *t = malloc(sizeof *t), **at;
     if (!t)
         return AMPH_ERR_NOMEM;
     *t = *what;
+    if (t->len_bytes == 0) {
+        tell(t);
+        return AMPH_OK;
+    }
+    __atomic_add_fetch(&em->work, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&em->lock);
     t->id = em->next_id++;
     for (at = &em->transfers; *at; at = &(*at)->next)
@@ -447,14 +524,17 @@ static enum amph_status em_get(struct amph_cx *cx, uint32_t peer, const struct a
 
 static void em_flush(struct amph_cx *cx)
 {
-    em_of(cx)->inner->ops->flush(em_of(cx)->inner);
+    struct em_cx *em = em_of(cx);
+    pthread_mutex_lock(&em->lock);
+    em->inner->ops->flush(em->inner);
+    pthread_mutex_unlock(&em->lock);
 }
 
 static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct em_cx *em = em_of(cx);
     unsigned n = em->inner->ops->progress(em->inner, lanes, budget);
-    if (!em->transfers && !em->owed)
+    if (!__atomic_load_n(&em->work, __ATOMIC_RELAXED))
         return n;
     pthread_mutex_lock(&em->lock);
     n += push(em);
@@ -474,36 +554,21 @@ static int em_wait_fd(struct amph_cx *cx)
 static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
 {
     struct em_cx *em = em_of(cx);
-    /* What waits for room is not announced by a message. */
-    if (how != AMPH_ARM_OFF && em->owed)
-        return AMPH_AGAIN;
+    /* Room is not announced by a message, so for a while nobody sleeps who waits for it. */
+    if (how != AMPH_ARM_OFF && __atomic_load_n(&em->work, __ATOMIC_RELAXED)) {
+        pthread_mutex_lock(&em->lock);
+        bool busy = push(em) || (em->full && ++em->full_arms < FULL_ARMS);
+        pthread_mutex_unlock(&em->lock);
+        if (busy)
+            return AMPH_AGAIN;
+    }
+    em->full_arms = 0;
     return em->inner->ops->arm(em->inner, how, timeout_ns);
 }
 
-enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+static void lay_over(struct em_cx *em)
 {
-    struct em_cx *em = calloc(1, sizeof *em);
-    if (!em)
-        return AMPH_ERR_NOMEM;
-    struct amph_cx_config inner_cfg = *cfg;
-    inner_cfg.upcalls = &upcalls;
-    inner_cfg.up = em;
-    enum amph_status st = ops->open(&inner_cfg, &em->inner);
-    if (st != AMPH_OK) {
-        free(em);
-        return st;
-    }
-    pthread_mutex_init(&em->lock, NULL);
-    em->owed_tail = &em->owed;
-    em->fragment = em->inner->caps.max_medium - HEAD_BYTES;
-    em->bounce = malloc(em->inner->caps.max_medium);
-    if (!em->bounce) {
-        em->inner->ops->close(em->inner);
-        free(em);
-        return AMPH_ERR_NOMEM;
-    }
-    em->base = *em->inner;
-    em->ops = *ops;
+    em->ops = *em->inner->ops;
     em->ops.close = em_close;
     em->ops.add_peer = em_add_peer;
     em->ops.del_peer = em_del_peer;
@@ -516,16 +581,48 @@ enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const str
     em->ops.put = em_put;
     em->ops.get = em_get;
     em->ops.atomic = amph_conduit_no_atomic;
-    em->ops.flush = em_flush;
+    if (em->ops.flush != amph_conduit_no_flush)
+        em->ops.flush = em_flush;
     em->ops.progress = em_progress;
     em->ops.wait_fd = em_wait_fd;
     em->ops.arm = em_arm;
-    em->base.cfg = *cfg;
+    em->base = *em->inner;
     em->base.ops = &em->ops;
     em->base.caps.native_rma = true;
     em->base.caps.put_then_am = false;
     em->base.caps.maps_memory = false;
     em->base.caps.need_local_reg = false;
+}
+
+enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+{
+    struct em_cx *em = calloc(1, sizeof *em);
+    if (!em)
+        return AMPH_ERR_NOMEM;
+    struct amph_cx_config inner_cfg = *cfg;
+    inner_cfg.upcalls = &upcalls;
+    inner_cfg.up = em;
+    enum amph_status st = ops->open(&inner_cfg, &em->inner);
+    if (st != AMPH_OK)
+        goto free_em;
+    lay_over(em);
+    em->base.cfg = *cfg;
+    em->owed_tail = &em->owed;
+    em->fragment = em->inner->caps.max_medium - HEAD_BYTES;
+    em->flow = calloc(cfg->max_peers, sizeof *em->flow);
+    em->bounce = malloc(em->inner->caps.max_medium);
+    st = AMPH_ERR_NOMEM;
+    if (!em->flow || !em->bounce)
+        goto close_inner;
+    pthread_mutex_init(&em->lock, NULL);
     *cx_p = &em->base;
     return AMPH_OK;
+
+close_inner:
+    ops->close(em->inner);
+    free(em->flow);
+    free(em->bounce);
+free_em:
+    free(em);
+    return st;
 }

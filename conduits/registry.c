@@ -52,15 +52,15 @@ static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
     return strstr(info->dlpi_name, "libc.so") != NULL;
 }
 
-/* Tries one place; the last error is kept for the sentence that says why there is no network. */
+/* Tries one place; the last error is kept for the sentence that says why there is no network, and forgotten on success. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s%s/%s", dir, sub, MODULE);
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *entry = module ? dlsym(module, MODULE_ENTRY) : NULL;
-    if (!entry)
-        snprintf(module_error, sizeof module_error, "%s", dlerror());
+    const char *why = entry ? NULL : dlerror();
+    snprintf(module_error, sizeof module_error, "%s", why ? why : "");
     amph_conduit_module_fn fn;
     memcpy(&fn, &entry, sizeof fn);
     return fn;
@@ -143,10 +143,13 @@ enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_op
         return AMPH_ERR_ARG;
     }
     *ops_p = NULL;
-    if (strcmp(name, "smp") == 0 || (one_host && smp))
+    if (strcmp(name, "smp") == 0)
         return AMPH_OK;
+    /* Who names a network gets it, or a sentence, also where all neighbours talk through shared memory. */
     if (strcmp(name, "auto") != 0)
         return want(name, ops_p);
+    if (one_host && smp)
+        return AMPH_OK;
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
         char why[512];
         if (*ops != &amph_smp_ops && (*ops)->probe(why, sizeof why) == AMPH_OK) {
