@@ -37,19 +37,19 @@ struct wave_pulse {
 
 struct wave_params {
     int nx, ny, steps;
-    double cfl;             /* time step as a fraction of the largest stable one */
-    int sponge;             /* cells of absorbing layer along the border; 0: the border reflects */
+    double cfl; /* time step as a fraction of the largest stable one */
+    int sponge; /* cells of absorbing layer along the border; 0: the border reflects */
     struct wave_pulse pulse[WAVE_MAX_SHAPES];
     struct wave_shape obstacle[WAVE_MAX_SHAPES];
     double probe[WAVE_MAX_PROBES][2];
     int npulses, nobstacles, nprobes;
     int series_every, vector_every, restart_every, picture_every; /* steps; 0: never (picture: only at the end) */
-    double picture_range;   /* pressure that has the full colour; 0: chosen from the field */
+    double picture_range;                                         /* pressure that has the full colour; 0: chosen from the field */
     char output[WAVE_PATH_BYTES];
     char restart[WAVE_PATH_BYTES];
 };
 
-/* Fills *p with the defaults and what the file says; where that is wrong prints a sentence with file and line, and returns false. */
+/* Fills *p with the defaults and what the file says; where that is wrong prints a sentence with the line, returns false. */
 bool wave_params_read(struct wave_params *p, const char *path, FILE *complaints);
 /* A number that tells two physical set-ups apart; a restart file carries it. */
 uint64_t wave_params_hash(const struct wave_params *p);
@@ -70,28 +70,28 @@ struct wave_box {
     double *p, *u, *v;       /* (rows + 2) x nx each; row 0 and row rows + 1 are halo */
 };
 
-/* This process's rows first..first+rows-1 of the nx x ny cells.  p lives in cell centres, u on their left, v on their lower sides. */
+/* Rows first..first+rows-1 of the nx x ny cells.  p lives in cell centres, u on their left, v on their lower sides. */
 struct wave_field {
     const struct wave_params *par;
     int rank, procs;
     int nx, rows, first;
     int step;
-    double dt, k;           /* k = dt / h */
+    double dt, k;              /* k = dt / h */
     void **base;               /* each process's segment */
     struct wave_box box, root; /* own parts, and where process 0 keeps its own */
     double *above_p, *below_v; /* halo rows of the neighbours: p of the one above, v of the one below; NULL where there is none */
-    double *open_u, *open_v; /* 1: air on both sides of the face, 0: wall */
-    double *damp_x, *damp_y; /* what the sponge leaves in one step, by column and by global row */
+    double *open_u, *open_v;   /* 1: air on both sides of the face, 0: wall */
+    double *damp_x, *damp_y;   /* what the sponge leaves in one step, by column and by global row */
 };
 
 /* What process q of procs owns. */
 void wave_rows(int ny, int procs, int q, int *first_p, int *rows_p);
-size_t wave_field_bytes(const struct wave_params *par, int procs);   /* segment that one process needs */
+size_t wave_field_bytes(const struct wave_params *par, int procs); /* segment that one process needs */
 void wave_field_open(struct wave_field *f, const struct wave_params *par);
-void wave_field_start(struct wave_field *f);                          /* the initial pulses */
+void wave_field_start(struct wave_field *f); /* the initial pulses */
 void wave_field_step(struct wave_field *f);
 void wave_field_close(struct wave_field *f);
-struct wave_box wave_box_of(const struct wave_field *f, int q);       /* where process q keeps what */
+struct wave_box wave_box_of(const struct wave_field *f, int q); /* where process q keeps what */
 bool wave_is_solid(const struct wave_params *par, int i, int j);
 
 struct wave_sums {
@@ -105,7 +105,7 @@ void wave_field_fetch_row(struct wave_field *f, int j, double *row);
 
 /* ---- files ---- */
 
-void wave_io_prepare(const struct wave_field *f);                     /* the output directory, by process 0 */
+void wave_io_prepare(const struct wave_field *f); /* the output directory, by process 0 */
 void wave_io_series(struct wave_field *f);
 void wave_io_vector(struct wave_field *f);
 void wave_io_write_restart(struct wave_field *f);
@@ -117,11 +117,11 @@ void wave_io_path(const struct wave_field *f, const char *name, char *path, size
 /* ---- time and report ---- */
 
 enum wave_clock { WAVE_COMPUTE, WAVE_COMM, WAVE_FILE, WAVE_WRITTEN, WAVE_CALLS, WAVE_OUT, WAVE_IN, WAVE_TIMES };
-/* Of this process: seconds in each of the first three; bytes written; calls, bytes written and read as its I/O server counted them. */
+/* Of this process: seconds in the first three; bytes written; calls, bytes written and read as its server counted them. */
 extern double wave_time[WAVE_TIMES];
 
-double wave_now(void);                /* seconds */
-void wave_barrier(void);              /* a whole barrier, counted as communication */
+double wave_now(void);   /* seconds */
+void wave_barrier(void); /* a whole barrier, counted as communication */
 void wave_report(struct wave_field *f, double wall);
 void wave_fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 

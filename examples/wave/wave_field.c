@@ -212,7 +212,8 @@ static void rows_v(struct wave_field *f, int from, int to)
 {
     for (int r = from; r <= to; r++) {
         size_t at = (size_t)r * f->nx;
-        row_v(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->open_v + at, f->box.p + at - f->nx, f->box.p + at, f->box.v + at);
+        row_v(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->open_v + at, f->box.p + at - f->nx, f->box.p + at,
+              f->box.v + at);
     }
 }
 
@@ -220,7 +221,8 @@ static void rows_p(struct wave_field *f, int from, int to)
 {
     for (int r = from; r <= to; r++) {
         size_t at = (size_t)r * f->nx;
-        row_p(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->box.u + at, f->box.v + at, f->box.v + at + f->nx, f->box.p + at);
+        row_p(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->box.u + at, f->box.v + at, f->box.v + at + f->nx,
+              f->box.p + at);
     }
 }
 

@@ -120,8 +120,8 @@ void wave_io_series(struct wave_field *f)
         return;
     double t = wave_now();
     wave_io_path(f, "scalars.txt", path, sizeof path);
-    snprintf(title, sizeof title, "%10s%16s%24s%24s%24s%24s%24s%24s", "# step", "time", "energy", "peak", "probe 1", "probe 2", "probe 3",
-             "probe 4");
+    snprintf(title, sizeof title, "%10s%16s%24s%24s%24s%24s%24s%24s", "# step", "time", "energy", "peak", "probe 1", "probe 2",
+             "probe 3", "probe 4");
     series_line(text, f, &sums);
     bool first = f->step == 0;
     int fd = open_or_die(path, O_WRONLY | O_CREAT | (first ? O_TRUNC : 0));
@@ -201,7 +201,8 @@ static void swap_rows(uint64_t *out, const void *in, size_t cells)
 
 static void restart_head(const struct wave_field *f, char *head, int step)
 {
-    snprintf(head, HEAD_BYTES, "wave-restart nx %d ny %d setup %016" PRIx64 " step %d", f->nx, f->par->ny, wave_params_hash(f->par), step);
+    snprintf(head, HEAD_BYTES, "wave-restart nx %d ny %d setup %016" PRIx64 " step %d", f->nx, f->par->ny, wave_params_hash(f->par),
+             step);
 }
 
 static uint64_t restart_offset(const struct wave_field *f, int array)
@@ -243,8 +244,8 @@ void wave_io_read_restart(struct wave_field *f)
     restart_head(f, head, f->step);
     snprintf(wanted, sizeof wanted, "%-*s\n", HEAD_BYTES - 1, head);
     if (f->step < 0 || strcmp(line, wanted) != 0)
-        wave_fatal("%s does not continue this run: it begins \"%.100s\", wanted is \"%.100s\"; use the parameters it was made with", path,
-                   line, head);
+        wave_fatal("%s does not continue this run: it begins \"%.100s\", wanted is \"%.100s\"; use the parameters it was made with",
+                   path, line, head);
     double *arrays[] = { f->box.p, f->box.u, f->box.v };
     size_t cells = (size_t)f->rows * f->nx;
     for (int a = 0; a < 3; a++) {

@@ -174,8 +174,8 @@ static bool read_line(struct wave_params *p, char *line, const struct place *at)
 static bool consistent(const struct wave_params *p, const struct place *at)
 {
     if (2 * p->sponge + 4 > p->nx || 2 * p->sponge + 4 > p->ny) {
-        fprintf(at->out, "wave: %s: a sponge of %d cells on each side leaves no room in %d x %d cells\n", at->path, p->sponge, p->nx,
-                p->ny);
+        fprintf(at->out, "wave: %s: a sponge of %d cells on each side leaves no room in %d x %d cells\n", at->path, p->sponge,
+                p->nx, p->ny);
         return false;
     }
     for (int i = 0; i < p->nprobes; i++)

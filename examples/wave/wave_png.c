@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The picture of wave: pressure as colour (blue below, red above the resting pressure, white at rest), walls dark.  Process 0 fetches row
- * by row and writes through plain write(), so the picture too may lie under a forwarded prefix.
+ * The picture of wave: pressure as colour (blue below, red above the resting pressure, white at rest), walls dark.  Process 0
+ * fetches row by row and writes through plain write(), so the picture too may lie under a forwarded prefix.
  */
 #include "wave.h"
 
@@ -33,8 +33,9 @@ static void sink_flush(png_structp png)
 
 /* A diverging map: from the darkest low to the darkest high, evenly spaced. */
 static const unsigned char colours[][3] = {
-    { 8, 20, 58 },    { 18, 52, 116 },   { 31, 94, 168 },   { 62, 142, 205 },  { 130, 190, 226 }, { 196, 224, 240 }, { 247, 246, 242 },
-    { 250, 219, 190 }, { 245, 170, 124 }, { 226, 106, 76 },  { 189, 48, 50 },   { 130, 16, 40 },   { 72, 4, 30 },
+    { 8, 20, 58 },     { 18, 52, 116 },   { 31, 94, 168 },   { 62, 142, 205 },  { 130, 190, 226 },
+    { 196, 224, 240 }, { 247, 246, 242 }, { 250, 219, 190 }, { 245, 170, 124 }, { 226, 106, 76 },
+    { 189, 48, 50 },   { 130, 16, 40 },   { 72, 4, 30 },
 };
 
 static void colour(double x, unsigned char *rgb)
@@ -96,8 +97,8 @@ static void write_picture(struct wave_field *f, const char *path, double range)
     if (!info || setjmp(png_jmpbuf(png)))
         wave_fatal("libpng cannot write %s", path);
     png_set_write_fn(png, &sink, sink_write, sink_flush);
-    png_set_IHDR(png, info, (png_uint_32)f->nx, (png_uint_32)f->par->ny, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, (png_uint_32)f->nx, (png_uint_32)f->par->ny, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
     write_rows(f, png, range);
     png_write_end(png, NULL);

@@ -40,8 +40,8 @@ static void print_processes(const struct wave_field *f)
         wave_rows(f->par->ny, f->procs, q, &first, &rows);
         if (server != AMPHORA_NONE)
             snprintf(name, sizeof name, "%u (%u)", server - amphora_member(AMPHORA_SERVERS, 0), server);
-        printf("  %7d  %6u  %-16.16s  %5d..%-6d  %-9s  %10.3f  %10.3f  %10.3f  %9.3f\n", q, number, host_of(number), first, first + rows - 1,
-               name, t[WAVE_COMPUTE], t[WAVE_COMM], t[WAVE_FILE], t[WAVE_WRITTEN] / 1e6);
+        printf("  %7d  %6u  %-16.16s  %5d..%-6d  %-9s  %10.3f  %10.3f  %10.3f  %9.3f\n", q, number, host_of(number), first,
+               first + rows - 1, name, t[WAVE_COMPUTE], t[WAVE_COMM], t[WAVE_FILE], t[WAVE_WRITTEN] / 1e6);
     }
 }
 
@@ -57,8 +57,8 @@ static void print_server(const struct wave_field *f, uint32_t s)
         for (int i = 0; i < WAVE_TIMES; i++)
             sum[i] += f->box.times[(size_t)q * WAVE_TIMES + i];
     }
-    printf("  %7u  %6u  %-16.16s  %14.0f  %14.0f  %10.0f  %8d\n", s, number, host_of(number), sum[WAVE_OUT], sum[WAVE_IN], sum[WAVE_CALLS],
-           clients);
+    printf("  %7u  %6u  %-16.16s  %14.0f  %14.0f  %10.0f  %8d\n", s, number, host_of(number), sum[WAVE_OUT], sum[WAVE_IN],
+           sum[WAVE_CALLS], clients);
 }
 
 static void print_servers(const struct wave_field *f)
@@ -80,8 +80,8 @@ void wave_report(struct wave_field *f, double wall)
     wave_barrier();
     if (f->rank != 0)
         return;
-    printf("\nwave: %d x %d cells, %d steps in %.2f s on %d compute processes and %u I/O servers; files in %s\n\n", f->nx, f->par->ny, f->step,
-           wall, f->procs, amphora_group_size(AMPHORA_SERVERS), f->par->output);
+    printf("\nwave: %d x %d cells, %d steps in %.2f s on %d compute processes and %u I/O servers; files in %s\n\n", f->nx,
+           f->par->ny, f->step, wall, f->procs, amphora_group_size(AMPHORA_SERVERS), f->par->output);
     print_processes(f);
     print_servers(f);
     printf("\n");

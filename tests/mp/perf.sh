@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# amphora-perf: options, the list, JSON with the agreed keys, a figure for each test that was asked for.  Figures are not judged here.
+# amphora-perf: options, the list, JSON with the agreed keys, a figure for each test asked for.  Figures are not judged here.
 . "${srcdir:-.}/tests/mp/lib.sh"
 perf=$builddir/amphora-perf
 mp_timeout=120
@@ -24,10 +24,13 @@ figures() {
     mp_check "$figures_name" awk -v lines="$figures_lines" -v code="$figures_code" '
         { print }
         FILENAME ~ /err$/ { next }
-        !/^{"test":"[a-z0-9_]+","conduit":"[a-z]+","procs":[0-9]+,"bytes":[0-9]+,"value":[0-9.e+-]+,"unit":"[A-Za-z\/]+","limit":("[a-z0-9_]+"|null),"limit_value":([0-9.e+-]+|null),"ratio":([0-9.e+-]+|null),.*}$/ { bad = 1 }
+        !/^{"test":"[a-z0-9_]+","conduit":"[a-z]+","procs":[0-9]+,"bytes":[0-9]+,"value":[0-9.e+-]+,/ { bad = 1 }
+        !/,"unit":"[A-Za-z\/]+",/ { bad = 1 }
+        !/,"limit":("[a-z0-9_]+"|null),"limit_value":([0-9.e+-]+|null),"ratio":([0-9.e+-]+|null),.*}$/ { bad = 1 }
         /"value":-/ && !/start_preload/ { bad = 1 }
         { n++ }
-        END { if (bad || n != lines || code != 0) { print n + 0 " lines, wanted " lines ", exit code " code; exit 1 } }' "$mp_dir/json" "$mp_dir/err"
+        END { if (bad || n != lines || code != 0) { print n + 0 " lines, wanted " lines ", exit code " code; exit 1 } }' \
+        "$mp_dir/json" "$mp_dir/err"
 }
 
 says "every test is described" 0 "am_short_rtt  *round trip" --list

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# examples/wave: the same files, bit for bit, whatever the number of processes, the conduit, and whether servers write them; restart.
+# examples/wave: the same files, bit for bit, whatever the number of processes and the conduit, written by servers or not; restart.
 . "${srcdir:-.}/tests/mp/lib.sh"
 export AMPHORA_RUN mp_dir
 wave=$builddir/examples/wave/wave
@@ -44,8 +44,8 @@ same() {
 }
 
 run "one process" -n 1 -- -output "$mp_dir/ref"
-mp_check "all files are there" test -s "$mp_dir/ref/scalars.txt" -a -s "$mp_dir/ref/vector_000060.bin" -a -s "$mp_dir/ref/restart_000030.bin" \
-    -a -s "$mp_dir/ref/pressure.png"
+mp_check "all files are there" test -s "$mp_dir/ref/scalars.txt" -a -s "$mp_dir/ref/vector_000060.bin" \
+    -a -s "$mp_dir/ref/restart_000030.bin" -a -s "$mp_dir/ref/pressure.png"
 for n in 2 3 4 7; do
     run "$n processes" -n $n -- -output "$mp_dir/out$n"
     same "$n processes: equal to one" "$mp_dir/out$n"
@@ -69,14 +69,14 @@ run "the first half" -n 2 -- -steps 30 -output "$mp_dir/half"
 run "the second half on 3 processes" -n 3 -- -restart "$mp_dir/half/restart_000030.bin" -output "$mp_dir/half"
 same "restart: equal to the whole run" "$mp_dir/half"
 run "the first half through servers" -n 3 -servers 2 -iofwd "/wave-fwd=$mp_dir/servers2" -- -steps 30 -output /wave-fwd/half
-run "the second half through servers" -n 2 -servers 2 -iofwd "/wave-fwd=$mp_dir/servers2" -- -restart /wave-fwd/half/restart_000030.bin \
-    -output /wave-fwd/half
+run "the second half through servers" -n 2 -servers 2 -iofwd "/wave-fwd=$mp_dir/servers2" -- \
+    -restart /wave-fwd/half/restart_000030.bin -output /wave-fwd/half
 same "restart through servers: equal to the whole run" "$mp_dir/servers2/half"
 
 # refuses NAME PATTERN: with the parameters as they are now, the run fails and says why
 refuses() {
-    "$AMPHORA_RUN" -timeout 50 -n 2 "$wave" -quiet -restart "$mp_dir/half/restart_000030.bin" -output "$mp_dir/no" "$mp_dir/small.params" \
-        >"$mp_dir/said" 2>&1 </dev/null
+    "$AMPHORA_RUN" -timeout 50 -n 2 "$wave" -quiet -restart "$mp_dir/half/restart_000030.bin" -output "$mp_dir/no" \
+        "$mp_dir/small.params" >"$mp_dir/said" 2>&1 </dev/null
     refused=$?
     mp_check "$1" sh -c "cat '$mp_dir/said'; [ $refused -ne 0 ] && grep -q '$2' '$mp_dir/said'"
 }

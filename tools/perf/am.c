@@ -20,11 +20,23 @@ static struct {
     volatile uint64_t floods;   /* requests of a flood that arrived */
     volatile uint64_t releases; /* rank 0 has ended a sample */
     uint64_t served;
-    void *remote;               /* the peer's segment */
+    void *remote; /* the peer's segment */
 } am;
 
-enum { PING_SHORT = GEX_AM_INDEX_BASE, PING_MEDIUM, PING_LONG, PONG_SHORT, PONG_MEDIUM, PONG_LONG, FLOOD_SHORT, FLOOD_MEDIUM, COUNT_ASK,
-       COUNT_TELL, RELEASE, HANDLERS };
+enum {
+    PING_SHORT = GEX_AM_INDEX_BASE,
+    PING_MEDIUM,
+    PING_LONG,
+    PONG_SHORT,
+    PONG_MEDIUM,
+    PONG_LONG,
+    FLOOD_SHORT,
+    FLOOD_MEDIUM,
+    COUNT_ASK,
+    COUNT_TELL,
+    RELEASE,
+    HANDLERS
+};
 
 static void ping_short(gex_Token_t token)
 {
@@ -131,7 +143,8 @@ static void send_long(struct perf_run *run, size_t bytes)
     gex_AM_RequestLong0(am.tm, 1, PING_LONG, run->buffer, bytes, run->remote, GEX_EVENT_NOW, 0);
 }
 
-static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes, void (*send)(struct perf_run *, size_t))
+static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes,
+                                                                void (*send)(struct perf_run *, size_t))
 {
     uint64_t start = amph_now_ns(), end = start, n = 0;
     while (end - start < SAMPLE_NS) {
@@ -162,7 +175,8 @@ double perf_am_short_rtt(struct perf_run *run, size_t bytes)
 
 double perf_am_medium_rtt(struct perf_run *run, size_t bytes)
 {
-    bytes = at_most(run, bytes, gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium() ? gex_AM_LUBReplyMedium() : gex_AM_LUBRequestMedium());
+    bytes = at_most(run, bytes,
+                    gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium() ? gex_AM_LUBReplyMedium() : gex_AM_LUBRequestMedium());
     if (run->rank == 1)
         perf_am_serve(run);
     return run->rank == 0 ? round_trips(run, bytes, send_medium) : 0;
@@ -194,7 +208,8 @@ static void flood_long_send(struct perf_run *run, size_t bytes)
 }
 
 /* Messages a microsecond. */
-static inline __attribute__((always_inline)) double flood(struct perf_run *run, size_t bytes, void (*send)(struct perf_run *, size_t))
+static inline __attribute__((always_inline)) double flood(struct perf_run *run, size_t bytes,
+                                                          void (*send)(struct perf_run *, size_t))
 {
     unsigned count = bytes > 4096 ? 2000 : 20000;
     if (run->rank == 1)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Forwarded files beside direct ones, and what the preload library costs a program.  Layer: tools.
- * The same file has two names: the real one, and one under the forwarded prefix, which leads to an I/O server.  Only calls of read and
- * write are timed.
+ * The same file has two names: the real one, and one under the forwarded prefix, which leads to an I/O server.  Only calls of read
+ * and write are timed.
  */
 #include <errno.h>
 #include <fcntl.h>

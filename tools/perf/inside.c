@@ -88,8 +88,9 @@ static bool pin(const struct perf_run *run)
     return pinned;
 }
 
-/* May samples be taken at real-time priority?  Two pinned processes may spin; where there are more than cores every wait has to yield.
- * (Jobs with servers are started with it as a whole, see main.c.)  Where the system refuses, the figures are taken without. */
+/* May samples be taken at real-time priority?  Two pinned processes may spin; where there are more than cores every wait has to
+ * yield. (Jobs with servers are started with it as a whole, see main.c.)  Where the system refuses, the figures are taken without.
+ */
 static bool is_urgent(const struct perf_run *run, const struct perf_test *t, bool pinned)
 {
     if (t->kind == PERF_PAIR)
@@ -143,7 +144,9 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
         run->shared->failed++;
         return;
     }
-    struct perf_row row = { t, run->conduit, run->procs, (uint32_t)run->used_bytes, &values, limit ? limit->name : NULL, limit ? &limits : NULL };
+    struct perf_row row = {
+        t, run->conduit, run->procs, (uint32_t)run->used_bytes, &values, limit ? limit->name : NULL, limit ? &limits : NULL
+    };
     perf_report_row(run->opt, run->shared, &row);
 }
 

@@ -131,7 +131,8 @@ static bool check_conduits(const char *list)
 
 static int print_list(void)
 {
-    static const char *const kinds[] = { [PERF_PAIR] = "two pinned processes", [PERF_CROWD] = "all processes of the job",
+    static const char *const kinds[] = { [PERF_PAIR] = "two pinned processes",
+                                         [PERF_CROWD] = "all processes of the job",
                                          [PERF_SERVED] = "all processes of the job, with one I/O server",
                                          [PERF_FILE] = "one process and one I/O server" };
     for (size_t i = 0; i < perf_test_count; i++) {
@@ -168,7 +169,8 @@ static bool find_programs(struct paths *p)
     size_t n = strlen(dir);
     /* Built but not installed: libtool keeps the program in .libs and a script that finds the libraries above it. */
     bool libtool = n >= 6 && strcmp(dir + n - 6, "/.libs") == 0;
-    if (snprintf(p->run, sizeof p->run, "%s%s/amphora-run", dir, libtool ? "/.." : "") >= (int)sizeof p->run || access(p->run, X_OK) != 0) {
+    if (snprintf(p->run, sizeof p->run, "%s%s/amphora-run", dir, libtool ? "/.." : "") >= (int)sizeof p->run ||
+        access(p->run, X_OK) != 0) {
         fprintf(stderr, "amphora-perf: %s, which starts jobs, cannot be run: %s\n", p->run, strerror(errno));
         return false;
     }
@@ -192,7 +194,8 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     snprintf(prefix, sizeof prefix, "%s=%s", PERF_PREFIX, opt->dir);
     const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
     const char *server[] = { "-servers", "1", "-iofwd", prefix }, *bound[] = { "-bind", "core" };
-    const char *tail[] = { p->self, "-inside", inside, "-conduit", job->conduit, "-test", job->tests, "-repeat", repeat, "-dir", opt->dir };
+    const char *tail[] = { p->self,    "-inside", inside, "-conduit", job->conduit, "-test",
+                           job->tests, "-repeat", repeat, "-dir",     opt->dir };
     for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
         argv[c++] = head[i];
     for (size_t i = 0; job->kind >= PERF_SERVED && i < AMPH_COUNTOF(server); i++)
@@ -233,8 +236,9 @@ static bool run_job(const struct perf_options *opt, const struct paths *p, const
         return false;
     }
     if (status != 0)
-        fprintf(stderr, "amphora-perf: the job of %s on %s with %u processes ended with %s %d\n", job->tests, job->conduit, job->procs,
-                WIFSIGNALED(status) ? "signal" : "exit code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        fprintf(stderr, "amphora-perf: the job of %s on %s with %u processes ended with %s %d\n", job->tests, job->conduit,
+                job->procs, WIFSIGNALED(status) ? "signal" : "exit code",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return status == 0;
 }
 
@@ -275,13 +279,11 @@ static bool run_conduit(const struct perf_options *opt, const struct paths *p, c
 }
 
 /* The directory in which the file tests make their own. */
-static char work_dir[4096];
+static char work_dir[4096], work_file[4200];
 
 static void remove_work_dir(void)
 {
-    char file[4200];
-    snprintf(file, sizeof file, "%s/data", work_dir);
-    unlink(file);
+    unlink(work_file);
     rmdir(work_dir);
 }
 
@@ -298,6 +300,7 @@ static bool make_work_dir(struct perf_options *opt)
         fprintf(stderr, "amphora-perf: cannot make a directory in %s: %s; choose another by -dir\n", opt->dir, strerror(errno));
         return false;
     }
+    snprintf(work_file, sizeof work_file, "%s/data", work_dir);
     opt->dir = work_dir;
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
@@ -327,7 +330,8 @@ static int run_all(struct perf_options *opt)
     }
     remove_work_dir();
     if (!opt->json)
-        printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows, shared->met, shared->missed, shared->failed);
+        printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows, shared->met, shared->missed,
+               shared->failed);
     return ok && shared->failed == 0 ? 0 : 1;
 }
 

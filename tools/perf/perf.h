@@ -25,16 +25,16 @@
 #define PERF_MAX_PROCS 1024
 #define PERF_MAX_BYTES (4u << 20)
 #define PERF_MAX_SAMPLES 101
-#define PERF_PREFIX "/amphora-perf"          /* the forwarded prefix of file tests; exists nowhere */
+#define PERF_PREFIX "/amphora-perf" /* the forwarded prefix of file tests; exists nowhere */
 #define PERF_FILE_BYTES (64u << 20)
 
 /* Memory that the processes of a job and the tool that started it share beside Amphora. */
 struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_a;
     _Alignas(128) _Atomic uint64_t line_b;
-    _Alignas(128) _Atomic uint32_t port;     /* of the TCP limit's listener; 0: not yet */
+    _Alignas(128) _Atomic uint32_t port;        /* of the TCP limit's listener; 0: not yet */
     _Atomic uint32_t rows, met, missed, failed; /* figures, targets met and not, tests without a figure */
-    double per_proc[PERF_MAX_PROCS];         /* one number of each process */
+    double per_proc[PERF_MAX_PROCS];            /* one number of each process */
 };
 
 enum perf_kind {
@@ -45,14 +45,14 @@ enum perf_kind {
 };
 
 struct perf_options {
-    const char *conduits;    /* "smp,tcp" */
-    const char *tests;       /* "a,b" or NULL: all */
-    const char *bytes;       /* "8,1K" or NULL: each test's own */
-    unsigned procs;          /* 0: each test's own */
+    const char *conduits; /* "smp,tcp" */
+    const char *tests;    /* "a,b" or NULL: all */
+    const char *bytes;    /* "8,1K" or NULL: each test's own */
+    unsigned procs;       /* 0: each test's own */
     unsigned repeat;
     bool json, list;
-    const char *inside;      /* "PID:FD": this process is a member of a job that the tool started */
-    const char *dir;         /* real directory of the file tests */
+    const char *inside; /* "PID:FD": this process is a member of a job that the tool started */
+    const char *dir;    /* real directory of the file tests */
 };
 
 struct perf_run {
@@ -60,13 +60,13 @@ struct perf_run {
     struct perf_shared *shared;
     const char *conduit;
     unsigned rank, procs;
-    unsigned char *segment;  /* own */
-    unsigned char *remote;   /* the segment of the peer: rank 1 for rank 0, rank 0 for all others */
-    unsigned char *buffer;   /* PERF_MAX_BYTES of private memory, page-aligned */
-    int tcp_fd;              /* of the TCP limit, -1: none */
+    unsigned char *segment; /* own */
+    unsigned char *remote;  /* the segment of the peer: rank 1 for rank 0, rank 0 for all others */
+    unsigned char *buffer;  /* PERF_MAX_BYTES of private memory, page-aligned */
+    int tcp_fd;             /* of the TCP limit, -1: none */
     bool tcp_tried;
-    size_t used_bytes;       /* a sampler that must take fewer bytes than it was told says how many */
-    char why[200];           /* a sampler that cannot measure says why */
+    size_t used_bytes; /* a sampler that must take fewer bytes than it was told says how many */
+    char why[200];     /* a sampler that cannot measure says why */
 };
 
 /* Takes one sample with messages of `bytes`; collective.  The value counts on rank 0; NaN: cannot measure, see run->why. */
@@ -76,10 +76,10 @@ struct perf_test {
     const char *name;
     const char *unit;
     enum perf_kind kind;
-    bool once;               /* too long for repeats */
-    bool machine;            /* a limit of the machine: does not depend on the conduit */
-    unsigned procs[3];       /* job sizes, ended by 0; -n overrides */
-    const uint32_t *sizes;   /* ended by PERF_END; -bytes overrides unless it has the one size 0 */
+    bool once;             /* too long for repeats */
+    bool machine;          /* a limit of the machine: does not depend on the conduit */
+    unsigned procs[3];     /* job sizes, ended by 0; -n overrides */
+    const uint32_t *sizes; /* ended by PERF_END; -bytes overrides unless it has the one size 0 */
     perf_sampler sample;
     const char *limit_smp, *limit_net; /* the test it is compared with, or NULL */
     const char *what;
@@ -119,7 +119,7 @@ struct perf_row {
     unsigned procs;
     uint32_t bytes;
     const struct perf_series *values;
-    const char *limit;             /* NULL: none */
+    const char *limit; /* NULL: none */
     const struct perf_series *limits;
 };
 void perf_report_head(const struct perf_options *opt);
@@ -128,14 +128,14 @@ double perf_median(const struct perf_series *s);
 
 /* ---- inside a job ---- */
 
-void perf_sync(struct perf_run *run);        /* a barrier */
+void perf_sync(struct perf_run *run); /* a barrier */
 void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);
-void perf_am_register(void *ep);             /* handlers of am.c; ep is a gex_EP_t */
-void perf_am_serve(struct perf_run *run);    /* rank 1: polls until rank 0 calls perf_am_release */
-void perf_am_release(struct perf_run *run);  /* rank 0 */
-void perf_am_wake(struct perf_run *run);     /* rank 1: one short request to rank 0 */
-void perf_am_await(struct perf_run *run);    /* rank 0: blocks until it has come */
-void perf_am_to_all(struct perf_run *run);   /* a medium request to every other process */
+void perf_am_register(void *ep);            /* handlers of am.c; ep is a gex_EP_t */
+void perf_am_serve(struct perf_run *run);   /* rank 1: polls until rank 0 calls perf_am_release */
+void perf_am_release(struct perf_run *run); /* rank 0 */
+void perf_am_wake(struct perf_run *run);    /* rank 1: one short request to rank 0 */
+void perf_am_await(struct perf_run *run);   /* rank 0: blocks until it has come */
+void perf_am_to_all(struct perf_run *run);  /* a medium request to every other process */
 
 /* The samplers, by file. */
 double perf_line1(struct perf_run *run, size_t bytes);

@@ -69,20 +69,21 @@ void perf_report_head(const struct perf_options *opt)
 {
     if (opt->json)
         return;
-    printf("%-16s %-4s %5s %8s %10s %-5s %-19s %-13s %10s %7s  %s\n", "test", "net", "procs", "bytes", "median", "unit", "middle half", "limit",
-           "limit's", "ratio", "target");
+    printf("%-16s %-4s %5s %8s %10s %-5s %-19s %-13s %10s %7s  %s\n", "test", "net", "procs", "bytes", "median", "unit",
+           "middle half", "limit", "limit's", "ratio", "target");
     fflush(stdout);
 }
 
 static void print_json(const struct perf_row *row, double value, const struct verdict *v)
 {
-    printf("{\"test\":\"%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%u,\"value\":%.6g,\"unit\":\"%s\",", row->test->name, row->conduit,
-           row->procs, row->bytes, value, row->test->unit);
+    printf("{\"test\":\"%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%u,\"value\":%.6g,\"unit\":\"%s\",", row->test->name,
+           row->conduit, row->procs, row->bytes, value, row->test->unit);
     if (v->limit)
         printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", v->limit, v->limit_value, v->ratio);
     else
         printf("\"limit\":null,\"limit_value\":null,\"ratio\":null");
-    printf(",\"low\":%.6g,\"high\":%.6g,\"samples\":%u", quantile(row->values, 0.25), quantile(row->values, 0.75), row->values->count);
+    printf(",\"low\":%.6g,\"high\":%.6g,\"samples\":%u", quantile(row->values, 0.25), quantile(row->values, 0.75),
+           row->values->count);
     if (v->met >= 0)
         printf(",\"target\":\"%s\",\"met\":%s", v->target, v->met ? "true" : "false");
     printf("}\n");
@@ -91,10 +92,14 @@ static void print_json(const struct perf_row *row, double value, const struct ve
 static void print_line(const struct perf_row *row, double value, const struct verdict *v)
 {
     char a[24], b[24], c[24], d[24], e[24], range[56];
-    snprintf(range, sizeof range, "%s..%s", number(quantile(row->values, 0.25), a, sizeof a), number(quantile(row->values, 0.75), b, sizeof b));
+    snprintf(range, sizeof range, "%s..%s", number(quantile(row->values, 0.25), a, sizeof a),
+             number(quantile(row->values, 0.75), b, sizeof b));
     printf("%-16s %-4s %5u %8u %10s %-5s %-19s %-13s %10s %7s  %s%s\n", row->test->name, row->conduit, row->procs, row->bytes,
            number(value, c, sizeof c), row->test->unit, range, v->limit ? v->limit : "-", number(v->limit_value, d, sizeof d),
-           number(v->ratio, e, sizeof e), v->target, v->met < 0 ? "" : v->met ? " ok" : " MISS");
+           number(v->ratio, e, sizeof e), v->target,
+           v->met < 0 ? ""
+           : v->met   ? " ok"
+                      : " MISS");
 }
 
 void perf_report_row(const struct perf_options *opt, struct perf_shared *shared, const struct perf_row *row)

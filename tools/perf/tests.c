@@ -10,13 +10,41 @@ static const uint32_t messages[] = { 8, 1u << 10, 4u << 10, 64u << 10, PERF_END 
 static const uint32_t spread[] = { 8, 64, 512, 4u << 10, 32u << 10, 256u << 10, 1u << 20, 4u << 20, PERF_END };
 static const uint32_t calls[] = { 1u << 20, PERF_END };
 
-#define PAIR PERF_PAIR, false, false, { 2 }
-#define PAIR_LIMIT PERF_PAIR, false, true, { 2 }
-#define CROWD(...) PERF_CROWD, false, false, { __VA_ARGS__ }
-#define CROWD_ONCE(...) PERF_CROWD, true, false, { __VA_ARGS__ }
-#define SERVED_ONCE(...) PERF_SERVED, true, false, { __VA_ARGS__ }
-#define FILE_ONE PERF_FILE, false, false, { 1 }
-#define FILE_LIMIT PERF_FILE, false, true, { 1 }
+#define PAIR                                                                                                                       \
+    PERF_PAIR, false, false,                                                                                                       \
+    {                                                                                                                              \
+        2                                                                                                                          \
+    }
+#define PAIR_LIMIT                                                                                                                 \
+    PERF_PAIR, false, true,                                                                                                        \
+    {                                                                                                                              \
+        2                                                                                                                          \
+    }
+#define CROWD(...)                                                                                                                 \
+    PERF_CROWD, false, false,                                                                                                      \
+    {                                                                                                                              \
+        __VA_ARGS__                                                                                                                \
+    }
+#define CROWD_ONCE(...)                                                                                                            \
+    PERF_CROWD, true, false,                                                                                                       \
+    {                                                                                                                              \
+        __VA_ARGS__                                                                                                                \
+    }
+#define SERVED_ONCE(...)                                                                                                           \
+    PERF_SERVED, true, false,                                                                                                      \
+    {                                                                                                                              \
+        __VA_ARGS__                                                                                                                \
+    }
+#define FILE_ONE                                                                                                                   \
+    PERF_FILE, false, false,                                                                                                       \
+    {                                                                                                                              \
+        1                                                                                                                          \
+    }
+#define FILE_LIMIT                                                                                                                 \
+    PERF_FILE, false, true,                                                                                                        \
+    {                                                                                                                              \
+        1                                                                                                                          \
+    }
 
 const struct perf_test perf_tests[] = {
     { "line1_rtt", "us", PAIR_LIMIT, none, perf_line1, NULL, NULL,
@@ -59,13 +87,15 @@ const struct perf_test perf_tests[] = {
 
     { "direct_fresh", "MB/s", FILE_LIMIT, calls, perf_direct_fresh, NULL, NULL,
       "limit: writes of this size, 64 MiB in all, into an empty file of a memory file system" },
-    { "direct_write", "MB/s", FILE_LIMIT, calls, perf_direct_write, NULL, NULL, "limit: the same over the 64 MiB that are there already" },
+    { "direct_write", "MB/s", FILE_LIMIT, calls, perf_direct_write, NULL, NULL,
+      "limit: the same over the 64 MiB that are there already" },
     { "direct_read", "MB/s", FILE_LIMIT, calls, perf_direct_read, NULL, NULL, "limit: reads of this size, 64 MiB in all" },
     { "fwd_fresh", "MB/s", FILE_ONE, calls, perf_fwd_fresh, "direct_fresh", "direct_fresh",
       "writes into the same file forwarded to an I/O server, empty before" },
     { "fwd_write", "MB/s", FILE_ONE, calls, perf_fwd_write, "direct_write", "direct_write",
       "writes into the same file forwarded to an I/O server, over the 64 MiB that are there already" },
-    { "fwd_read", "MB/s", FILE_ONE, calls, perf_fwd_read, "direct_read", "direct_read", "reads of the same file forwarded to an I/O server" },
+    { "fwd_read", "MB/s", FILE_ONE, calls, perf_fwd_read, "direct_read", "direct_read",
+      "reads of the same file forwarded to an I/O server" },
     { "start_preload", "us", FILE_ONE, none, perf_start_preload, NULL, NULL,
       "what the preload library adds to the run of a program (/bin/true) that touches no forwarded path" },
     { "first_call", "us", FILE_ONE, none, perf_first_call, NULL, NULL,
@@ -74,24 +104,15 @@ const struct perf_test perf_tests[] = {
 const size_t perf_test_count = AMPH_COUNTOF(perf_tests);
 
 static const struct perf_target targets[] = {
-    { "am_short_rtt", "smp", 0, 2, true, false, 1.5 },
-    { "am_short_rtt", "tcp", 0, 2, true, false, 1.35 },
-    { "put_lat", "smp", 8, 2, false, false, 0.008 },
-    { "get_lat", "smp", 8, 2, false, false, 0.008 },
-    { "put_bw", "smp", 1u << 20, 2, true, true, 0.9 },
-    { "get_bw", "smp", 1u << 20, 2, true, true, 0.9 },
-    { "put_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
-    { "get_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
-    { "barrier", "smp", 0, 8, false, false, 20 },
-    { "barrier", "tcp", 0, 8, false, false, 200 },
-    { "idle_wait", NULL, 0, 0, false, false, 50 },
-    { "memory_start", NULL, 0, 0, false, false, 8 },
-    { "memory_all", NULL, 0, 0, false, false, 8 },
-    { "fwd_fresh", "smp", 1u << 20, 0, true, true, 0.68 },
-    { "fwd_write", "smp", 1u << 20, 0, true, true, 0.68 },
-    { "fwd_read", "smp", 1u << 20, 0, true, true, 0.68 },
-    { "start_preload", NULL, 0, 0, false, false, 1000 },
-    { "first_call", "smp", 0, 0, false, false, 3000 },
+    { "am_short_rtt", "smp", 0, 2, true, false, 1.5 },     { "am_short_rtt", "tcp", 0, 2, true, false, 1.35 },
+    { "put_lat", "smp", 8, 2, false, false, 0.008 },       { "get_lat", "smp", 8, 2, false, false, 0.008 },
+    { "put_bw", "smp", 1u << 20, 2, true, true, 0.9 },     { "get_bw", "smp", 1u << 20, 2, true, true, 0.9 },
+    { "put_bw", "tcp", 1u << 20, 2, true, true, 0.85 },    { "get_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
+    { "barrier", "smp", 0, 8, false, false, 20 },          { "barrier", "tcp", 0, 8, false, false, 200 },
+    { "idle_wait", NULL, 0, 0, false, false, 50 },         { "memory_start", NULL, 0, 0, false, false, 8 },
+    { "memory_all", NULL, 0, 0, false, false, 8 },         { "fwd_fresh", "smp", 1u << 20, 0, true, true, 0.68 },
+    { "fwd_write", "smp", 1u << 20, 0, true, true, 0.68 }, { "fwd_read", "smp", 1u << 20, 0, true, true, 0.68 },
+    { "start_preload", NULL, 0, 0, false, false, 1000 },   { "first_call", "smp", 0, 0, false, false, 3000 },
 };
 
 const struct perf_test *perf_find(const char *name, size_t len)
@@ -106,8 +127,8 @@ const struct perf_target *perf_target_of(const struct perf_test *t, const char *
 {
     for (size_t i = 0; i < AMPH_COUNTOF(targets); i++) {
         const struct perf_target *g = &targets[i];
-        if (strcmp(g->test, t->name) == 0 && (!g->conduit || strcmp(g->conduit, conduit) == 0) && (!g->bytes || g->bytes == bytes) &&
-            (!g->procs || g->procs == procs))
+        if (strcmp(g->test, t->name) == 0 && (!g->conduit || strcmp(g->conduit, conduit) == 0) &&
+            (!g->bytes || g->bytes == bytes) && (!g->procs || g->procs == procs))
             return g;
     }
     return NULL;
