@@ -27,10 +27,16 @@ static void real_path(const struct perf_run *run, char path[4096])
     snprintf(path, 4096, "%s/data", run->opt->dir);
 }
 
-static bool move_all(int fd, unsigned char *buffer, size_t bytes, bool reading)
+/* What one sample moves: the whole file, or what 20000 calls can. */
+static size_t total_of(size_t bytes)
 {
-    for (size_t done = 0; done < PERF_FILE_BYTES;) {
-        size_t len = PERF_FILE_BYTES - done < bytes ? PERF_FILE_BYTES - done : bytes;
+    return bytes < PERF_FILE_BYTES / 20000 ? 20000 * bytes : PERF_FILE_BYTES;
+}
+
+static bool move_all(int fd, unsigned char *buffer, size_t total, size_t bytes, bool reading)
+{
+    for (size_t done = 0; done < total;) {
+        size_t len = total - done < bytes ? total - done : bytes;
         ssize_t n = reading ? read(fd, buffer, len) : write(fd, buffer, len);
         if (n <= 0)
             return false;
@@ -39,18 +45,18 @@ static bool move_all(int fd, unsigned char *buffer, size_t bytes, bool reading)
     return true;
 }
 
-/* 64 MiB through `path` in calls of `bytes`; MB/s, NaN if something fails. */
+/* Moves a sample through `path` in calls of `bytes`; MB/s, NaN if something fails. */
 static double timed(struct perf_run *run, const char *path, size_t bytes, bool reading)
 {
     int fd = open(path, reading ? O_RDONLY : O_WRONLY);
     uint64_t start = amph_now_ns();
-    bool ok = fd >= 0 && move_all(fd, run->buffer, bytes, reading);
+    bool ok = fd >= 0 && move_all(fd, run->buffer, total_of(bytes), bytes, reading);
     uint64_t end = amph_now_ns();
     if (!ok)
         perf_no_value(run, "%s of %s failed: %s", reading ? "reading" : "writing", path, strerror(errno));
     if (fd >= 0 && close(fd) != 0)
         ok = false;
-    return ok ? PERF_FILE_BYTES * 1e3 / (double)(end - start) : NAN;
+    return ok ? (double)total_of(bytes) * 1e3 / (double)(end - start) : NAN;
 }
 
 /* Brings the file into the state from which a sample starts: empty, or 64 MiB long. */
@@ -64,7 +70,7 @@ static bool set_state(struct perf_run *run, bool empty)
     if (ok && empty)
         ok = ftruncate(fd, 0) == 0;
     else if (ok && st.st_size != PERF_FILE_BYTES)
-        ok = move_all(fd, run->buffer, 1u << 20, false);
+        ok = move_all(fd, run->buffer, PERF_FILE_BYTES, 1u << 20, false);
     if (fd >= 0)
         close(fd);
     if (!ok)
@@ -82,7 +88,8 @@ static double sample(struct perf_run *run, bool empty, bool through_server, bool
     if (!set_state(run, empty))
         return NAN;
     double value = timed(run, through_server ? forwarded : path, bytes, reading);
-    if (!isnan(value) && (stat(path, &st) != 0 || st.st_size != PERF_FILE_BYTES)) {
+    size_t wanted = empty ? total_of(bytes) : PERF_FILE_BYTES;
+    if (!isnan(value) && (stat(path, &st) != 0 || (size_t)st.st_size != wanted)) {
         perf_no_value(run, "what was written did not arrive in %s", path);
         return NAN;
     }

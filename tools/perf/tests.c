@@ -86,7 +86,7 @@ const struct perf_test perf_tests[] = {
       "the same after every process has sent a medium request and a put to every other" },
 
     { "direct_fresh", "MB/s", FILE_LIMIT, calls, perf_direct_fresh, NULL, NULL,
-      "limit: writes of this size, 64 MiB in all, into an empty file of a memory file system" },
+      "limit: writes of this size, 64 MiB in all or 20000 calls, into an empty file of a memory file system" },
     { "direct_write", "MB/s", FILE_LIMIT, calls, perf_direct_write, NULL, NULL,
       "limit: the same over the 64 MiB that are there already" },
     { "direct_read", "MB/s", FILE_LIMIT, calls, perf_direct_read, NULL, NULL, "limit: reads of this size, 64 MiB in all" },
