@@ -179,7 +179,8 @@ static void on_close_output(struct amph_agent *a, struct amph_rd *r)
 
 static void on_quit(struct amph_agent *a, struct amph_rd *r)
 {
-    a->directory = NULL; /* the launcher is alive and does it */
+    free(a->directory); /* the launcher is alive and removes it */
+    a->directory = NULL;
     finish(a, 0);
 }
 

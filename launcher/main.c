@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* amphora-run: starts a job of compute processes and I/O servers.  Layer: launcher. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/counters.h"
+#include "base/env.h"
 #include "launcher/launch.h"
 #include "launcher/say.h"
 
@@ -58,7 +61,7 @@ static int find_server(struct amph_options *o)
 
 int main(int argc, char **argv)
 {
-    struct amph_options o;
+    static struct amph_options o; /* what it leads to is needed to the end */
     open_standard();
     switch (amph_options_read(&o, argc, argv)) {
     case AMPH_OPTIONS_DONE:
@@ -71,5 +74,9 @@ int main(int argc, char **argv)
     int code = find_program(&o);
     if (code == 0)
         code = find_server(&o);
-    return code ? code : amph_launch_run(&o);
+    if (code == 0)
+        code = amph_launch_run(&o);
+    if (amph_env_bool(AMPH_ENV_STATS))
+        amph_counters_print(stderr);
+    return code;
 }

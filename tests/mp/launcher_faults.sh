@@ -16,9 +16,16 @@ marked() {
     grep -lzx "FAULT_MARK=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l
 }
 
-# fault PHASE VICTIM EXPECTED-CODE WORDS
+# fault PHASE VICTIM EXPECTED-CODE WORDS: a second try where only the time was too long, since other work on the machine can do that
 fault() {
-    dir=$mp_dir/$1-$2 mark=$$-$1-$2
+    try_fault "$1" "$2" "$3" "$4" first
+    if [ $ok -eq 0 ] && [ $took -gt $limit_ms ]; then try_fault "$1" "$2" "$3" "$4" second; fi
+    [ $took -le $limit_ms ] || ok=1
+    mp_report $ok "kill -9 of $2 in phase $1 ($took ms)" "$out"
+}
+
+try_fault() {
+    dir=$mp_dir/$1-$2-$5 mark=$$-$1-$2-$5
     mkdir -p "$dir/ready" "$dir/tmp"
     out=$dir/out
     # exec: so that $! is the launcher itself, not a shell; libtool's wrapper execs as well
@@ -45,14 +52,14 @@ fault() {
     wait "$launcher" 2>/dev/null
     code=$?
     left=$(marked "$mark")
-    while [ "$left" -gt 0 ] && [ $(($(now_ms) - start)) -lt 5000 ]; do
+    while [ "$left" -gt 0 ] && [ $(($(now_ms) - start)) -lt 10000 ]; do
         left=$(marked "$mark")
     done
     took=$(($(now_ms) - start))
     ok=0
     [ $code -eq "$3" ] || ok=1
     [ "$before" -ge 13 ] || ok=1 # launcher, 2 agents, 4 processes with 2 children each; less where it went wrong
-    [ "$left" -eq 0 ] && [ $took -le $limit_ms ] || ok=1
+    [ "$left" -eq 0 ] || ok=1
     [ -z "$(ls -A "$dir/tmp")" ] || ok=1
     lines=$(grep -c "^amphora-run:" "$out")
     if [ "$2" = launcher ]; then
@@ -62,7 +69,6 @@ fault() {
     fi
     echo "exit code $code (expected $3), $before processes before, $left left after $took ms, $(ls -A "$dir/tmp" | wc -l) files left," \
         "$lines lines" >>"$out"
-    mp_report $ok "kill -9 of $2 in phase $1 ($took ms)" "$out"
 }
 
 for phase in start exchange run leave; do
