@@ -44,8 +44,8 @@ struct iofwd_stats {
 int iofwd_stats(uint32_t server, struct iofwd_stats *stats);
 
 /*
- * Handlers.  iofwd has an endpoint and handlers of its own.  A client that keeps one table for everything it registers (and polls only
- * through it) merges these rows: a message to such a handler makes the receiving process's file client make progress.
+ * Handlers.  iofwd has an endpoint and handlers of its own.  A client that keeps one table for everything it registers (and polls
+ * only through it) merges these rows: a message to such a handler makes the receiving process's file client make progress.
  * The indices lie in the range 96..127 that is kept for iofwd.
  */
 struct iofwd_handler {

@@ -36,7 +36,8 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
     if (st != AMPH_OK)
         return st;
     if (in.version != FWD_VERSION) {
-        amph_error("this client speaks version %d of the iofwd protocol, the I/O server version %u; use one version of Amphora for the "
+        amph_error("this client speaks version %d of the iofwd protocol, the I/O server version %u; "
+                   "use one version of Amphora for the "
                    "whole job", FWD_VERSION, in.version);
         return AMPH_ERR_PROTO;
     }
@@ -342,7 +343,8 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
 
 static bool make_pends(struct amph_fwd_client *cl)
 {
-    uint8_t *mem = mmap(NULL, (size_t)FWD_PENDS * FWD_PEND_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+    uint8_t *mem = mmap(NULL, (size_t)FWD_PENDS * FWD_PEND_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                         -1, 0);
     if (mem == MAP_FAILED)
         return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The file client: forwards file calls to the I/O servers of this process's job.  Layer: iofwd.
- * Thread rule: callable from any thread, from active-message handlers, under handler-safe locks and in signal handlers, except where
- * said.  A call blocks until its server has answered.
+ * Thread rule: callable from any thread, from active-message handlers, under handler-safe locks and in signal handlers, except
+ * where said.  A call blocks until its server has answered.
  *
  * The calls themselves (amph_fwd_open, amph_fwd_write, ...) are generated from iofwd/calls.def and declared in iofwd/calls.h.  Each
  * returns 0 or an errno value (positive) and sets its results only on 0.  "No server" is EIO; so is a server that has died.
@@ -49,16 +49,17 @@ bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_fi
 
 /*
  * Holds.  A server keeps an open file until no client holds it.  A client holds a file or does not (no counts): amph_fwd_open gives
- * the opener a hold, amph_fwd_hold takes one (a handle that was passed on), amph_fwd_close drops it.  Who has several descriptors for
- * one file (dup) counts them by himself and calls amph_fwd_close at the last.  A client that ends in whatever way loses its holds.
+ * the opener a hold, amph_fwd_hold takes one (a handle that was passed on), amph_fwd_close drops it.  Who has several descriptors
+ * for one file (dup) counts them by himself and calls amph_fwd_close at the last.  A client that ends in whatever way loses its
+ * holds.
  */
 
 /* After exec: this client holds exactly these files (drops what was closed by exec). */
 int amph_fwd_hold_only(struct amph_fwd_client *client, const struct amph_fwd_file *files, size_t nfiles);
 
-/* Fork: call around fork(2), in this order; signals may be blocked, no locks of the caller are taken.  Before: opens a connection for
- * the child, which gets holds on all files of the parent, and brings the client to rest.  pid_or_error: what fork gave.  The child's
- * client is opened again at its first call.  All are no-ops while the client is not open. */
+/* Fork: call around fork(2), in this order; signals may be blocked, no locks of the caller are taken.  Before: opens a connection
+ * for the child, which gets holds on all files of the parent, and brings the client to rest.  pid_or_error: what fork gave.  The
+ * child's client is opened again at its first call.  All are no-ops while the client is not open. */
 void amph_fwd_fork_before(void);
 void amph_fwd_fork_parent(pid_t pid_or_error);
 void amph_fwd_fork_child(void);
@@ -68,8 +69,8 @@ void amph_fwd_fork_child(void);
  * setting the new image joins as a new client and must amph_fwd_hold what it inherits. */
 size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
 
-/* Did this image inherit a client from the image before it (IOFWD_DOOR names this very process)?  Then call amph_fwd_hold_only once;
- * if not, amph_fwd_hold each inherited file. */
+/* Did this image inherit a client from the image before it (IOFWD_DOOR names this very process)?  Then call amph_fwd_hold_only
+ * once; if not, amph_fwd_hold each inherited file. */
 bool amph_fwd_inherited(void);
 
 /* Is fd a descriptor that the client itself uses (a connection to a server)?  For close_range and the like. */

@@ -17,7 +17,8 @@
 
 void fwd_guard_enter(struct fwd_guard *g)
 {
-    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS }; /* the program's handlers must see them */
+    /* the program's handlers must see them */
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
     sigset_t most;
     sigfillset(&most);
     for (size_t i = 0; i < AMPH_COUNTOF(faults); i++)
@@ -91,7 +92,8 @@ static int send_built(struct amph_fwd_client *cl, struct fwd_link *link, struct 
     return EIO;
 }
 
-int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk, const void *data)
+int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk,
+                  const void *data)
 {
     struct amph_wr w;
     amph_wr_init(&w, p->buf, FWD_PEND_BYTES);
@@ -205,7 +207,8 @@ void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
     struct fwd_pend *p = &cl->pend[head.seq % FWD_PENDS];
     uint32_t expected = FWD_PEND_WAITING;
     if (p->seq != head.seq || p->peer != token->peer ||
-        !atomic_compare_exchange_strong_explicit(&p->state, &expected, FWD_PEND_FILLING, memory_order_acq_rel, memory_order_relaxed))
+        !atomic_compare_exchange_strong_explicit(&p->state, &expected, FWD_PEND_FILLING, memory_order_acq_rel,
+                                                 memory_order_relaxed))
         return; /* of a call that nobody waits for any more */
     skip_tags(&r, &head, p);
     p->error = head.error ? fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);

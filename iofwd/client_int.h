@@ -120,7 +120,8 @@ struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl);
 struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl);
 void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p);
 /* Sends one request; bulk NULL: none; data: of the bulk call, inline.  0 or an errno value; then p waits for its reply. */
-int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk, const void *data);
+int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk,
+                  const void *data);
 /* Waits for the reply; let_in: signals may come in now and then.  0 or an errno value. */
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in);
 

@@ -19,7 +19,8 @@ size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t l
 {
     size_t at = 0;
     for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++) {
-        int n = snprintf(buf + at, len_bytes - at, "%s%" PRIu32 ".%" PRIx64, i ? "," : "", file->part[i].server, file->part[i].handle);
+        int n = snprintf(buf + at, len_bytes - at, "%s%" PRIu32 ".%" PRIx64, i ? "," : "", file->part[i].server,
+                         file->part[i].handle);
         if (n < 0 || (size_t)n >= len_bytes - at)
             return 0;
         at += (size_t)n;
@@ -192,7 +193,7 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     const struct fwd_inherited *inh = &fwd_state.inherited;
     size_t at = 0, doors = 0;
     uint32_t number = cl ? cl->number : inh->number;
-    /* In a vfork child the client is the parent's: its number goes with the parent's process number, so that nobody takes it over. */
+    /* In a vfork child the client is the parent's: the parent's process number goes with it, so that nobody takes it over. */
     int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()), number);
     if (n < 0 || (size_t)n >= len_bytes)
         return 0;

@@ -70,7 +70,8 @@ static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const ui
     return true;
 }
 
-static size_t seal(struct amph_wr *w, const char *label, const uint8_t *key, const uint8_t *server_nonce, const uint8_t *client_nonce)
+static size_t seal(struct amph_wr *w, const char *label, const uint8_t *key, const uint8_t *server_nonce,
+                   const uint8_t *client_nonce)
 {
     uint8_t mac[AMPH_MAC_BYTES];
     if (w->bad || !proof(label, key, server_nonce, client_nonce, w->base, amph_wr_len(w), mac))

@@ -4,9 +4,9 @@
  * Layer: iofwd.  Thread rule: functions on the caller's memory and descriptors.
  *
  * Conversation.  Server: GREET (its nonce).  Client: HELLO (kind, facts, endpoint address, transfer area, its nonce, proof that it
- * knows the job's key).  Server: WELCOME (client number, index, its endpoint address, list of servers, proof) or REFUSE (a sentence).
- * A client may say ASK at any time and gets a new GREET (a forked child or a new image goes on with the connection it inherited).
- * The connection stays open for the client's life: when its last copy is closed, the kernel tells the server.
+ * knows the job's key).  Server: WELCOME (client number, index, its endpoint address, list of servers, proof) or REFUSE (a
+ * sentence). A client may say ASK at any time and gets a new GREET (a forked child or a new image goes on with the connection it
+ * inherited). The connection stays open for the client's life: when its last copy is closed, the kernel tells the server.
  */
 #ifndef AMPH_IOFWD_DOOR_H
 #define AMPH_IOFWD_DOOR_H

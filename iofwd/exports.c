@@ -19,7 +19,8 @@
 
 static int open2(int base, const char *rel, int flags, mode_t mode, uint64_t resolve)
 {
-    struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
+    struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+                            .resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
     int fd;
     if (flags & (O_CREAT | __O_TMPFILE))
         how.mode = mode & 07777;
@@ -53,7 +54,8 @@ static enum amph_status add_export(struct fwd_exports *ex, const char *text, siz
     struct fwd_export e = { .name = strdup(name), .name_len = name_len, .dir = realpath(dir, NULL) };
     int fd = e.dir ? open(e.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd < 0) {
-        amph_error("the I/O server cannot open directory %s, which %s is mapped to: %m; make it or change -iofwd (IOFWD_PREFIX)", dir,
+        amph_error("the I/O server cannot open directory %s, which %s is mapped to: %m; "
+                   "make it or change -iofwd (IOFWD_PREFIX)", dir,
                    name_len ? name : "/");
         free(e.name);
         free(e.dir);
@@ -341,7 +343,9 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
             return -err;
         /* ".." as the last part names what may lie outside: resolve it. */
         bool up = strcmp(*last_p, "..") == 0 || strcmp(*last_p, "../") == 0;
-        int fd = up ? -EXDEV : parent[0] ? open2(pl->base, parent, O_PATH | O_DIRECTORY, 0, pl->walked ? RESOLVE_NO_SYMLINKS : 0) : pl->base;
+        int fd = up ? -EXDEV : pl->base;
+        if (!up && parent[0])
+            fd = open2(pl->base, parent, O_PATH | O_DIRECTORY, 0, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
         if (fd != -EXDEV)
             return fd;
         if (pl->walked)

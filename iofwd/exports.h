@@ -4,8 +4,9 @@
  * Thread rule: exports are made once and then read-only; everything else is callable from any thread.
  *
  * IOFWD_PREFIX=/a:/b=/srv/b names exports: the name that clients use, and after = the server's directory (else the same).
- * The kernel confines every look-up (openat2 with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS).  Where it refuses because a symbolic link
- * is absolute or climbs, the path is walked by hand: a link whose target lies under an export is followed, any other answers EACCES.
+ * The kernel confines every look-up (openat2 with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS).  Where it refuses because a symbolic
+ * link is absolute or climbs, the path is walked by hand: a link whose target lies under an export is followed, any other answers
+ * EACCES.
  */
 #ifndef AMPH_IOFWD_EXPORTS_H
 #define AMPH_IOFWD_EXPORTS_H
@@ -54,8 +55,8 @@ int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_ex
 /* Opens the place with open flags (O_CLOEXEC is added), mode as given.  Gives a descriptor or a negative errno. */
 int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode);
 
-/* The directory that holds the place, and its last part there ("." for an export itself).  Gives a descriptor, to be given back with
- * fwd_place_put_parent, or a negative errno. */
+/* The directory that holds the place, and its last part there ("." for an export itself).  Gives a descriptor, to be given back
+ * with fwd_place_put_parent, or a negative errno. */
 int fwd_place_parent(struct fwd_place *pl, const char **last_p);
 void fwd_place_put_parent(struct fwd_place *pl, int fd);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The server's end of the door: sockets, who knocks, and the job's own notices.  Layer: iofwd.
- * Thread rule: fwd_door_thread is the door thread of server_int.h; open, start and stop are called by the thread that runs the server.
+ * Thread rule: fwd_door_thread is the door thread of server_int.h; open, start and stop are called by the thread that runs the
+ * server.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -175,7 +176,8 @@ static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fw
 {
     char why[160];
     if (in->version != FWD_VERSION) {
-        snprintf(why, sizeof why, "this I/O server speaks version %d of the iofwd protocol, the client version %u; use one version of "
+        snprintf(why, sizeof why, "this I/O server speaks version %d of the iofwd protocol, the client version %u; "
+                 "use one version of "
                  "Amphora for the whole job", FWD_VERSION, in->version);
         return refuse(c, why);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How requests flow: in order on each open file, quiet ones at once in the progress thread, the others through workers; data of areas
- * that are not mapped here is fetched before and stored after the file call.  Layer: iofwd.  Thread rule: progress thread only.
+ * How requests flow: in order on each open file, quiet ones at once in the progress thread, the others through workers; data of
+ * areas that are not mapped here is fetched before and stored after the file call.  Layer: iofwd.  Thread rule: progress thread
+ * only.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +46,8 @@ static bool is_remote(const struct fwd_request *rq)
 /* Data for a client of this host that is read into a buffer first and then streamed into its area: see amph_copy_stream. */
 static bool is_staged(const struct fwd_request *rq)
 {
-    return is_bulk(rq) && rq->bulk.where == FWD_AREA && rq->peer->area.local && !is_write(rq->id) && rq->bulk.len >= FWD_STREAM_LEAST;
+    return is_bulk(rq) && rq->bulk.where == FWD_AREA && rq->peer->area.local && !is_write(rq->id) &&
+        rq->bulk.len >= FWD_STREAM_LEAST;
 }
 
 /* ---- where a request runs ---- */
@@ -207,10 +209,8 @@ static void rq_free(struct fwd_request *rq)
     stage_put(s, rq->stage);
     free(rq->out);
     free(rq);
-    if (--p->queued == 0 && p->gone) {
-        s->peer[p->index] = NULL;
-        free(p);
-    }
+    if (--p->queued == 0 && p->gone)
+        fwd_peer_end(s, p);
 }
 
 /* Sends a finished reply; where there is no room now it waits in the list. */
@@ -263,7 +263,8 @@ static bool begin_transfer(struct fwd_request *rq)
     if (!p->gone)
         st = rq->state == FWD_RQ_FETCHING
                  ? amph_am_get(rq->server->ep, p->index, &p->area, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
-                 : amph_am_put(rq->server->ep, p->index, &p->area, at, rq->stage, moved(rq), AMPH_AM_IMMEDIATE, NULL, &rq->transfer);
+                 : amph_am_put(rq->server->ep, p->index, &p->area, at, rq->stage, moved(rq), AMPH_AM_IMMEDIATE, NULL,
+                               &rq->transfer);
     if (st == AMPH_AGAIN)
         return false;
     rq->transfer_begun = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file calls on open files, executed.  Layer: iofwd.  Thread rule: a request runs in one thread; close, hold and what takes locks
- * only in the progress thread.  Each gives 0 or an errno value.
+ * The file calls on open files, executed.  Layer: iofwd.  Thread rule: a request runs in one thread; close, hold and what takes
+ * locks only in the progress thread.  Each gives 0 or an errno value.
  */
 #include <errno.h>
 #include <limits.h>
@@ -114,7 +114,7 @@ int fwd_do_syncfs(struct fwd_request *rq, struct fwd_args_syncfs *a)
     return outcome(syncfs(a->file->fd));
 }
 
-/* Only as many whole entries as the client has room for are taken from the directory, so that its position (telldir) stays right. */
+/* Only as many whole entries as the client has room for are taken, so that the directory's position (telldir) stays right. */
 int fwd_do_getdents(struct fwd_request *rq, struct fwd_args_getdents *a)
 {
     return count(syscall(SYS_getdents64, a->file->fd, a->entries, a->entries_cap), &a->entries_len);

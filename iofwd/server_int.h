@@ -2,9 +2,9 @@
 /*
  * The inside of the server, shared by its files.  Layer: iofwd.
  *
- * Thread rule.  The progress thread owns clients, handles, queues and requests.  The door thread owns the listening sockets, the job's
- * boot handle and a connection until it has posted its end.  Workers own the one request that they execute.  Threads hand things
- * over by the two posted lists of struct fwd_server, under its lock, and wake the progress thread by amph_am_kick.
+ * Thread rule.  The progress thread owns clients, handles, queues and requests.  The door thread owns the listening sockets, the
+ * job's boot handle and a connection until it has posted its end.  Workers own the one request that they execute.  Threads hand
+ * things over by the two posted lists of struct fwd_server, under its lock, and wake the progress thread by amph_am_kick.
  */
 #ifndef AMPH_IOFWD_SERVER_INT_H
 #define AMPH_IOFWD_SERVER_INT_H
@@ -187,6 +187,7 @@ struct fwd_server {
 void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news);
 void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *conn);
 void fwd_peer_free(struct fwd_server *s, struct fwd_peer *peer);
+void fwd_peer_end(struct fwd_server *s, struct fwd_peer *peer);
 struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number);
 /* Makes a handle of fd, held by peer; NULL: no memory (fd stays the caller's). */
 struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd);
@@ -203,7 +204,8 @@ unsigned fwd_exec_progress(struct fwd_server *s); /* what workers have done, tra
 void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer);
 /* Takes a request apart: header, arguments, place of the data.  0 or an errno value; rq->seq is set where the header is right
  * (*answer_p).  Does not touch anything but rq. */
-int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg, size_t len, struct fwd_request *rq, bool *answer_p);
+int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg, size_t len, struct fwd_request *rq,
+                      bool *answer_p);
 void fwd_request_place(struct fwd_request *rq); /* points buffers to where their data lies */
 void fwd_request_run(struct fwd_request *rq);   /* any thread: the file call itself */
 size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out); /* builds the reply */

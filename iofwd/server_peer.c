@@ -322,15 +322,18 @@ void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
     free(p->holds);
     p->holds = NULL;
     p->nwords = 0;
+    s->npeers--;
+    if (p->queued == 0)
+        fwd_peer_end(s, p);
+}
+
+/* The last of a client.  What workers still do for it uses its memory and its mapped area, so this waits for them (rq_free). */
+void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
+{
     if (p->attached)
         amph_am_del_peer(s->ep, p->index);
-    p->attached = false;
-    s->npeers--;
-    /* What workers still do for it points here; its place is free when the last of that is done (fwd_exec_progress). */
-    if (p->queued == 0) {
-        s->peer[p->index] = NULL;
-        free(p);
-    }
+    s->peer[p->index] = NULL;
+    free(p);
 }
 
 void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
@@ -344,16 +347,16 @@ void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
 static void print_client(const struct fwd_server *s, uint32_t number, uint64_t calls, uint64_t errors, uint64_t out, uint64_t in)
 {
     bool given = number & NUMBER_GIVEN; /* no compute process itself: a child or a command of one */
-    fprintf(stderr, "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64 " gave errors), %" PRIu64 " bytes written, %"
-            PRIu64 " bytes read\n", given ? "+" : "", given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self, calls, errors,
-            out, in);
+    fprintf(stderr, "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64 " gave errors), %" PRIu64
+            " bytes written, %" PRIu64 " bytes read\n", given ? "+" : "",
+            given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self, calls, errors, out, in);
 }
 
 void fwd_server_print_stats(struct fwd_server *s)
 {
     fprintf(stderr, "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64 " bytes read, %" PRIu64
-            " requests refused, %" PRIu32 " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out,
-            s->all_bytes_in, s->refused, s->npeers, s->nhandles);
+            " requests refused, %" PRIu32 " clients and %" PRIu32 " files open at the end\n",
+            s->self, s->all_calls, s->all_bytes_out, s->all_bytes_in, s->refused, s->npeers, s->nhandles);
     for (uint32_t i = 0; i < s->npast; i++)
         print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors, s->past[i].bytes_out, s->past[i].bytes_in);
     for (uint32_t i = 0; i < s->max_peers; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every forwarded call by the client's stubs, against real servers: results, errno values, large data in pieces, holds over fork and
- * exec, threads, locks, FIFOs, counters.  The prefix is /fwd; its directory at the servers is given as the argument, so that what
- * arrived is looked at directly.
+ * Every forwarded call by the client's stubs, against real servers: results, errno values, large data in pieces, holds over fork
+ * and exec, threads, locks, FIFOs, counters.  The prefix is /fwd; its directory at the servers is given as the argument, so that
+ * what arrived is looked at directly.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -248,7 +248,8 @@ static void test_dirents(void)
 /* Every size around the limits of inline data, pieces and slots; written and read back, by offset and in sequence. */
 static void test_sizes(void)
 {
-    static const size_t sizes[] = { 1, 1023, 1024, 1025, 4096, 32768, 32769, 131071, 131072, 131073, 262145, 1 << 20, (5 << 20) + 7 };
+    static const size_t sizes[] = { 1, 1023, 1024, 1025, 4096, 32768, 32769, 131071, 131072, 131073, 262145, 1 << 20,
+        (5 << 20) + 7 };
     size_t most = sizes[sizeof sizes / sizeof sizes[0] - 1], n;
     unsigned char *out = malloc(most), *in = malloc(most);
     for (size_t i = 0; i < most; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server is killed in the middle (-on-server-death eio): calls in flight and later ones on it give EIO and never hang; the clients of
- * the other server notice nothing.  Rank 0 kills its server; every rank writes all the time.
+ * A server is killed in the middle (-on-server-death eio): calls in flight and later ones on it give EIO and never hang; the
+ * clients of the other server notice nothing.  Rank 0 kills its server; every rank writes all the time.
  */
 #include <errno.h>
 #include <fcntl.h>
