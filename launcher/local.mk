@@ -11,7 +11,9 @@ bin_PROGRAMS += amphora-run
 amphora_run_SOURCES = launcher/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
-check_PROGRAMS += tests/mp/launcher_job
+check_PROGRAMS += tests/mp/launcher_job tests/mp/launcher_stranger
+tests_mp_launcher_stranger_SOURCES = tests/mp/launcher_stranger.c
+tests_mp_launcher_stranger_LDADD = libamphora.la
 tests_mp_launcher_job_SOURCES = tests/mp/launcher_job.c
 tests_mp_launcher_job_LDADD = libamphora.la
 launcher_mp = tests/mp/launcher_bad.sh tests/mp/launcher_boot.sh tests/mp/launcher_faults.sh tests/mp/launcher_run.sh

@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "conduits/conduit.h"
 #include "launcher/jobdir.h"
 #include "launcher/say.h"
 
@@ -28,6 +29,13 @@ static struct {
 static enum amph_status check_conduit(const struct amph_launch *l)
 {
     const char *conduit = l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT);
+    /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to load it anyway. */
+    bool usual = strcmp(conduit, "auto") == 0 || strcmp(conduit, "smp") == 0 || strcmp(conduit, "tcp") == 0;
+    if (!usual && !amph_conduit_find(conduit)) {
+        amph_say("there is no conduit %s in this build or on this machine; take -conduit auto, smp or tcp (amphora-info shows what there is)",
+                 conduit);
+        return AMPH_ERR_ARG;
+    }
     if (strcmp(conduit, "smp") != 0 || l->job.nhosts == 1)
         return AMPH_OK;
     amph_say("the conduit smp joins the processes of one host only, and this job has %u; take -conduit tcp or auto", l->job.nhosts);

@@ -40,6 +40,9 @@ head -c 200 /dev/zero >>"$mp_dir/elf"
 chmod +x "$mp_dir/elf"
 bad "program for another architecture" 126 "is built for another kind of machine" "$run" -n 2 "$mp_dir/elf"
 bad "conduit that is not there" 1 "there is no conduit" "$run" -conduit carrier-pigeon true
+if ! "${builddir}/amphora-info" 2>/dev/null | grep -q "^verbs"; then
+    bad "conduit that this machine lacks" 1 "there is no conduit verbs" "$run" -n 2 -conduit verbs true
+fi
 hosts 'hostA\nhostB\n'
 bad "smp over several hosts" 1 "one host only" "$run" -n 2 -conduit smp -hosts "$mp_dir/hosts" true
 bad "no place for a server" 1 "no place for 1 of the 1 servers" "$run" -n 2 -servers 1 -hosts "$mp_dir/hosts" -server-program true true
