@@ -10,7 +10,7 @@ fresh() {
 for c in smp tcp tcp-smp; do
     for n in 1 3; do
         fresh
-        mp_run tests/mp/iofwd_calls -n $n -c $c -t 30 -o "-servers 2 -iofwd /fwd=$mp_dir/srv" -- "$mp_dir/srv"
+        mp_run tests/mp/iofwd_calls -n $n -c $c -t 60 -o "-servers 2 -iofwd /fwd=$mp_dir/srv" -- "$mp_dir/srv"
     done
 done
 mp_done

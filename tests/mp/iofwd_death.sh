@@ -4,5 +4,5 @@
 srcdir=${srcdir:-.}
 . "$srcdir/tests/mp/lib.sh"
 mkdir "$mp_dir/srv"
-mp_run tests/mp/iofwd_death -n "2 3" -c "smp tcp" -t 30 -o "-servers 2 -on-server-death eio -iofwd /fwd=$mp_dir/srv"
+mp_run tests/mp/iofwd_death -n "2 3" -c "smp tcp" -t 60 -o "-servers 2 -on-server-death eio -iofwd /fwd=$mp_dir/srv"
 mp_done
