@@ -84,6 +84,7 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     l->phase = AMPH_PHASE_ENDING;
     l->code = code;
     l->blamed = rank;
+    l->kill_step = 0;
     va_start(ap, fmt);
     vsnprintf(sentence, sizeof sentence, fmt, ap);
     va_end(ap);

@@ -19,7 +19,7 @@
 #include "launcher/netlist.h"
 #include "launcher/say.h"
 
-enum { RESOLVE_LIMIT_MS = 2000 };
+enum { RESOLVE_LIMIT_MS = 500 };
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 {

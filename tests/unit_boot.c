@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unit tests of boot/: frames, encodings, hostile bodies, address files, published values, PMI-1 lines, the kind `single`. */
 #include <criterion/criterion.h>
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,7 +298,9 @@ static void *serve(void *arg)
     setvbuf(f, NULL, _IONBF, 0);
     char line[1024], key[64], value[64];
     while (fgets(line, sizeof line, f)) {
-        if (strstr(line, "cmd=init ")) {
+        if (strstr(line, "cmd=initack pmiid=5")) {
+            fprintf(f, "cmd=initack rc=0\ncmd=set size=9\ncmd=set rank=5\ncmd=set debug=0\n");
+        } else if (strstr(line, "cmd=init ")) {
             fprintf(f, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
         } else if (strstr(line, "cmd=get_maxes")) {
             fprintf(f, "cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=64\n");
@@ -356,6 +360,40 @@ Test(pmi, values_are_split_to_what_the_server_takes)
     cr_assert_eq(amph_pmi_barrier(&pmi), AMPH_ERR_PROTO, "a wrong answer is no answer");
     shutdown(fds[0], SHUT_RDWR);
     cr_assert_eq(amph_pmi_barrier(&pmi), AMPH_ERR_PEER);
+    pthread_join(thread, NULL);
+}
+
+static void *accept_one(void *arg)
+{
+    int fd = accept(*(int *)arg, NULL, NULL);
+    return serve(&fd);
+}
+
+Test(pmi, a_server_behind_a_port)
+{
+    static struct amph_pmi pmi;
+    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof sin;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    char text[32];
+    pthread_t thread;
+    void *got;
+    size_t got_len;
+    cr_assert(bind(listener, (struct sockaddr *)&sin, len) == 0 && listen(listener, 1) == 0);
+    cr_assert_eq(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, accept_one, &listener), 0);
+    unsetenv("PMI_FD");
+    cr_assert_not(amph_pmi_present());
+    snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(sin.sin_port));
+    setenv("PMI_PORT", text, 1);
+    setenv("PMI_ID", "5", 1);
+    cr_assert(amph_pmi_present());
+    cr_assert_eq(amph_pmi_open(&pmi), AMPH_OK);
+    cr_assert(pmi.rank == 5 && pmi.size == 9);
+    cr_assert_eq(amph_pmi_put(&pmi, "k", "abc", 3), AMPH_OK);
+    cr_assert_eq(amph_pmi_get(&pmi, "k", &got, &got_len), AMPH_OK);
+    cr_assert(got_len == 3 && memcmp(got, "abc", 3) == 0);
+    close(pmi.fd);
     pthread_join(thread, NULL);
 }
 

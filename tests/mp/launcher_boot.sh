@@ -15,6 +15,7 @@ for n in 1 2 3 4 7; do
     run "launcher n=$n servers=2" "$AMPHORA_RUN" -n $n -servers 2 -server-program "$job" "$job"
     run "pmi1 n=$n" env AMPHORA_BOOT=pmi1 "$AMPHORA_RUN" -n $n "$job"
 done
+run "file clients attach without joining" env JOB_MODE=attach "$AMPHORA_RUN" -n 3 -servers 2 -server-program "$job" "$job"
 # Under a PMI launcher the last S processes are the servers.
 run "pmi1 split 5 = 3 + 2" env AMPHORA_BOOT=pmi1 "$AMPHORA_RUN" -n 5 env AMPHORA_SERVERS=2 "$job"
 run "pmi1 two hosts" sh -c "printf 'hostA:2\nhostB:2\n' >$mp_dir/hosts; AMPHORA_BOOT=pmi1 exec $AMPHORA_RUN -n 4 -hosts $mp_dir/hosts $job"

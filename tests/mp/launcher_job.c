@@ -3,6 +3,7 @@
  * A member of a job on bare boot.h, for the launcher's tests; compute process and server alike.
  *
  *   launcher_job check              exchanges, looks up, checks everything, leaves
+ *   launcher_job attach             compute processes learn the job and ask the servers without joining; servers as check
  *   launcher_job PHASE DIR          leaves children behind (one in a session of its own), goes to the phase (start, exchange, run,
  *                                   leave), writes "PID AGENT-PID" to DIR/RANK and stays
  *   launcher_job deaths N           stays until N deaths have been told, then leaves with exit code 0
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -128,6 +130,31 @@ static void mode_check(void)
     else
         wait_event(AMPH_BOOT_DRAIN);
     leave();
+}
+
+/* A file client: learns the job without a place in it, in the process itself and in a forked child. */
+static void mode_attach(void)
+{
+    struct amph_boot *first;
+    CHECK(amph_boot_attach(&first) == AMPH_OK);
+    CHECK(amph_boot_publish(first, "key", "x", 1) == AMPH_ERR_STATE && amph_boot_leave(first, false, 0) == AMPH_ERR_STATE);
+    if (amph_boot_group(first) == AMPH_SERVER) {
+        mode_check(); /* joining goes beside an attached handle */
+        amph_boot_close(first);
+        return;
+    }
+    pid_t child = fork();
+    int status = 0;
+    if (child == 0) {
+        amph_boot_close(first); /* the parent's; without a word */
+        CHECK(amph_boot_attach(&boot) == AMPH_OK);
+        ask_servers();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    boot = first;
+    ask_servers();
+    amph_boot_close(first);
 }
 
 static void stay(void) __attribute__((noreturn));
@@ -250,7 +277,7 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } modes[] = {
-    { "check", mode_check }, { "start", mode_start }, { "exchange", mode_exchange }, { "run", mode_run },       { "leave", mode_leave },
+    { "check", mode_check }, { "attach", mode_attach }, { "start", mode_start }, { "exchange", mode_exchange }, { "run", mode_run },       { "leave", mode_leave },
     { "deaths", mode_deaths }, { "exit", mode_exit }, { "abort", mode_abort },       { "slip", mode_slip }, { "absent", mode_absent },
 };
 
