@@ -7,6 +7,7 @@
 #include <libgen.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,12 +53,27 @@ static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
     return strstr(info->dlpi_name, "libc.so") != NULL;
 }
 
+/* dlopen, after which every signal is handled as before.  Some of the libraries behind libfabric (libinfinipath) install handlers as
+ * they are loaded, which print a trace and call exit(1): a job would learn of an exit code where a signal killed the process. */
+static void *load_quietly(const char *path)
+{
+    struct sigaction before[NSIG], after;
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigaction(sig, NULL, &before[sig]) != 0)
+            before[sig].sa_handler = SIG_ERR;
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    for (int sig = 1; sig < NSIG; sig++)
+        if (before[sig].sa_handler != SIG_ERR && sigaction(sig, NULL, &after) == 0 && after.sa_handler != before[sig].sa_handler)
+            sigaction(sig, &before[sig], NULL);
+    return module;
+}
+
 /* Tries one place; the last error is kept for the sentence that says why there is no network, and forgotten on success. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s%s/%s", dir, sub, MODULE);
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *module = load_quietly(path);
     void *entry = module ? dlsym(module, MODULE_ENTRY) : NULL;
     const char *why = entry ? NULL : dlerror();
     snprintf(module_error, sizeof module_error, "%s", why ? why : "");

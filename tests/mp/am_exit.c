@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ways out of a job: am_exit WAY CODE.  all: each member calls the exit; one: only the last one, while the others wait for
- * ever; handler: a handler of member 0 does; return: main returns; die: the last member calls _exit, the others wait.
+ * ever; handler: a handler of member 0 does; return: main returns; die: the last member calls _exit, abort: abort, the others wait.
  */
 #include <unistd.h>
 
@@ -38,6 +38,8 @@ int main(int argc, char **argv)
         amph_am_request(amph_job.ep, 0, &(struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 130 }, 0, NULL);
     if (!strcmp(way, "die") && last)
         _exit(code);
+    if (!strcmp(way, "abort") && last)
+        abort();
     if (strcmp(way, "return"))
         wait_for_ever();
     return code;

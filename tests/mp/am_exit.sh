@@ -28,4 +28,5 @@ way one 9 9
 way handler 5 5
 way return 0 0 3
 way die 3 3
+way abort 6 134
 mp_done
