@@ -136,7 +136,7 @@ static const char *allowed(const struct row *row)
 static void read_row(const struct row *row, struct value *v)
 {
     const char *text = getenv(row->name);
-    v->set = text != NULL;
+    v->set = text && (text[0] || row->type == STR); /* NAME= is as good as no NAME where a word or a number belongs */
     if (!parse(row, row->type == ENUM ? NULL : row->def, v))
         abort(); /* a default that does not parse is our own mistake */
     if (!v->set)
@@ -263,12 +263,21 @@ void amph_env_reload(void)
     load();
 }
 
+/* In the largest unit that gives a number of at least 1. */
+static void print_time(FILE *out, int64_t ns)
+{
+    size_t unit = 1; /* ns; larger ones follow */
+    while (unit + 1 < AMPH_COUNTOF(time_suffixes) && (double)ns >= time_suffixes[unit + 1].factor)
+        unit++;
+    fprintf(out, "%g%s", (double)ns / time_suffixes[unit].factor, time_suffixes[unit].text);
+}
+
 static void print_value(FILE *out, const struct row *row, const struct value *v)
 {
     if (row->type == STR || row->type == ENUM)
         fprintf(out, "%s", v->text);
     else if (row->type == DUR)
-        fprintf(out, "%gus", (double)v->number / 1e3);
+        print_time(out, v->number);
     else
         fprintf(out, "%" PRId64, v->number);
 }

@@ -88,6 +88,29 @@ Test(env, types_and_defaults)
     cr_assert_str_eq(amph_env_str(AMPH_ENV_WAIT), "adaptive");
 }
 
+Test(env, an_empty_value_is_the_default)
+{
+    setenv("AMPHORA_STATS", "", 1);
+    setenv("AMPHORA_CONDUIT", "", 1);
+    cr_assert(!amph_env_bool(AMPH_ENV_STATS));
+    cr_assert(!amph_env_is_set(AMPH_ENV_STATS));
+    cr_assert_str_eq(amph_env_str(AMPH_ENV_CONDUIT), "auto");
+}
+
+Test(env, settings_are_printed_in_groups_with_readable_times)
+{
+    char text[16384] = "";
+    FILE *out = fmemopen(text, sizeof text - 1, "w");
+    cr_assert_not_null(out);
+    amph_env_print(out);
+    fclose(out);
+    cr_assert_not_null(strstr(text, "GASNET_EXITTIMEOUT=5s "));
+    cr_assert_not_null(strstr(text, "AMPHORA_SPIN=20us "));
+    const char *job = strstr(text, "# job\n");
+    cr_assert_not_null(job);
+    cr_assert_null(strstr(job + 1, "# job\n"), "a group has one heading");
+}
+
 Test(env, a_bad_value_ends_the_process_with_a_sentence, .exit_code = 1, .init = cr_redirect_stderr)
 {
     setenv("AMPHORA_CONDUIT", "carrier-pigeon", 1);
