@@ -59,6 +59,10 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len)
                  stat(dir, &st) < 0 ? "does not exist" : "is no directory");
         return AMPH_ERR_ARG;
     }
+    if (strspn(entry, "/") == (size_t)prefix_len) {
+        amph_say("-iofwd %.*s: the root directory cannot be forwarded as a whole; name one below it, such as /data", (int)len, entry);
+        return AMPH_ERR_ARG;
+    }
     bool relative = dir[0] != '/';
     if (relative && !getcwd(cwd, sizeof cwd))
         return AMPH_ERR_SYS;
@@ -98,6 +102,10 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     enum amph_status st = check_conduit(l);
     if (st != AMPH_OK || !text)
         return st;
+    if (!text[strspn(text, ":")]) {
+        amph_say("-iofwd needs a prefix: PREFIX[=DIR], such as /data or /data=/srv/data");
+        return AMPH_ERR_ARG;
+    }
     if ((st = check_prefixes(text)) != AMPH_OK)
         return st;
     made.preload = amph_library_own(preload_name);

@@ -67,6 +67,8 @@ bad "another machine" 1 "192.0.2.1 is another machine" "$run" -hosts "$mp_dir/ho
 bad "server directory that is not there" 1 "does not exist" "$run" -servers 1 -iofwd "/fwd=$mp_dir/gone" true
 bad "server directory that is a file" 1 "is no directory" "$run" -servers 1 -iofwd "/fwd=$mp_dir/text" true
 bad "prefix that is not absolute" 1 "absolute path" "$run" -servers 1 -iofwd "fwd=$mp_dir" true
+bad "prefix that is the root" 1 "cannot be forwarded as a whole" "$run" -servers 1 -iofwd "/=$mp_dir" true
+bad "no prefix" 1 "needs a prefix" "$run" -servers 1 -iofwd "" true
 bad "forwarding without servers" 1 "at least one server" "$run" -iofwd "/fwd=$mp_dir" true
 bad "map rule" 1 "mod, block, near" "$run" -servers 1 -map sideways true
 bad "map list" 1 "below 2" "$run" -n 2 -servers 2 -map 0,2 true
