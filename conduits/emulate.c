@@ -3,8 +3,8 @@
  * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; the own lock guards the transfers and the inner
  * conduit's send side, because fragments and answers are sent from progress too.  done is called without the lock.
  *
- * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are unanswered, so a peer that does not
- * answer, or has no room, holds up nobody else's transfers; it may let us owe it as many answers and no more.
+ * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are unanswered, so a peer that does
+ * not answer, or has no room, holds up nobody else's transfers; it may let us owe it as many answers and no more.
  *   request lane  PUT: key, offset, id, 0, length; data     GET: key, offset, id, position in the transfer, length
  *   reply lane    DONE: 0, 0, id, status, length              DATA: 0, 0, id, position in the transfer, length; data
  * Keys are random numbers, so that memory can be named only by who was told.
@@ -101,7 +101,8 @@ static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code cod
     amph_wr_u64(&w, h->len_bytes);
     if (data)
         amph_wr_bytes(&w, data, h->len_bytes);
-    struct amph_am am = { .kind = AMPH_AM_INTERNAL, .handler = (uint8_t)code, .nbytes = (uint32_t)amph_wr_len(&w), .payload = em->bounce };
+    struct amph_am am = { .kind = AMPH_AM_INTERNAL, .handler = (uint8_t)code, .nbytes = (uint32_t)amph_wr_len(&w),
+                          .payload = em->bounce };
     return em->inner->ops->am_send(em->inner, peer, code >= DONE ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, NULL);
 }
 
@@ -417,7 +418,8 @@ static void em_del_peer(struct amph_cx *cx, uint32_t peer)
     tell(done);
 }
 
-static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
+static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
+                                   struct amph_mem *mem)
 {
     struct em_cx *em = em_of(cx);
     struct region *r = malloc(sizeof *r);
@@ -472,7 +474,8 @@ static enum amph_status em_mem_import(struct amph_cx *cx, uint32_t peer, const v
     return AMPH_OK;
 }
 
-static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                   struct amph_op *lc)
 {
     struct em_cx *em = em_of(cx);
     if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
@@ -509,7 +512,8 @@ static enum amph_status start(struct em_cx *em, const struct transfer *what)
 static enum amph_status em_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                                size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
 {
-    struct transfer t = { .peer = peer, .key = rmem->rkey, .offset = offset, .len_bytes = len_bytes, .local = (char *)(uintptr_t)src,
+    struct transfer t = { .peer = peer, .key = rmem->rkey, .offset = offset, .len_bytes = len_bytes,
+                          .local = (char *)(uintptr_t)src,
                           .lc = lc, .rc = rc };
     return start(em_of(cx), &t);
 }

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += conduits/README.md
 libamphora_la_SOURCES += conduits/conduit.h conduits/emulate.c conduits/emulate.h conduits/registry.c \
 	conduits/smp/mem.c conduits/smp/peers.c conduits/smp/progress.c conduits/smp/ring.h conduits/smp/send.c conduits/smp/smp.c conduits/smp/smp.h \
 	conduits/smp/source.c conduits/smp/wait.c
@@ -16,7 +18,7 @@ tests_unit_conduit_emulate_LDADD = libamphora.la -lpthread
 tests_unit_conduit_emulate_tcp_SOURCES = tests/unit_conduit_emulate_tcp.c $(SUITE_SOURCES)
 tests_unit_conduit_emulate_tcp_LDADD = libamphora.la -lpthread
 
-# Figures, by hand.
+# Figures, by hand; built only when asked for.
 EXTRA_PROGRAMS = tests/bench_conduit
 tests_bench_conduit_SOURCES = tests/bench_conduit.c
 tests_bench_conduit_LDADD = libamphora.la

@@ -91,8 +91,8 @@ static amph_conduit_module_fn find_module(void)
     if (amph_ofi_conduits)
         return amph_ofi_conduits;
     if (!dl_iterate_phdr(is_libc, NULL)) {
-        snprintf(module_error, sizeof module_error, "a static program has the networks it was linked with, this one has none; link it with "
-                                                    "pkg-config amphora-net");
+        snprintf(module_error, sizeof module_error, "a static program has the networks it was linked with, this one has "
+                                                    "none; link it with pkg-config amphora-net");
         return NULL;
     }
     if (dladdr((void *)(uintptr_t)amph_conduit_find, &info) && info.dli_fname) {

@@ -244,7 +244,8 @@ static void sleepers(unsigned index)
                 }
         }
         if (index == 0)
-            printf("rtt of sleepers by %s   %8.2f us, %.2f us of a core\n", how ? "futex     " : "descriptor", (double)(amph_now_ns() - start) / ROUNDS / 1e3,
+            printf("rtt of sleepers by %s   %8.2f us, %.2f us of a core\n", how ? "futex     " : "descriptor",
+                   (double)(amph_now_ns() - start) / ROUNDS / 1e3,
                    (cpu_us() - cpu) / ROUNDS);
         barrier(2);
     }
@@ -309,7 +310,8 @@ static const struct {
     const char *name;
     unsigned procs;
     void (*run)(unsigned index);
-} tests[] = { { "rtt", 2, rtt }, { "flood", 2, flood }, { "sleep", 2, sleepers }, { "crowd", MAX_PROCS, crowd }, { "idle", 2, idle } };
+} tests[] = { { "rtt", 2, rtt }, { "flood", 2, flood }, { "sleep", 2, sleepers }, { "crowd", MAX_PROCS, crowd }, { "idle", 2,
+                                                                                                                   idle } };
 
 static void run(size_t which)
 {

@@ -59,10 +59,12 @@ uint64_t suite_cookie(uint32_t from, uint32_t to)
     return cookie(from, 0, to, 0);
 }
 
-void suite_message(const struct amph_cx *cx, uint32_t from, uint32_t to, enum amph_lane lane, uint32_t seq, struct amph_am *am, int32_t *args,
+void suite_message(const struct amph_cx *cx, uint32_t from, uint32_t to, enum amph_lane lane, uint32_t seq, struct amph_am *am,
+                   int32_t *args,
                    uint8_t *payload)
 {
-    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM, AMPH_AM_MEDIUM, AMPH_AM_LONG, AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
+    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM, AMPH_AM_MEDIUM, AMPH_AM_LONG, AMPH_AM_LONG_PACKED,
+                                     AMPH_AM_INTERNAL };
     uint64_t state = (uint64_t)from << 48 | (uint64_t)to << 34 | (uint64_t)lane << 32 | seq;
     uint64_t r = suite_random(&state);
     memset(am, 0, sizeof *am);
@@ -95,11 +97,9 @@ void suite_message(const struct amph_cx *cx, uint32_t from, uint32_t to, enum am
 /* Compares what came with what stream number args[0] must be. */
 static void take_numbered(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
-    static __thread uint8_t *payload;
     struct amph_am want;
     int32_t args[AMPH_AM_MAX_ARGS];
-    if (!payload)
-        payload = malloc(n->cx->caps.max_medium + 8);
+    uint8_t *payload = n->want;
     CHECK(am->nargs >= 1);
     uint32_t seq = (uint32_t)am->args[0];
     CHECK_MSG(seq < SUITE_STREAM, "number %u has come", seq);
@@ -118,7 +118,8 @@ static void take_numbered(struct suite_node *n, uint32_t peer, enum amph_lane la
         CHECK(am->dest == want.dest);
     if (want.payload && want.nbytes) {
         CHECK_MSG((uintptr_t)am->payload % 8 == 0, "payload at %p", am->payload);
-        CHECK_MSG(memcmp(am->payload, payload, want.nbytes) == 0, "message %u of %u: payload of %u bytes differs", seq, peer, want.nbytes);
+        CHECK_MSG(memcmp(am->payload, payload, want.nbytes) == 0, "message %u of %u: payload of %u bytes differs", seq, peer,
+                  want.nbytes);
     }
 }
 
@@ -165,11 +166,28 @@ static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const ch
 
 static const struct amph_upcalls upcalls = { on_am, on_peer_error };
 
+void suite_close_node(struct suite_node *n)
+{
+    if (n->cx)
+        n->cx->ops->close(n->cx);
+    for (unsigned j = 0; j < SUITE_NODES; j++)
+        for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
+            free(n->seen[j][lane]);
+            n->seen[j][lane] = NULL;
+        }
+    free(n->last_payload);
+    free(n->want);
+    free(n->out);
+    n->last_payload = n->want = n->out = NULL;
+    n->cx = NULL;
+}
+
 void suite_open_node(struct suite_world *w, unsigned index)
 {
     struct suite_node *n = &w->node[index];
     uint32_t life = n->world ? n->life + 1 : 0;
-    struct amph_cx_config cfg = { .name = "suite", .max_peers = w->max_peers, .threaded = w->threaded, .loopback_only = true, .interface = "",
+    struct amph_cx_config cfg = { .name = "suite", .max_peers = w->max_peers, .threaded = w->threaded, .loopback_only = true,
+                                  .interface = "",
                                   .upcalls = &upcalls, .up = n };
     memset(n, 0, sizeof *n);
     n->world = w;
@@ -178,6 +196,8 @@ void suite_open_node(struct suite_world *w, unsigned index)
     enum amph_status st = suite_target->emulate ? amph_emulate_open(suite_ops, &cfg, &n->cx) : suite_ops->open(&cfg, &n->cx);
     CHECK_MSG(st == AMPH_OK, "open: %s", amph_status_text(st));
     n->last_payload = malloc(n->cx->caps.max_medium + 8);
+    n->want = malloc(n->cx->caps.max_medium + 8);
+    n->out = malloc(n->cx->caps.max_medium + 8);
 }
 
 struct suite_world *suite_world_open(unsigned n, bool threaded)
@@ -193,13 +213,15 @@ struct suite_world *suite_world_open(unsigned n, bool threaded)
 
 enum amph_status suite_add(struct suite_node *from, uint32_t peer, const void *addr, size_t addr_len)
 {
-    const struct amph_peer_spec spec = { addr, addr_len, from->index, suite_cookie(from->index, peer), suite_cookie(peer, from->index) };
+    const struct amph_peer_spec spec = { addr, addr_len, from->index, suite_cookie(from->index, peer), suite_cookie(peer,
+                                                                                                                    from->index) };
     return from->cx->ops->add_peer(from->cx, peer, &spec);
 }
 
 void suite_link(struct suite_node *from, const struct suite_node *to)
 {
-    const struct amph_peer_spec spec = { to->cx->addr, to->cx->addr_len, from->index, cookie(from->index, from->life, to->index, to->life),
+    const struct amph_peer_spec spec = { to->cx->addr, to->cx->addr_len, from->index, cookie(from->index, from->life, to->index,
+                                                                                             to->life),
                                          cookie(to->index, to->life, from->index, from->life) };
     enum amph_status st = from->cx->ops->add_peer(from->cx, to->index, &spec);
     CHECK_MSG(st == AMPH_OK, "add_peer %u in %u: %s", to->index, from->index, amph_status_text(st));
@@ -216,15 +238,8 @@ struct suite_world *suite_world(unsigned n, bool threaded)
 
 void suite_world_close(struct suite_world *w)
 {
-    for (unsigned i = 0; i < w->n; i++) {
-        struct suite_node *n = &w->node[i];
-        if (n->cx)
-            n->cx->ops->close(n->cx);
-        for (unsigned j = 0; j < SUITE_NODES; j++)
-            for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
-                free(n->seen[j][lane]);
-        free(n->last_payload);
-    }
+    for (unsigned i = 0; i < w->n; i++)
+        suite_close_node(&w->node[i]);
     free(w);
 }
 
@@ -258,12 +273,9 @@ void suite_send(struct suite_node *from, uint32_t peer, enum amph_lane lane, con
 
 enum amph_status suite_stream_try(struct suite_node *from, uint32_t peer, enum amph_lane lane)
 {
-    static __thread uint8_t *payload;
     struct amph_am am;
     int32_t args[AMPH_AM_MAX_ARGS];
-    if (!payload)
-        payload = malloc(from->cx->caps.max_medium + 8);
-    suite_message(from->cx, from->index, peer, lane, from->sent[peer][lane], &am, args, payload);
+    suite_message(from->cx, from->index, peer, lane, from->sent[peer][lane], &am, args, from->out);
     enum amph_status st = from->cx->ops->am_send(from->cx, peer, lane, &am, NULL);
     if (st == AMPH_OK)
         from->sent[peer][lane]++;
@@ -384,7 +396,8 @@ static bool report(FILE *tap, unsigned number, const struct suite_case *c, int *
     unsigned ms = (unsigned)((amph_now_ns() - start) / AMPH_NS_PER_MS);
     *code_p = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAIL;
     bool ok = *code_p == 0 || *code_p == EXIT_SKIP;
-    fprintf(tap, "%s %u - %s: %s%s\n", ok ? "ok" : "not ok", number, suite_target->name, c->name, *code_p == EXIT_SKIP ? " # SKIP" : "");
+    fprintf(tap, "%s %u - %s: %s%s\n", ok ? "ok" : "not ok", number, suite_target->name, c->name,
+            *code_p == EXIT_SKIP ? " # SKIP" : "");
     if (WIFSIGNALED(status))
         fprintf(tap, "# ended by signal %d%s\n", WTERMSIG(status), WTERMSIG(status) == SIGALRM ? " (took too long)" : "");
     fprintf(tap, "# %u ms\n", ms);

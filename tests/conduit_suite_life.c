@@ -80,21 +80,15 @@ static void come_and_go(void)
         from_c++;
         if (cycle % 3 == 0 && suite_stream_try(b, 0, AMPH_LANE_REQUEST) == AMPH_OK)
             b->cx->ops->flush(b->cx); /* left behind */
-        if (cycle % 2) {
-            b->cx->ops->close(b->cx);
-            b->cx = NULL;
-        }
+        if (cycle % 2)
+            suite_close_node(b);
         a->cx->ops->del_peer(a->cx, 1);
         c->cx->ops->del_peer(c->cx, 1);
         struct amph_am none = { .kind = AMPH_AM_SHORT };
         CHECK(a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &none, NULL) != AMPH_OK);
-        if (b->cx)
-            b->cx->ops->close(b->cx);
-        free(b->last_payload);
+        suite_close_node(b);
         forget_streams(a, 1);
         forget_streams(c, 1);
-        forget_streams(b, 0);
-        forget_streams(b, 2);
         suite_open_node(w, 1);
         for (unsigned i = 0; i < 3; i++)
             suite_link(b, &w->node[i]);
@@ -151,7 +145,8 @@ static void forget_in_upcall(void)
     SUITE_UNTIL(w, suite_got(a, 2, AMPH_LANE_REQUEST) == 1);
     for (unsigned k = 0; k < 100; k++)
         suite_pump(w);
-    CHECK_MSG(suite_got(a, 1, AMPH_LANE_REQUEST) == 1, "%u messages of a forgotten peer", (unsigned)suite_got(a, 1, AMPH_LANE_REQUEST));
+    unsigned got = (unsigned)suite_got(a, 1, AMPH_LANE_REQUEST);
+    CHECK_MSG(got == 1, "%u messages of a forgotten peer", got);
     suite_world_close(w);
 }
 
@@ -213,8 +208,8 @@ static void close_in_flight(void)
     a->cx->ops->close(a->cx);
     a->cx = NULL;
     for (unsigned i = 0; i < started; i++)
-        CHECK_MSG(op[i].done == 1 && (op[i].st == AMPH_OK || op[i].st == AMPH_ERR_STATE), "operation %u: done %u, %s", i, op[i].done,
-                  amph_status_text(op[i].st));
+        CHECK_MSG(op[i].done == 1 && (op[i].st == AMPH_OK || op[i].st == AMPH_ERR_STATE), "operation %u: done %u, %s", i,
+                  op[i].done, amph_status_text(op[i].st));
     b->keep_last = true;
     suite_segment_close(b, &seg);
     suite_world_close(w);

@@ -36,12 +36,14 @@ static void shorts(void)
             int32_t args[AMPH_AM_MAX_ARGS];
             for (unsigned i = 0; i < AMPH_AM_MAX_ARGS; i++)
                 args[i] = (int32_t)(0x80000001u * (i + 1) + nargs);
-            struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)(200 + nargs), .nargs = (uint8_t)nargs, .flags = 0xa5, .args = args };
+            struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)(200 + nargs), .nargs = (uint8_t)nargs, .flags = 0xa5,
+                                  .args = args };
             suite_send(a, 1, lane, &am, NULL);
             memset(args, 0, sizeof args); /* they were copied */
             SUITE_UNTIL(w, suite_got(b, 0, lane) == nargs + 1);
             count++;
-            CHECK(b->last.kind == AMPH_AM_SHORT && b->last.handler == 200 + nargs && b->last.nargs == nargs && b->last.flags == 0xa5);
+            CHECK(b->last.kind == AMPH_AM_SHORT && b->last.handler == 200 + nargs && b->last.nargs == nargs &&
+                  b->last.flags == 0xa5);
             CHECK(b->last_peer == 0 && b->last_lane == (enum amph_lane)lane);
             for (unsigned i = 0; i < nargs; i++)
                 CHECK(b->last_args[i] == (int32_t)(0x80000001u * (i + 1) + nargs));
@@ -53,7 +55,8 @@ static void shorts(void)
 /* Payloads of every interesting size, with no, some and all arguments, sent with and without a local completion. */
 static void mediums(void)
 {
-    static const uint32_t sizes[] = { 0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 129, 1000, 4095, 4096, 4097, 16384, 65407 };
+    static const uint32_t sizes[] = { 0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 129, 1000, 4095, 4096, 4097,
+                                      16384, 65407 };
     static const uint8_t nargs[] = { 0, 1, 5, 16 };
     static const uint8_t kinds[] = { AMPH_AM_MEDIUM, AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
     struct suite_world *w = suite_world(2, false);
@@ -68,7 +71,8 @@ static void mediums(void)
         k /= AMPH_COUNTOF(sizes) + 1;
         int32_t args[AMPH_AM_MAX_ARGS] = { (int32_t)i, -1, -2, -3, -4, [15] = 99 };
         struct suite_op lc = SUITE_OP;
-        struct amph_am am = { .kind = kinds[k / AMPH_COUNTOF(nargs)], .handler = 77, .nargs = nargs[k % AMPH_COUNTOF(nargs)], .args = args,
+        struct amph_am am = { .kind = kinds[k / AMPH_COUNTOF(nargs)], .handler = 77, .nargs = nargs[k % AMPH_COUNTOF(nargs)],
+                              .args = args,
                               .nbytes = size, .payload = payload, .dest = UINT64_C(0x123456789abcdef0) + i };
         for (uint32_t j = 0; j < size; j++)
             payload[j] = (uint8_t)(j * 7 + i);
@@ -78,7 +82,8 @@ static void mediums(void)
         memset(payload, 0xee, size); /* ours again */
         SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == sent + 1);
         sent++;
-        CHECK(lc.st == AMPH_OK && b->last.kind == am.kind && b->last.nbytes == size && b->last.nargs == am.nargs && b->last.handler == 77);
+        CHECK(lc.st == AMPH_OK && b->last.kind == am.kind && b->last.nbytes == size && b->last.nargs == am.nargs &&
+              b->last.handler == 77);
         CHECK(memcmp(b->last_args, args, 4u * am.nargs) == 0);
         if (am.kind == AMPH_AM_LONG_PACKED)
             CHECK(b->last.dest == am.dest);
@@ -96,7 +101,8 @@ static void wrong_arguments(void)
     static uint8_t payload[1 << 20];
     int32_t args[32] = { 0 };
     struct amph_am many = { .kind = AMPH_AM_SHORT, .nargs = 17, .args = args };
-    struct amph_am large = { .kind = AMPH_AM_MEDIUM, .nargs = 16, .args = args, .payload = payload, .nbytes = a->cx->caps.max_medium + 1 };
+    struct amph_am large = { .kind = AMPH_AM_MEDIUM, .nargs = 16, .args = args, .payload = payload,
+                             .nbytes = a->cx->caps.max_medium + 1 };
     struct amph_am fine = { .kind = AMPH_AM_SHORT, .nargs = 1, .args = args };
     struct suite_op lc = SUITE_OP;
     CHECK(a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &many, &lc.op) == AMPH_ERR_ARG);
@@ -161,7 +167,8 @@ static void lanes(void)
         a->cx->ops->progress(a->cx, 1u << AMPH_LANE_REPLY, 8);
         b->cx->ops->progress(b->cx, 1u << AMPH_LANE_REPLY, 8);
         CHECK_MSG(suite_got(b, 0, AMPH_LANE_REQUEST) == 0, "a request came although only replies were asked for");
-        CHECK_MSG(amph_now_ns() < end, "%u of %u replies passed %u waiting requests", (unsigned)suite_got(b, 0, AMPH_LANE_REPLY), replies, sent);
+        CHECK_MSG(amph_now_ns() < end, "%u of %u replies passed %u waiting requests", (unsigned)suite_got(b, 0, AMPH_LANE_REPLY),
+                  replies, sent);
     }
     SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == sent);
     for (unsigned k = 0; k < 200; k++, sent++)

@@ -32,12 +32,14 @@ static void bounds(void)
     static const struct {
         uint64_t offset;
         size_t len;
-    } outside[] = { { 65536, 1 }, { 65535, 2 }, { 0, 65537 }, { UINT64_MAX, 1 }, { UINT64_MAX - 3, 8 }, { UINT64_C(1) << 63, 100 } };
+    } outside[] = { { 65536, 1 }, { 65535, 2 }, { 0, 65537 }, { UINT64_MAX, 1 }, { UINT64_MAX - 3, 8 }, { UINT64_C(1) << 63,
+                                                                                                          100 } };
     for (size_t i = 0; i < AMPH_COUNTOF(outside); i++) {
         struct suite_op done = SUITE_OP;
         /* Of a put that is cut, the fragments that fit may arrive. */
         CHECK_MSG(put(a, 1, &rmem, outside[i].offset, outside[i].len) != AMPH_OK, "put %zu was taken", i);
-        CHECK(outside[i].len > 64 || a->cx->ops->get(a->cx, 1, &rmem, outside[i].offset, back, outside[i].len, &done.op) == AMPH_OK);
+        CHECK(outside[i].len > 64 || a->cx->ops->get(a->cx, 1, &rmem, outside[i].offset, back, outside[i].len,
+                                                     &done.op) == AMPH_OK);
         SUITE_UNTIL(w, outside[i].len > 64 || done.done);
         CHECK(outside[i].len > 64 || done.st != AMPH_OK);
     }
@@ -93,9 +95,8 @@ static void hostile_messages(void)
     struct suite_segment seg;
     struct amph_rmem rmem;
     uint64_t state = 17, before = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
-    a->cx->ops->close(a->cx);
+    suite_close_node(a);
     suite_target = &bare; /* the hostile one speaks for itself */
-    free(a->last_payload);
     a->world = NULL;
     suite_open_node(w, 0);
     suite_target = &target;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conformance suite on shared memory, and what only shared memory promises: rings that may hold anything, memory that is used sparingly,
- * sessions that go on. */
+/* The conformance suite on shared memory, and what only shared memory promises: rings that may hold anything, memory that is used
+ * sparingly, sessions that go on. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -141,12 +141,11 @@ static void same_cookies(void)
         SUITE_UNTIL(w, suite_got(a, 1, AMPH_LANE_REQUEST) == b->sent[0][AMPH_LANE_REQUEST]);
         for (unsigned k = 0; k < cycle % 9; k++)
             suite_stream_try(b, 0, AMPH_LANE_REQUEST); /* left behind */
-        b->cx->ops->close(b->cx);
+        suite_close_node(b);
         a->cx->ops->del_peer(a->cx, 1);
         free(a->seen[1][0]);
         a->seen[1][0] = NULL;
         a->got[1][0] = 0;
-        free(b->last_payload);
         b->world = NULL; /* no next life: the cookies stay */
         suite_open_node(w, 1);
         suite_link(b, a);

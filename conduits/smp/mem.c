@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).  Thread rule: that of conduit.h; what is
- * imported is unmapped when its peer is forgotten.
+ * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).  Thread rule: that of conduit.h; what
+ * is imported is unmapped when its peer is forgotten.
  *
  * Key: version | pid | descriptor | inode | offset in it | base address | length
  */
@@ -158,8 +158,8 @@ enum amph_status smp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rm
     return AMPH_OK;
 }
 
-enum amph_status smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst, size_t len_bytes,
-                         struct amph_op *done)
+enum amph_status smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                         size_t len_bytes, struct amph_op *done)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     memcpy(dst, (const char *)rmem->local + offset, len_bytes);

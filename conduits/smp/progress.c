@@ -2,12 +2,12 @@
 /*
  * Receiving over shared memory.  Layer: conduits (smp).  Thread rule: progress side.
  *
- * Which rings a poll looks at: those whose watch bit is set.  A sender sets its bit when it finds it off; the owner turns it off when
- * many are on and this one has been idle for long.  The race between the two is covered by a look at every source now and then, and
- * always before sleeping.
+ * Which rings a poll looks at: those whose watch bit is set.  A sender sets its bit when it finds it off; the owner turns it off
+ * when many are on and this one has been idle for long.  The race between the two is covered by a look at every source now and
+ * then, and always before sleeping.
  *
- * A malformed message is dropped and counted.  It cannot break the framing, for slots have one size; its writer can only harm its own
- * messages.
+ * A malformed message is dropped and counted.  It cannot break the framing, for slots have one size; its writer can only harm its
+ * own messages.
  */
 #include <string.h>
 
@@ -120,7 +120,8 @@ static unsigned look_at_all(struct smp_cx *s, unsigned lanes, unsigned budget)
 }
 
 /* Visits the watched sources among [from, to); tells where it stopped if the budget was used up. */
-static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t to, unsigned lanes, unsigned budget, unsigned *watched_p)
+static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t to, unsigned lanes, unsigned budget,
+                                       unsigned *watched_p)
 {
     unsigned n = 0;
     for (uint32_t first = from & ~63u; first < to; first += 64) {

@@ -6,8 +6,8 @@
  * 32 slots of two cache lines; a message takes one slot, and one line of it where its arguments and payload fit.  Larger payloads
  * lie in the ring's bulk bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is used.
  *
- * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie and
- * the sender's nonce), so the receiver looks at one line, and a stranger's or a former peer's words count as nothing.
+ * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie
+ * and the sender's nonce), so the receiver looks at one line, and a stranger's or a former peer's words count as nothing.
  *
  * Whatever lies in a region is a peer's word and is checked: nothing read from it is used as an index before that.
  */
@@ -50,8 +50,9 @@ static inline uint32_t smp_payload_at(unsigned nargs)
 }
 
 /*
- * One lane of one pair.  A session is one sender instance under one cookie; its seed marks every word of it, so that what a former peer
- * of this number left (or a stranger writes) means nothing.  Positions are kept as seed << 32 | number and hold only for that session.
+ * One lane of one pair.  A session is one sender instance under one cookie; its seed marks every word of it, so that what a former
+ * peer of this number left (or a stranger writes) means nothing.  Positions are kept as seed << 32 | number and hold only for that
+ * session.
  *
  * The positions of all pairs lie together in front, so that adding a peer touches no page of its rings.
  */

@@ -24,8 +24,8 @@ static inline bool have_slot(struct smp_out *out, uint32_t seed)
 }
 
 /*
- * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the known room is used up; where all is
- * free then, it starts again at the front, so that quiet pairs touch few pages.
+ * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the known room is used up; where all
+ * is free then, it starts again at the front, so that quiet pairs touch few pages.
  */
 static bool bulk_alloc(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p, uint32_t *end_p)
 {
@@ -50,11 +50,11 @@ static bool bulk_alloc(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint
 static inline void after_send(struct smp_cx *s, struct smp_peer *p)
 {
     struct smp_region *to = p->region;
-    /* With the receiver's asymmetric fence program order is enough; else this store must be seen before the loads below. */
+    /* With the receiver's asymmetric fence program order is enough; else the message must be seen before what follows. */
+    __asm__ volatile("" ::: "memory");
     if (AMPH_UNLIKELY(!s->can_fence || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED)))
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        __asm__ volatile("" ::: "memory");
+    __asm__ volatile("" ::: "memory");
     if (AMPH_UNLIKELY(!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
         __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_SEQ_CST);
     if (AMPH_UNLIKELY(__atomic_load_n(&to->sleep, __ATOMIC_RELAXED) != SMP_AWAKE))

@@ -54,8 +54,8 @@ enum amph_status smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_
     }
     /* Only what can never become shorter (or else its owner could kill us), is long enough and is what was meant. */
     int seals = fcntl(own, F_GET_SEALS);
-    bool fits = seals >= 0 && seals & F_SEAL_SHRINK && fstat(own, &sb) == 0 && (ino == 0 || sb.st_ino == ino) && offset + len_bytes >= offset &&
-                offset + len_bytes <= (uint64_t)sb.st_size;
+    bool fits = seals >= 0 && seals & F_SEAL_SHRINK && fstat(own, &sb) == 0 && (ino == 0 || sb.st_ino == ino) &&
+                offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
     void *addr = fits ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own, (off_t)offset) : MAP_FAILED;
     int saved = errno;
     close(own);

@@ -2,8 +2,8 @@
 /*
  * The smp conduit's own structures.  Layer: conduits (smp).  Thread rule: that of conduit.h; each structure belongs to one side.
  *
- * A peer has two halves: struct smp_peer of the send side and struct smp_source of the progress side.  add_peer and del_peer run on the
- * send side while the progress side may be in another thread (or be the caller, in an upcall), so they leave a wish behind
+ * A peer has two halves: struct smp_peer of the send side and struct smp_source of the progress side.  add_peer and del_peer run on
+ * the send side while the progress side may be in another thread (or be the caller, in an upcall), so they leave a wish behind
  * (struct smp_wish), which the progress side grants before it looks at its sources again.
  */
 #ifndef AMPH_CONDUITS_SMP_SMP_H
@@ -164,7 +164,7 @@ void smp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem);
 enum amph_status smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
 enum amph_status smp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                          size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
-enum amph_status smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst, size_t len_bytes,
-                         struct amph_op *done);
+enum amph_status smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                         size_t len_bytes, struct amph_op *done);
 
 #endif

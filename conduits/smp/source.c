@@ -98,8 +98,8 @@ static void clear_mark(uint64_t *mark, uint32_t seed)
         __atomic_compare_exchange_n(mark, &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Clears what earlier sessions left in the ring and nothing that the new one may have written already: it is in its first lap, for it
- * gets no further before somebody takes its messages. */
+/* Clears what earlier sessions left in the ring and nothing that the new one may have written already: it is in its first lap, for
+ * it gets no further before somebody takes its messages. */
 static void clear_rest(struct smp_ring *ring, struct smp_positions *at, unsigned lane, uint32_t seed)
 {
     for (uint32_t i = 0; i < SMP_SLOTS; i++) {

@@ -3,8 +3,8 @@
  * Sleeping until a message comes, and waking sleepers.  Layer: conduits (smp).  Thread rule: arm on the progress side, wake on the
  * send side.
  *
- * The sleeper says so in its sleep word, then must be sure that every sender either sees that word or has written its message where the
- * sleeper still looks.  The sleeper pays for it: membarrier makes every core that runs one of our processes pass a fence, so
+ * The sleeper says so in its sleep word, then must be sure that every sender either sees that word or has written its message where
+ * the sleeper still looks.  The sleeper pays for it: membarrier makes every core that runs one of our processes pass a fence, so
  * senders need none.  Where membarrier is missing, or where the sleeper sleeps so often that it would cost more, senders fence
  * (region->full_fence; can_fence).
  */
@@ -38,9 +38,9 @@ bool smp_fence_setup(void)
 }
 
 /*
- * Makes sure that every sender either sees the sleep word or has its message where has_work looks.  A membarrier interrupts each core
- * that runs one of our processes (1 us when none does, 20 us on a virtual machine when one does), so who sleeps often asks the senders to
- * fence instead: the first such sleep still needs the membarrier, so that the request itself is seen.
+ * Makes sure that every sender either sees the sleep word or has its message where has_work looks.  A membarrier interrupts each
+ * core that runs one of our processes (1 us when none does, 20 us on a virtual machine when one does), so who sleeps often asks the
+ * senders to fence instead: the first such sleep still needs the membarrier, so that the request itself is seen.
  */
 static void sleeper_fence(struct smp_cx *s)
 {
@@ -62,8 +62,8 @@ void smp_relax_fence(struct smp_cx *s)
         __atomic_store_n(&s->region->full_fence, 0, __ATOMIC_RELAXED);
 }
 
-/* Opens the peer's doorbell when it is first needed; only the pipe that the peer's region names, for the process may have ended and its
- * numbers may mean something else now. */
+/* Opens the peer's doorbell when it is first needed; only the pipe that the peer's region names, for the process may have ended and
+ * its numbers may mean something else now. */
 static int bell_of(struct smp_peer *p)
 {
     char path[64];
