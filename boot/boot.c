@@ -32,7 +32,8 @@ static void set_identity(const struct amph_boot *boot)
     char who[96];
     if (boot->self == AMPH_RANK_NONE || amph_jobdesc_total(&boot->job) == 1)
         return;
-    snprintf(who, sizeof who, "%s %u (%.60s)", words[boot->group], boot->self, boot->job.host_name[boot->job.proc[boot->self].host]);
+    snprintf(who, sizeof who, "%s %u (%.60s)", words[boot->group], boot->self,
+             boot->job.host_name[boot->job.proc[boot->self].host]);
     amph_log_identity(who);
 }
 
@@ -47,7 +48,8 @@ static enum amph_status choose(bool join, const struct amph_boot_kind **kind_p)
         return AMPH_OK;
     }
     if (join)
-        amph_error("AMPHORA_BOOT=%s: this process was not started in that way; leave AMPHORA_BOOT unset", amph_env_str(AMPH_ENV_BOOT));
+        amph_error("AMPHORA_BOOT=%s: this process was not started in that way; leave AMPHORA_BOOT unset",
+                   amph_env_str(AMPH_ENV_BOOT));
     return AMPH_ERR_NOENT;
 }
 
@@ -156,7 +158,8 @@ enum amph_status amph_boot_exchange(struct amph_boot *boot, const char *key, con
     return st;
 }
 
-enum amph_status amph_boot_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p, size_t *len_p)
+enum amph_status amph_boot_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
+                                  size_t *len_p)
 {
     if (rank >= amph_jobdesc_total(&boot->job))
         return AMPH_ERR_RANGE;

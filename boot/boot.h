@@ -109,7 +109,7 @@ enum amph_status amph_boot_progress(struct amph_boot *boot, struct amph_boot_eve
  * else only this process is finished.  A joined process that ends without this call counts as dead, whatever its exit code. */
 enum amph_status amph_boot_leave(struct amph_boot *boot, bool exit_called, int code);
 
-/* Ends the job with code, at once.  Callable from any thread and from signal handlers; does not return the caller to a usable job. */
+/* Ends the job with code, at once.  Callable from any thread and from signal handlers; the job cannot be used afterwards. */
 void amph_boot_abort(struct amph_boot *boot, int code);
 
 /* Frees the handle; in a forked child this drops the parent's connection without a word to the launcher. */

@@ -13,8 +13,8 @@
 
 enum { HOST_NAME_MAX_BYTES = 255, JOB_MAX_PROCS = 1 << 24 };
 
-void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES], const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body, size_t len_bytes,
-                      uint8_t mac[AMPH_MAC_BYTES])
+void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES], const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
+                      size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES])
 {
     /* Two steps, so that a body of any length needs no copy: HMAC(HMAC(key, nonce), body). */
     uint8_t inner[AMPH_MAC_BYTES];
@@ -30,7 +30,8 @@ static enum amph_status unix_address(const char *address, struct sockaddr_un *su
     static const char prefix[] = "unix:";
     size_t name_len = strlen(address) - (strncmp(address, prefix, 5) == 0 ? 5 : 0);
     if (name_len == strlen(address) || name_len == 0 || name_len > sizeof sun->sun_path - 1) {
-        amph_error("the job's address \"%s\" is not of the form unix:NAME; it was written by another version of amphora-run", address);
+        amph_error("the job's address \"%s\" is not of the form unix:NAME; it was written by another version of amphora-run",
+                   address);
         return AMPH_ERR_ARG;
     }
     memset(sun, 0, sizeof *sun);

@@ -16,7 +16,7 @@
  *   PUBLISH  { key text, value blob }                             STATE { facts }
  *   EXCHANGE { key text }            -> EXCHANGED { count u32, count x { facts, value blob } }    of the own group
  *   LOOKUP   { seq u32, rank u32, wait u8, key text } -> VALUE { seq u32, status u8, facts, value blob }
- *   SERVERS  { seq u32 }             -> FACTS { seq u32, status u8, count u32, count x facts }    of all servers, when all have stated
+ *   SERVERS  { seq u32 }             -> FACTS { seq u32, status u8, count u32, count x facts }    of servers, when all have stated
  *   LEAVE    { exit_called u8, code u32 }      ABORT { code u32 }
  *                                    -> EVENT { kind u8, rank u32, code u32 }                     at any time
  */
@@ -68,7 +68,7 @@ enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p
 /* Creates path with mode 0600; it must not exist. */
 enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile *file);
 
-/* Connects to, or listens on, an address of the file; the descriptor is close-on-exec.  AMPH_ERR_PEER, AMPH_ERR_ARG (its form), SYS. */
+/* Connects to, or listens on, an address of the file; the descriptor is close-on-exec.  AMPH_ERR_PEER, ARG (its form), SYS. */
 enum amph_status amph_control_connect(const char *address, int *fd_p);
 enum amph_status amph_control_listen(const char *address, int *fd_p);
 
@@ -91,7 +91,7 @@ static inline uint32_t amph_jobdesc_total(const struct amph_jobdesc *job)
 }
 
 /* HMAC(key, nonce, body). */
-void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES], const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body, size_t len_bytes,
-                      uint8_t mac[AMPH_MAC_BYTES]);
+void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES], const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
+                      size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES]);
 
 #endif

@@ -39,7 +39,7 @@ struct amph_frame {
 void amph_frames_open(struct amph_frames *f, int fd, size_t max_bytes);
 void amph_frames_close(struct amph_frames *f);
 
-/* Takes a frame for sending and sends what the socket takes now.  AMPH_OK also where some is left; AMPH_ERR_PEER, AMPH_ERR_NOMEM. */
+/* Takes a frame for sending and sends what the socket takes now.  AMPH_OK also where some is left; AMPH_ERR_PEER, NOMEM. */
 enum amph_status amph_frames_send(struct amph_frames *f, uint16_t type, const void *body, size_t len_bytes);
 /* The same with the body that w holds; AMPH_ERR_RANGE where w ran over. */
 enum amph_status amph_frames_send_wr(struct amph_frames *f, uint16_t type, const struct amph_wr *w);

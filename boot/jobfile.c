@@ -43,7 +43,8 @@ static enum amph_status parse(const char *path, char *text, struct amph_jobfile 
 {
     char key[2 * AMPH_KEY_BYTES + 1];
     if (strncmp(text, first_line, sizeof first_line - 1) != 0) {
-        amph_error("the address file %s does not start with \"amphora-job 1\"; it is of another version, or AMPHORA_JOB is wrong", path);
+        amph_error("the address file %s does not start with \"amphora-job 1\"; it is of another version, or AMPHORA_JOB is wrong",
+                   path);
         return AMPH_ERR_PROTO;
     }
     if (!find_line(text, "address", file->address, sizeof file->address) || !find_line(text, "key", key, sizeof key) ||

@@ -30,7 +30,8 @@ struct amph_boot_kind {
     enum amph_status (*publish)(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes);
     enum amph_status (*state)(struct amph_boot *boot);                   /* job.proc[self] holds the facts */
     enum amph_status (*exchange)(struct amph_boot *boot, const char *key); /* fills value, value_len, value_mem */
-    enum amph_status (*lookup)(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p, size_t *len_p);
+    enum amph_status (*lookup)(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
+                               size_t *len_p);
     enum amph_status (*wait_servers)(struct amph_boot *boot, uint64_t timeout_ns);
     int (*fd)(const struct amph_boot *boot);
     enum amph_status (*progress)(struct amph_boot *boot, struct amph_boot_event *event_p);

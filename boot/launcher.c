@@ -127,8 +127,9 @@ static enum amph_status answer_challenge(struct launched *l, bool join, const ui
     struct amph_frame frame;
     enum amph_status st = await(l, AMPH_CONTROL_CHALLENGE, amph_now_ns() + HANDSHAKE_NS, &frame);
     if (st != AMPH_OK) {
-        amph_error("what answers as the launcher does not speak this program's control protocol (%s); use one installation of amphora and "
-                   "one AMPHORA_TEST_SWAP for both, and see whether the job still runs", amph_status_text(st));
+        amph_error("what answers as the launcher does not speak this program's control protocol (%s); use one installation of "
+                   "amphora and one AMPHORA_TEST_SWAP for both, and see whether the job still runs",
+                   amph_status_text(st));
         return st;
     }
     struct amph_rd r;
@@ -137,8 +138,9 @@ static enum amph_status answer_challenge(struct launched *l, bool join, const ui
     uint16_t version = amph_rd_u16(&r);
     const uint8_t *theirs = amph_rd_bytes(&r, AMPH_CONTROL_NONCE_BYTES);
     if (!theirs || magic != AMPH_CONTROL_MAGIC || version != AMPH_CONTROL_VERSION) {
-        amph_error("the launcher speaks version %u of the control protocol and this program version %d; use one installation of amphora "
-                   "(and one AMPHORA_TEST_SWAP) for both", version, AMPH_CONTROL_VERSION);
+        amph_error("the launcher speaks version %u of the control protocol and this program version %d; use one installation of "
+                   "amphora (and one AMPHORA_TEST_SWAP) for both",
+                   version, AMPH_CONTROL_VERSION);
         return AMPH_ERR_PROTO;
     }
     uint8_t body[AMPH_CONTROL_HELLO_BYTES + AMPH_MAC_BYTES], mac[AMPH_MAC_BYTES];

@@ -126,7 +126,8 @@ static enum amph_status split(struct pmi1 *p)
     struct amph_jobdesc *job = &p->base.job;
     uint32_t servers = (uint32_t)amph_env_int(AMPH_ENV_SERVERS), size = p->pmi.size;
     if (servers >= size) {
-        amph_error("AMPHORA_SERVERS=%u leaves no compute process in a job of %u; start more processes or fewer servers", servers, size);
+        amph_error("AMPHORA_SERVERS=%u leaves no compute process in a job of %u; start more processes or fewer servers", servers,
+                   size);
         return AMPH_ERR_ARG;
     }
     uint32_t compute = size - servers;

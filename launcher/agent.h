@@ -9,8 +9,9 @@
  *
  *   launcher -> agent
  *     SETUP    { directory blob, working directory blob, how to bind u8, count u32, count x environment blob }
- *     SPAWN    { rank u32, flags u8 (1 takes standard input, 2 has a PMI server), place u32 of count u32, count u32 x argument blob,
- *                count u32 x setting blob (NAME=VALUE; without =: removed) }                 the first argument is the file to run
+ *     SPAWN    { rank u32, flags u8 (1 takes standard input, 2 has a PMI server), place u32 of count u32,
+ *                count u32 x argument blob, count u32 x setting blob (NAME=VALUE; without =: removed) }
+ *                the first argument is the file to run
  *     INPUT    { rank u32, bytes (none: end of input) }            -> INPUT_TAKEN { rank u32, taken u8 (0: nobody reads it) }
  *     PMI      { rank u32, bytes }                                 both ways
  *     SIGNAL   { rank u32 (AMPH_RANK_NONE: all), signal u32 }      to process groups; to all: to every descendant

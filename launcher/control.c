@@ -152,8 +152,10 @@ static void take_place(struct amph_conn *c, struct amph_lproc *p, const uint8_t 
     struct amph_launch *l = c->launch;
     char sentence[160];
     if (p->joined) {
-        snprintf(sentence, sizeof sentence, "%s %u has joined the job already, and a place is taken once; was a second runtime program "
-                 "started by this process?", p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
+        snprintf(sentence, sizeof sentence,
+                 "%s %u has joined the job already, and a place is taken once; was a second runtime program "
+                 "started by this process?",
+                 p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
         refuse(c, AMPH_ERR_STATE, sentence);
         return;
     }
@@ -182,7 +184,8 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
         return;
     }
     if (version != AMPH_CONTROL_VERSION) {
-        refuse(c, AMPH_ERR_PROTO, "the program speaks another version of the control protocol; use one installation of amphora for both");
+        refuse(c, AMPH_ERR_PROTO,
+               "the program speaks another version of the control protocol; use one installation of amphora for both");
         return;
     }
     amph_control_mac(l->file.key, c->nonce, body, AMPH_CONTROL_HELLO_BYTES, mac);

@@ -2,8 +2,8 @@
 /*
  * Who ended how, what it means for the job, and the job's way to its end.  Layer: launcher.  Thread rule: one thread.
  *
- * RUN -> ORPHANS -> DRAIN -> DONE is the way of a job that goes well; the first failure leads to ENDING from anywhere: one sentence,
- * a word to all members, SIGTERM, SIGKILL.  The first failure gives the exit code; what follows from it is not reported.
+ * RUN -> ORPHANS -> DRAIN -> DONE is the way of a job that goes well; the first failure leads to ENDING from anywhere: one
+ * sentence, a word to all members, SIGTERM, SIGKILL.  The first failure gives the exit code; what follows from it is not reported.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -227,7 +227,9 @@ static void on_lost(void *arg)
 {
     struct amph_lproc *p = arg;
     if (!p->ended && !p->left)
-        died(p, 1, "closed its connection to the job without leaving it (its program was replaced, or ended below the process that was started)");
+        died(p, 1,
+             "closed its connection to the job without leaving it (its program was replaced, or ended below the process that was "
+             "started)");
 }
 
 void amph_proc_lost(struct amph_lproc *p)
@@ -245,8 +247,8 @@ static void on_exit_late(void *arg)
     if (l->phase != AMPH_PHASE_RUN)
         return;
     if (first) {
-        amph_say("%u compute processes have not ended %g s after the first gasnet_exit(0); they are ended now", l->nliving[AMPH_COMPUTE],
-                 (double)amph_env_ns(AMPH_ENV_EXITTIMEOUT) / 1e9);
+        amph_say("%u compute processes have not ended %g s after the first gasnet_exit(0); they are ended now",
+                 l->nliving[AMPH_COMPUTE], (double)amph_env_ns(AMPH_ENV_EXITTIMEOUT) / 1e9);
         amph_control_event(l, AMPH_COMPUTE, false, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
     }
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && !first; i++)
@@ -322,7 +324,8 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
         fail(l, AMPH_RANK_NONE, 128 + WTERMSIG(status), "the agent of host %s (process %d) was killed by signal %d (%s)", host,
              (int)agent->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        fail(l, AMPH_RANK_NONE, 1, "the agent of host %s (process %d) ended with exit code %d", host, (int)agent->pid, WEXITSTATUS(status));
+        fail(l, AMPH_RANK_NONE, 1, "the agent of host %s (process %d) ended with exit code %d", host, (int)agent->pid,
+             WEXITSTATUS(status));
     kill_strays(l);
     advance(l);
 }

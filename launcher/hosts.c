@@ -27,8 +27,8 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
         return false;
     if (a->sa_family == AF_INET)
         return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-    return a->sa_family == AF_INET6 &&
-           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+    return a->sa_family == AF_INET6 && memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                                              &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
 static bool is_ours(const struct sockaddr *address, const struct ifaddrs *list)
@@ -67,8 +67,9 @@ static int check_all(const struct amph_jobdesc *job)
         ours = NULL;
     for (uint32_t h = 0; h < job->nhosts; h++)
         if (!name_is_ours(job->host_name[h], ours, text)) {
-            amph_say("the host %s is another machine (%s); this version starts processes on this machine only: name localhost, or names that "
-                     "stand for no machine (they become pretended hosts)", job->host_name[h], text);
+            amph_say("the host %s is another machine (%s); this version starts processes on this machine only: name localhost, or "
+                     "names that stand for no machine (they become pretended hosts)",
+                     job->host_name[h], text);
             return 1;
         }
     return 0;

@@ -43,7 +43,8 @@ void amph_loop_close(struct amph_loop *loop)
     loop->epfd = -1;
 }
 
-struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events), void *arg)
+struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events),
+                                  void *arg)
 {
     struct amph_watch *w = calloc(1, sizeof *w);
     if (!w)

@@ -43,7 +43,8 @@ enum amph_status amph_loop_open(struct amph_loop *loop);
 void amph_loop_close(struct amph_loop *loop); /* drops the watches; their descriptors are their owners' */
 
 /* NULL where memory or the kernel's watches have run out (logged). */
-struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events), void *arg);
+struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events),
+                                  void *arg);
 void amph_watch_want(struct amph_watch *watch, uint32_t events);
 void amph_watch_del(struct amph_watch *watch); /* before its descriptor is closed; NULL is allowed; legal inside ready */
 

@@ -55,7 +55,9 @@ static int find_server(struct amph_options *o)
     }
     if ((o->server_program = amph_program_own("iofwd-server")))
         return 0;
-    amph_say("the program iofwd-server is found neither beside amphora-run nor in %s; install amphora anew, or give -server-program", AMPH_BINDIR);
+    amph_say("the program iofwd-server is found neither beside amphora-run nor in %s; install amphora anew, or give "
+             "-server-program",
+             AMPH_BINDIR);
     return NOT_FOUND;
 }
 

@@ -94,8 +94,9 @@ enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name,
         snprintf(copy, sizeof copy, "%.*s", (int)(keep < 511 ? keep : 511), text);
         line++;
         if (keep > 511 || !parse_line(list, copy, line)) {
-            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name, NAME:COUNT or NAME slots=COUNT, and "
-                     "# starts a comment", line, name, (int)(len < 60 ? len : 60), text);
+            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name, NAME:COUNT or NAME slots=COUNT, "
+                     "and # starts a comment",
+                     line, name, (int)(len < 60 ? len : 60), text);
             amph_netlist_free(list);
             return AMPH_ERR_ARG;
         }
@@ -153,11 +154,12 @@ static enum amph_status check_room(const struct amph_options *o, const struct am
     if (list->nplaces >= o->ncompute + o->nservers)
         return AMPH_OK;
     if (o->nservers && list->nplaces >= o->ncompute)
-        amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u compute processes take the first ones; "
-                 "add lines, or write NAME:COUNT", o->hosts, o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces,
-                 o->ncompute);
+        amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u compute processes take the "
+                 "first ones; add lines, or write NAME:COUNT",
+                 o->hosts, o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces, o->ncompute);
     else
-        amph_say("the host file %s has %u places, but %u compute processes and %u servers are to be started; add lines, or write NAME:COUNT",
+        amph_say("the host file %s has %u places, but %u compute processes and %u servers are to be started; add lines, or write "
+                 "NAME:COUNT",
                  o->hosts, list->nplaces, o->ncompute, o->nservers);
     return AMPH_ERR_ARG;
 }
@@ -186,7 +188,8 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
         n += print_host(text + n, sizeof text - n, job, h);
         n += (size_t)snprintf(text + n, sizeof text - n, h + 1 < job->nhosts ? "; " : "");
     }
-    amph_say("warning: line %u of %s names a host again after another one; this mapping follows (absolute numbers): %s", line, file, text);
+    amph_say("warning: line %u of %s names a host again after another one; this mapping follows (absolute numbers): %s", line, file,
+             text);
 }
 
 /* Copies what the job uses of the list; hosts are numbered in the order of their first process. */

@@ -128,15 +128,19 @@ static const struct option options[] = {
     { "servers", "S", take_servers, "I/O servers, started as the job's second group; the default is 0" },
     { "conduit", "NAME", take_conduit, "what carries messages between hosts: smp, tcp or auto (the default)" },
     { "network", "NAME", take_conduit, NULL },
-    { "hosts", "FILE", take_hosts, "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
+    { "hosts", "FILE", take_hosts,
+      "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
       "processes', the last S servers'. Several names are several pretended hosts on this machine" },
-    { "iofwd", "PREFIX[=DIR]", take_iofwd, "forward the file calls of compute processes under PREFIX to the servers, which keep the files "
+    { "iofwd", "PREFIX[=DIR]", take_iofwd,
+      "forward the file calls of compute processes under PREFIX to the servers, which keep the files "
       "under DIR (PREFIX unless given); several are separated by colons, or given by several options" },
-    { "map", "RULE", take_map, "which server serves which compute process: mod (the default), block, near, or a list of server numbers from 0" },
+    { "map", "RULE", take_map,
+      "which server serves which compute process: mod (the default), block, near, or a list of server numbers from 0" },
     { "bind", "HOW", take_bind, "bind processes to cores: none (the default), core or numa" },
     { "label", NULL, take_label, "put each process's number in front of its lines" },
     { "timeout", "SECONDS", take_timeout, "end the job after this time (exit code 124)" },
-    { "on-server-death", "WHAT", take_death, "end: the job ends when a server dies (the default); eio: its files answer EIO and the job goes on" },
+    { "on-server-death", "WHAT", take_death,
+      "end: the job ends when a server dies (the default); eio: its files answer EIO and the job goes on" },
     { "server-program", "FILE", take_server_program, "start this as server instead of iofwd-server" },
     { "v", NULL, take_verbose, "print the whole mapping" },
     { "verbose", NULL, take_verbose, NULL },
@@ -176,7 +180,8 @@ static bool take_help(struct amph_options *o, const struct option *opt, const ch
     printf("usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
            "Starts PROGRAM as a job of several processes, with I/O servers where asked for.\n\n");
     for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
-        int at = printf("  -%s%s%s", options[i].name, options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
+        int at =
+            printf("  -%s%s%s", options[i].name, options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
         for (size_t k = i + 1; k < AMPH_COUNTOF(options) && !options[k].help; k++)
             at += printf(", -%s", options[k].name);
         print_folded(options[i].help, at, 28);

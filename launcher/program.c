@@ -58,7 +58,8 @@ int amph_program_find(const char *name, char **path_p)
             return (*path_p = strdup(path)) ? 0 : 1;
         at += len + (at[len] == ':');
     }
-    amph_say("there is no program %s in the directories of PATH%s", name, is_file(name) ? "; write ./ in front of one in this directory" : "");
+    amph_say("there is no program %s in the directories of PATH%s", name,
+             is_file(name) ? "; write ./ in front of one in this directory" : "");
     return NOT_FOUND;
 }
 

@@ -49,8 +49,12 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
         print_bytes(page, sizeof page, facts->page_bytes);
         print_bytes(area, sizeof area, facts->area_bytes);
     }
-    fprintf(out, "%-7s %8u %8u  %-*s %6s  %-6s %4s %8s\n", group_name[p->group], relative, rank, host_width, job->host_name[facts->host],
-            server, !facts->stated ? "-" : facts->big_endian ? "big" : "little", page, area);
+    fprintf(out, "%-7s %8u %8u  %-*s %6s  %-6s %4s %8s\n", group_name[p->group], relative, rank, host_width,
+            job->host_name[facts->host], server,
+            !facts->stated      ? "-"
+            : facts->big_endian ? "big"
+                                : "little",
+            page, area);
 }
 
 void amph_table_print(struct amph_launch *l)
@@ -67,7 +71,8 @@ void amph_table_print(struct amph_launch *l)
     for (uint32_t h = 0; h < l->job.nhosts; h++)
         if ((int)strlen(l->job.host_name[h]) > width)
             width = (int)strlen(l->job.host_name[h]);
-    fprintf(out, "%-7s %8s %8s  %-*s %6s  %-6s %4s %8s\n", "group", "relative", "absolute", width, "host", "server", "order", "page", "transfer");
+    fprintf(out, "%-7s %8s %8s  %-*s %6s  %-6s %4s %8s\n", "group", "relative", "absolute", width, "host", "server", "order",
+            "page", "transfer");
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         print_row(out, l, i, width);
     fclose(out);

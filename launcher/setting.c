@@ -32,7 +32,8 @@ static enum amph_status check_conduit(const struct amph_launch *l)
     /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to load it anyway. */
     bool usual = strcmp(conduit, "auto") == 0 || strcmp(conduit, "smp") == 0 || strcmp(conduit, "tcp") == 0;
     if (!usual && !amph_conduit_find(conduit)) {
-        amph_say("there is no conduit %s in this build or on this machine; take -conduit auto, smp or tcp (amphora-info shows what there is)",
+        amph_say("there is no conduit %s in this build or on this machine; take -conduit auto, smp or tcp (amphora-info shows what "
+                 "there is)",
                  conduit);
         return AMPH_ERR_ARG;
     }
@@ -60,7 +61,8 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len)
         return AMPH_ERR_ARG;
     }
     if (strspn(entry, "/") == (size_t)prefix_len) {
-        amph_say("-iofwd %.*s: the root directory cannot be forwarded as a whole; name one below it, such as /data", (int)len, entry);
+        amph_say("-iofwd %.*s: the root directory cannot be forwarded as a whole; name one below it, such as /data", (int)len,
+                 entry);
         return AMPH_ERR_ARG;
     }
     bool relative = dir[0] != '/';
@@ -111,8 +113,8 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     made.preload = amph_library_own(preload_name);
     if (made.preload)
         return AMPH_OK;
-    amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor in %s; install amphora anew", preload_name,
-             AMPH_MODULEDIR);
+    amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor in %s; install amphora anew",
+             preload_name, AMPH_MODULEDIR);
     return AMPH_ERR_NOENT;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What processes are given: environment, arguments, place; made here, sent to agents.  Layer: launcher.  Thread rule: one thread. */
+/* What processes are given: environment, arguments, place; made here.  Layer: launcher.  Thread rule: one thread. */
 #ifndef AMPH_LAUNCHER_SETTING_H
 #define AMPH_LAUNCHER_SETTING_H
 

@@ -158,7 +158,8 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
     }
     if (at < end && passes_raw(p))
         put_line(p, stream, at, (size_t)(end - at), false);
-    else if (at < end && (amph_bytes_left(&line->held) + (size_t)(end - at) > HELD_MAX_BYTES || !amph_bytes_add(&line->held, at, (size_t)(end - at))))
+    else if (at < end && (amph_bytes_left(&line->held) + (size_t)(end - at) > HELD_MAX_BYTES ||
+                          !amph_bytes_add(&line->held, at, (size_t)(end - at))))
         put_line(p, stream, at, (size_t)(end - at), false);
     if (!queues_full(l))
         acknowledge(l);

@@ -142,7 +142,8 @@ static struct amph_jobdesc sample(void)
     static const char *names[] = { "hostA", "hostB" };
     static struct amph_proc procs[5] = { { .host = 0 }, { .host = 1 }, { .host = 0 }, { .host = 1 }, { .host = 1 } };
     static uint32_t servers[3] = { 3, 4, 3 };
-    return (struct amph_jobdesc){ .nproc = { 3, 2 }, .nhosts = 2, .host_name = names, .proc = procs, .server_of = servers, .id = 77 };
+    return (
+        struct amph_jobdesc){ .nproc = { 3, 2 }, .nhosts = 2, .host_name = names, .proc = procs, .server_of = servers, .id = 77 };
 }
 
 Test(control, job_description_round_trip)
@@ -318,7 +319,8 @@ static void *serve(void *arg)
             size_t i = 0;
             while (i < n && strcmp(store[i].key, key) != 0)
                 i++;
-            fprintf(f, i < n ? "cmd=get_result rc=0 msg=success value=%s\n" : "cmd=get_result rc=-1 msg=none\n", store[i < n ? i : 0].value);
+            fprintf(f, i < n ? "cmd=get_result rc=0 msg=success value=%s\n" : "cmd=get_result rc=-1 msg=none\n",
+                    store[i < n ? i : 0].value);
         } else if (strstr(line, "cmd=barrier_in")) {
             fprintf(f, "cmd=something_else\n");
         }

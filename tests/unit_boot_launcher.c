@@ -29,8 +29,9 @@ Test(netlist, forms_of_a_line)
 
 Test(netlist, what_is_refused)
 {
-    static const char *const texts[] = { "", "\n", "# x\n", "a b\n", "a:\n", "a:0\n", "a:-1\n", "a:x\n", "a:2000000\n", "a slots=\n", "a$\n",
-                                         ":3\n", "a:1 b\n", "a slots=2 x\n", "a:999999\nb:999999\n" };
+    static const char *const texts[] = { "",      "\n",     "# x\n",   "a b\n",         "a:\n",
+                                         "a:0\n", "a:-1\n", "a:x\n",   "a:2000000\n",   "a slots=\n",
+                                         "a$\n",  ":3\n",   "a:1 b\n", "a slots=2 x\n", "a:999999\nb:999999\n" };
     struct amph_netlist list;
     for (size_t i = 0; i < AMPH_COUNTOF(texts); i++)
         cr_assert_eq(amph_netlist_parse(&list, "f", texts[i]), AMPH_ERR_ARG, "text %zu", i);
