@@ -54,9 +54,10 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
         amph_error("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
         return st;
     }
-    /* A range beyond its end could be mapped, but would kill whoever touches it. */
+    /* A range beyond its end, now or after its owner shrinks it, could be mapped, but would kill whoever touches it. */
     struct stat sb;
-    bool whole = fstat(own, &sb) == 0 && offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
+    int seals = fcntl(own, F_GET_SEALS);
+    bool whole = seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(own, &sb) == 0 && offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
     errno = EINVAL;
     void *addr = whole ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own, (off_t)offset) : MAP_FAILED;
     int saved = errno;

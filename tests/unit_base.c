@@ -190,6 +190,18 @@ Test(arena, area_lies_before_segment_on_the_page_asked_for)
     cr_assert_eq(((char *)segment.base)[5], 42);
 }
 
+Test(arena, memory_that_its_owner_could_shrink_is_not_mapped, .init = cr_redirect_stderr)
+{
+    int fd;
+    void *addr;
+    cr_assert_eq(amph_shm_create("test", 8192, &fd), AMPH_OK);
+    cr_assert_lt(ftruncate(fd, 4096), 0, "sealed");
+    cr_assert_eq(amph_shm_map_peer(getpid(), fd, 4096, 8192, &addr), AMPH_ERR_ARG, "beyond its end");
+    int loose = memfd_create("loose", 0);
+    cr_assert_eq(ftruncate(loose, 8192), 0);
+    cr_assert_eq(amph_shm_map_peer(getpid(), loose, 0, 8192, &addr), AMPH_ERR_ARG);
+}
+
 Test(arena, more_than_the_memory_is_refused, .init = cr_redirect_stderr)
 {
     struct amph_arena_part part;
