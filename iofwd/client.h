@@ -76,6 +76,10 @@ bool amph_fwd_inherited(void);
 /* Is fd a descriptor that the client itself uses (a connection to a server)?  For close_range and the like. */
 bool amph_fwd_owns_fd(int fd);
 
+/* For the interposition, which keeps for each thread whether it is inside of Amphora: swap sets that and gives the state before.  The
+ * client sets it to 1 while it works and puts it back before it lets in the signals that it held back. */
+void amph_fwd_set_inside(int (*swap)(int depth));
+
 /* What one server has counted for this client since it joined. */
 struct amph_fwd_stats {
     uint32_t server;    /* absolute number */

@@ -15,6 +15,13 @@
 
 /* ---- signals and cancellation stay out ---- */
 
+static int (*fwd_inside_swap)(int depth);
+
+void amph_fwd_set_inside(int (*swap)(int depth))
+{
+    fwd_inside_swap = swap;
+}
+
 void fwd_guard_enter(struct fwd_guard *g)
 {
     /* the program's handlers must see them */
@@ -25,10 +32,13 @@ void fwd_guard_enter(struct fwd_guard *g)
         sigdelset(&most, faults[i]);
     pthread_sigmask(SIG_BLOCK, &most, &g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
+    g->inside = fwd_inside_swap ? fwd_inside_swap(1) : 0;
 }
 
 void fwd_guard_leave(struct fwd_guard *g)
 {
+    if (fwd_inside_swap)
+        fwd_inside_swap(g->inside);
     pthread_setcancelstate(g->cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &g->old, NULL);
 }

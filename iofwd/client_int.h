@@ -113,6 +113,7 @@ void fwd_on_reply(struct amph_token *token, const struct amph_am *am);
 struct fwd_guard {
     sigset_t old;
     int cancel;
+    int inside; /* what amph_fwd_set_inside's function gave */
 };
 void fwd_guard_enter(struct fwd_guard *g);
 void fwd_guard_leave(struct fwd_guard *g);

@@ -3,6 +3,7 @@
 #include "iofwd/preload/core.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/syscall.h>
 
 #include "iofwd/preload/catch.h"
@@ -48,6 +49,13 @@ static void *open_library(void)
     return dlopen("libiofwd.so.0", RTLD_LAZY);
 }
 
+static int swap_inside(int depth)
+{
+    int before = fwd_inside;
+    fwd_inside = depth;
+    return before;
+}
+
 static int load(void)
 {
     void *library = open_library();
@@ -63,6 +71,7 @@ static int load(void)
         }
         memcpy((char *)&fwd_core + imports[i].at, &symbol, sizeof symbol);
     }
+    fwd_core.set_inside(swap_inside);
     __atomic_store_n(&fwd_core.loaded, true, __ATOMIC_RELEASE);
     return 0;
 }
@@ -72,9 +81,7 @@ static int closer(const struct amph_fwd_file *file)
     int err = fwd_core_enter();
     if (err)
         return err;
-    err = fwd_core.close(fwd_core.client, file);
-    fwd_core_leave();
-    return err;
+    return fwd_core.close(fwd_core.client, file);
 }
 
 void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
@@ -170,11 +177,9 @@ static void adopt_all(void)
         fwd_core.hold_only(fwd_core.client, a.files, a.count);
 }
 
-/* The first call: loads, opens the client, takes over what was inherited. */
-static int enter_first(void)
+static int open_client(void)
 {
     int err = 0;
-    pthread_mutex_lock(&lock);
     if (!fwd_core.loaded) {
         fdtab_closer = closer;
         err = load();
@@ -188,29 +193,32 @@ static int enter_first(void)
         adopt_all();
         __atomic_store_n(&adopted, true, __ATOMIC_RELEASE);
     }
+    return err;
+}
+
+/* The first call: loads, opens the client, takes over what was inherited; with signals held back, as core.h promises. */
+static int enter_first(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&lock);
+    int depth = swap_inside(1), err = open_client();
+    swap_inside(depth);
     pthread_mutex_unlock(&lock);
-    return err == ENOTCONN ? EIO : err;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
 }
 
 int fwd_core_enter(void)
 {
     struct amph_fwd_client *client;
     int err = 0;
-    fwd_inside++;
     if (AMPH_UNLIKELY(!__atomic_load_n(&adopted, __ATOMIC_ACQUIRE)))
-        err = fwd_inside > 1 ? 0 : enter_first();
+        err = fwd_inside ? 0 : enter_first(); /* inside: adopt_all's own calls */
     else if ((client = fwd_core.process_if_open()) != fwd_core.client || !client)
         err = fwd_core.process(&fwd_core.client);
-    if (AMPH_UNLIKELY(err)) {
-        fwd_inside--;
-        return err == ENOTCONN ? EIO : err;
-    }
-    return 0;
-}
-
-void fwd_core_leave(void)
-{
-    fwd_inside--;
+    return err == ENOTCONN ? EIO : err;
 }
 
 void fwd_core_fork_lock(bool take)
@@ -227,8 +235,8 @@ void fwd_core_adopt(void)
     if (__atomic_load_n(&adopted, __ATOMIC_ACQUIRE))
         return;
     fwd_each_open_fd(mark_one, &placeholders);
-    if (placeholders && fwd_core_enter() == 0)
-        fwd_core_leave();
+    if (placeholders)
+        fwd_core_enter();
 }
 
 int fwd_file_get(int fd, struct fwd_ofile **of_p)
@@ -246,7 +254,6 @@ int fwd_file_get(int fd, struct fwd_ofile **of_p)
         struct adoption a = { .hold = true };
         err = adopt_fd(fd, &a);
     }
-    fwd_core_leave();
     *of_p = err ? NULL : fdtab_get(fd);
     return err ? err : *of_p ? 0 : EBADF;
 }
@@ -266,7 +273,6 @@ int fwd_file_begin(int fd, struct fwd_ofile **of_p)
 
 int fwd_file_end(struct fwd_ofile *of, int err)
 {
-    fwd_core_leave();
     fdtab_put(of);
     return fwd_result(err);
 }

@@ -16,7 +16,7 @@
 /* What is not generated from calls.def. */
 #define FWD_CORE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
-    X(exec_env) X(inherited) X(owns_fd)
+    X(exec_env) X(inherited) X(owns_fd) X(set_inside)
 
 struct fwd_core {
 #define FWD_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
@@ -28,10 +28,10 @@ struct fwd_core {
 };
 extern struct fwd_core fwd_core AMPH_HIDDEN;
 
-/* Loads libiofwd and opens the process's client where that has not been done; from here to fwd_core_leave this thread's calls are
- * Amphora's own.  0, or an errno value, and then there is nothing to leave. */
+/* Loads libiofwd and opens the process's client where that has not been done: before each call of the client's.  0 or an errno value.
+ * While the client works, this thread's calls are Amphora's own (fwd_inside); it says so itself, and only while signals are held
+ * back, so that a signal handler is always taken for what it is: the program's code. */
 int fwd_core_enter(void);
-void fwd_core_leave(void);
 
 /* Looks through all open descriptors for placeholders that were inherited and takes them over; opens the client if there are any. */
 void fwd_core_adopt(void);
@@ -42,7 +42,7 @@ void fwd_core_fork_lock(bool take);
 /* The open file behind a forwarded descriptor, with a reference: 0 or an errno value (EBADF: fd is not forwarded). */
 int fwd_file_get(int fd, struct fwd_ofile **of_p);
 
-/* Both steps before a call by descriptor: 0, or -1 with errno.  After it: leaves, and 0 or -1 with errno = err. */
+/* Both steps before a call by descriptor: 0, or -1 with errno.  After it: 0 or -1 with errno = err. */
 int fwd_file_begin(int fd, struct fwd_ofile **of_p);
 int fwd_file_end(struct fwd_ofile *of, int err);
 

@@ -167,11 +167,11 @@ int x_close(int fd)
 {
     if (!fwd_state.on)
         return real_close(fd);
+    enum fdtab_class cls = fdtab_class(fd);
     if (fwd_inside) {
         fdtab_mark(fd, FDTAB_UNKNOWN);
         return real_close(fd);
     }
-    enum fdtab_class cls = fdtab_class(fd);
     if (cls == FDTAB_FORWARDED) {
         struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
         int failed = real_close(fd);
@@ -345,8 +345,6 @@ int x_fcntl(int fd, int command, void *arg)
         return enter_copy(real_fcntl(fd, command, arg), of);
     err = fwd_core_enter();
     int result = err ? fwd_fail(err) : fcntl_remote(of, command, arg);
-    if (!err)
-        fwd_core_leave();
     int saved = errno;
     fdtab_put(of);
     errno = saved;

@@ -28,9 +28,9 @@ bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
 
 bool fwd_fd_slow(int fd)
 {
+    enum fdtab_class cls = fdtab_class(fd);
     if (!fwd_state.on || fwd_inside)
         return false;
-    enum fdtab_class cls = fdtab_class(fd);
     if (cls == FDTAB_UNKNOWN) {
         char text[AMPH_FWD_TEXT_BYTES];
         int saved = errno;

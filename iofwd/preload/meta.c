@@ -233,11 +233,7 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
 {
     if (!fwd_where_find(&p->from, from_dir, from, from_empty_ok))
         return SIDE_FAILED;
-    if (!p->from.local)
-        fwd_core_leave(); /* the other path is still the program's */
     bool ok = fwd_where_find(&p->to, to_dir, to, false);
-    if (!p->from.local)
-        fwd_inside++;
     if (ok && p->from.local == p->to.local)
         return p->from.local ? SIDE_LOCAL : SIDE_FORWARDED;
     int err = ok ? EXDEV : errno;

@@ -109,7 +109,6 @@ pid_t x_fork(void)
     fwd_stream_fork_lock(true);
     fwd_core_fork_lock(true);
     bool loaded = fwd_core.loaded;
-    fwd_inside++;
     if (loaded)
         fwd_core.fork_before();
     pid_t pid = real_fork();
@@ -120,7 +119,6 @@ pid_t x_fork(void)
     } else if (loaded) {
         fwd_core.fork_parent(pid);
     }
-    fwd_inside--;
     fwd_core_fork_lock(false);
     fwd_stream_fork_lock(false);
     errno = saved;

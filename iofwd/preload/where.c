@@ -133,7 +133,6 @@ bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_o
 
 int fwd_where_end(struct fwd_where *w, int err)
 {
-    fwd_core_leave();
     if (w->dir)
         fdtab_put(w->dir);
     return fwd_result(err);

@@ -19,8 +19,8 @@ struct fwd_where {
     char buf[PATH_MAX + 2];
 };
 
-/* Finds out where (dir, path) leads, dir as for openat.  If it is forwarded, the client is entered (core.h) until fwd_where_end.
- * empty_ok: AT_EMPTY_PATH was given.  false: errno says why, and there is nothing to end. */
+/* Finds out where (dir, path) leads, dir as for openat.  If it is forwarded, the client is open (core.h) and
+ * fwd_where_end must follow.  empty_ok: AT_EMPTY_PATH was given.  false: errno says why, and there is nothing to end. */
 bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_ok);
 
 /* Ends a forwarded call: 0, or -1 with errno = err. */
