@@ -17,13 +17,16 @@
 #define PER_VISIT 16u        /* messages taken from one source before the next is looked at */
 #define FULL_LOOK_POLLS 512u /* every so many polls all sources are looked at */
 #define COOL_POLLS 4096u     /* a watched source that was idle this long may be dropped */
+#define LINGER_LOOKS 4u
 #define COOL_ABOVE 16u       /* watched sources up to this number are never dropped */
 
-/* Tells the sender how far the ring is free, in one line, seldom. */
+/* Tells the sender how far the ring is free, in one line, seldom: it runs out of slots only after as many as are told at once.  Bulk
+ * is told when it falls quiet, so that the sender starts again at its front. */
 static inline void publish(const struct smp_source *src, struct smp_in *in, bool idle)
 {
     uint32_t taken = in->consumed - in->published;
-    if (taken >= SMP_SLOTS / 4 || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4 || (idle && taken))
+    if (taken >= SMP_SLOTS / 4 || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4 ||
+        (idle && in->bulk_consumed != in->bulk_published))
         smp_publish(src, in);
 }
 
@@ -31,6 +34,8 @@ static inline void publish(const struct smp_source *src, struct smp_in *in, bool
 static inline void take_args(const struct smp_slot *slot, struct amph_am *am, int32_t *args)
 {
     am->args = args;
+    if (am->nargs == 0)
+        return;
     memcpy(args, slot->rest, 32);
     if (AMPH_UNLIKELY(am->nargs > 8))
         memcpy(args + 8, slot->rest + 32, 32);
@@ -87,6 +92,8 @@ static inline void judge(struct smp_cx *s, uint32_t peer, unsigned found)
     struct smp_source *src = &s->source[peer];
     if (AMPH_LIKELY(found || s->watched_count <= COOL_ABOVE)) {
         src->idle_polls = 0;
+        if (found)
+            s->last_found = peer;
     } else if (++src->idle_polls >= COOL_POLLS) {
         src->idle_polls = 0;
         __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)), __ATOMIC_SEQ_CST);
@@ -145,6 +152,20 @@ static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t
     return n;
 }
 
+/* Nothing was there: looks a little longer at the source that spoke last.  This costs less than a poll that comes back sooner, and an
+ * answer is found almost as soon as it is written. */
+static inline unsigned linger(struct smp_cx *s, unsigned lanes, unsigned budget)
+{
+    if (s->last_found >= s->nsources)
+        return 0;
+    struct smp_source *src = &s->source[s->last_found];
+    for (unsigned i = 0; src->up && i < LINGER_LOOKS; i++)
+        for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
+            if (lanes & (1u << lane) && smp_slot_full(&src->in[lane]))
+                return visit(s, s->last_found, lanes, budget);
+    return 0;
+}
+
 unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct smp_cx *s = smp_of(cx);
@@ -160,6 +181,8 @@ unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
     } else if (AMPH_LIKELY(start == 0)) {
         n = look_at_watched(s, 0, s->nsources, lanes, budget, &watched);
         s->watched_count = watched;
+        if (n == 0)
+            n = linger(s, lanes, budget);
     } else {
         /* Where the last poll's budget ended, then the others. */
         n = look_at_watched(s, start, s->nsources, lanes, budget, &watched);

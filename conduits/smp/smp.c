@@ -164,6 +164,7 @@ static enum amph_status smp_open(const struct amph_cx_config *cfg, struct amph_c
     s->base = (struct amph_cx){ .ops = &amph_smp_ops, .caps = caps, .cfg = *cfg };
     s->region_fd = s->bell[0] = s->bell[1] = -1;
     s->wished = UINT32_MAX;
+    s->last_found = UINT32_MAX;
     pthread_mutex_init(&s->wish_lock, NULL);
     enum amph_status st = make_tables(s);
     if (st == AMPH_OK)

@@ -105,6 +105,7 @@ struct smp_cx {
     /* progress side */
     struct smp_source *source; /* [max_peers] */
     uint32_t nsources;        /* sources that are up lie below this number */
+    uint32_t last_found;      /* source of the last message, or UINT32_MAX */
     uint32_t next_visit;      /* where a poll starts, so that a small budget serves all */
     uint32_t polls;
     uint32_t watched_count;
@@ -145,8 +146,28 @@ static inline void smp_advance(struct smp_source *src, struct smp_in *in, uint32
     in->expect = smp_word(src->seed, ++in->consumed);
 }
 void smp_publish(const struct smp_source *src, struct smp_in *in);
-/* Reads a full slot's header, each field once.  false: malformed; *bulk_end_p is then where it was. */
-bool smp_read_slot(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p);
+/* Where a slot's payload lies; false: malformed. */
+bool smp_read_payload(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p);
+/* Reads a full slot's header, each field once: its writer may change it while it is being checked.  false: malformed; *bulk_end_p is
+ * then where it was. */
+static inline bool smp_read_slot(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
+{
+    const volatile struct smp_slot *from = slot;
+    am->kind = from->kind;
+    am->handler = from->handler;
+    am->nargs = from->nargs;
+    am->flags = from->flags;
+    am->aux = from->aux;
+    am->nbytes = from->nbytes;
+    am->dest = from->dest;
+    am->payload = NULL;
+    *bulk_end_p = in->bulk_consumed;
+    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL))
+        return false;
+    if (am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0)
+        return true;
+    return smp_read_payload(in, slot, am, bulk_end_p);
+}
 /* send.c */
 enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
 /* progress.c */

@@ -37,23 +37,9 @@ void smp_publish(const struct smp_source *src, struct smp_in *in)
     __atomic_store_n(in->consumed_word, smp_mark(src->seed, in->consumed), __ATOMIC_RELEASE);
 }
 
-bool smp_read_slot(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
+bool smp_read_payload(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
 {
-    /* Each field is read once: its writer may change it while it is being checked. */
     const volatile struct smp_slot *from = slot;
-    am->kind = from->kind;
-    am->handler = from->handler;
-    am->nargs = from->nargs;
-    am->flags = from->flags;
-    am->aux = from->aux;
-    am->nbytes = from->nbytes;
-    am->dest = from->dest;
-    am->payload = NULL;
-    *bulk_end_p = in->bulk_consumed;
-    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL))
-        return false;
-    if (am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0)
-        return true;
     if (from->inlined) {
         uint32_t at = smp_payload_at(am->nargs);
         am->payload = slot->rest + at;
