@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/counters.h"
 #include "iofwd/client_int.h"
 
@@ -18,6 +19,7 @@ struct piece {
     union amph_fwd_args args;  /* the call's record with this piece's offset */
     size_t at, len;            /* within the call */
     unsigned slot;
+    bool staged;
 };
 
 struct bulk_op {
@@ -112,6 +114,28 @@ static void take_slots(struct bulk_op *op, unsigned most)
     }
 }
 
+/* Reads from a server whose core shares a cache with ours are fastest straight into the slot; from a far core, streamed.  Which it is shows
+ * in how fast we copy out of the slot, and may change when either process moves, so it is tried again at times. */
+#define FAR_BYTES_PER_US 6000u
+#define STAGED_BETWEEN_TRIES 64u
+
+static bool wants_staging(const struct bulk_op *op, size_t len)
+{
+    if (!op->out || !op->slots || !op->link->near || len < FWD_STREAM_LEAST || !op->link->far_core)
+        return false;
+    return op->link->staged++ % STAGED_BETWEEN_TRIES != STAGED_BETWEEN_TRIES - 1;
+}
+
+static void copy_out(struct bulk_op *op, const struct piece *pc, size_t n)
+{
+    const uint8_t *slot = op->link->part + (size_t)pc->slot * op->cl->piece;
+    bool judge = !pc->staged && op->link->near && n >= FWD_STREAM_LEAST;
+    uint64_t start = judge ? amph_now_ns() : 0;
+    memcpy(op->data + pc->at, slot, n);
+    if (judge)
+        op->link->far_core = n * AMPH_NS_PER_US / (amph_now_ns() - start + 1) < FAR_BYTES_PER_US;
+}
+
 static int send_piece(struct bulk_op *op, size_t len, bool last)
 {
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
@@ -120,6 +144,9 @@ static int send_piece(struct bulk_op *op, size_t len, bool last)
     pc->pend = fwd_pend_take(op->cl);
     pc->at = op->sent;
     pc->len = len;
+    pc->staged = wants_staging(op, len);
+    if (pc->staged)
+        b.flags |= FWD_PIECE_STAGED;
     fill_record(op, pc);
     if (op->sent == 0)
         b.flags |= FWD_PIECE_FIRST;
@@ -158,7 +185,7 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
     size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
     if (!op->stopped) {
         if (n && op->out && op->slots)
-            memcpy(op->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
+            copy_out(op, pc, n);
         op->done += n;
         op->error = err;
         op->stopped = err || n < pc->len;

@@ -53,6 +53,8 @@ struct fwd_link {
     uint32_t server;                   /* absolute number */
     int door;
     bool near;                         /* it maps our area */
+    _Atomic bool far_core;             /* copying what it wrote is slow: the two cores share no cache */
+    _Atomic uint32_t staged;           /* pieces since the last that was not staged */
     uint64_t cookie;
     uint8_t *part;                     /* our part of the transfer area for it, or NULL */
     _Atomic uint64_t slots;            /* bit set: free */

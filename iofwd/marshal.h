@@ -67,6 +67,7 @@ struct fwd_bulk {
 enum fwd_where { FWD_INLINE, FWD_AREA };
 #define FWD_PIECE_FIRST 1u
 #define FWD_PIECE_LAST 2u
+#define FWD_PIECE_STAGED 4u /* a read: the server streams it past its caches, for its core lies far from the client's */
 #define FWD_BULK_BYTES 20
 
 void fwd_put_req_head(struct amph_wr *w, const struct fwd_req_head *h);

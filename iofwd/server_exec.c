@@ -47,7 +47,7 @@ static bool is_remote(const struct fwd_request *rq)
 static bool is_staged(const struct fwd_request *rq)
 {
     return is_bulk(rq) && rq->bulk.where == FWD_AREA && rq->peer->area.local && !is_write(rq->id) &&
-        rq->bulk.len >= FWD_STREAM_LEAST;
+        (rq->bulk.flags & FWD_PIECE_STAGED);
 }
 
 /* ---- where a request runs ---- */
