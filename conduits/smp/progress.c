@@ -20,8 +20,8 @@
 #define LINGER_LOOKS 4u
 #define COOL_ABOVE 16u       /* watched sources up to this number are never dropped */
 
-/* Tells the sender how far the ring is free, in one line, seldom: it runs out of slots only after as many as are told at once.  Bulk
- * is told when it falls quiet, so that the sender starts again at its front. */
+/* Tells the sender how far the ring is free, in one line, seldom: never are so many slots untold that the sender has none.  Bulk is
+ * told when it falls quiet, so that the sender starts again at its front. */
 static inline void publish(const struct smp_source *src, struct smp_in *in, bool idle)
 {
     uint32_t taken = in->consumed - in->published;
@@ -152,8 +152,7 @@ static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t
     return n;
 }
 
-/* Nothing was there: looks a little longer at the source that spoke last.  This costs less than a poll that comes back sooner, and an
- * answer is found almost as soon as it is written. */
+/* Nothing was there: looks a little longer at the source that spoke last, since that costs less than coming back. */
 static inline unsigned linger(struct smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_found >= s->nsources)

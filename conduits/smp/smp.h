@@ -148,8 +148,8 @@ static inline void smp_advance(struct smp_source *src, struct smp_in *in, uint32
 void smp_publish(const struct smp_source *src, struct smp_in *in);
 /* Where a slot's payload lies; false: malformed. */
 bool smp_read_payload(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p);
-/* Reads a full slot's header, each field once: its writer may change it while it is being checked.  false: malformed; *bulk_end_p is
- * then where it was. */
+/* Reads a full slot's header, each field once: its writer may change it while it is being checked.  false: malformed;
+ * *bulk_end_p is then where it was. */
 static inline bool smp_read_slot(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
 {
     const volatile struct smp_slot *from = slot;
