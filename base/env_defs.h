@@ -8,7 +8,7 @@
  * least and most bound INT, SIZE and DUR (0,0: unbounded).
  */
 #define AMPH_ENV_TABLE(ENV) \
-    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, "auto|smp|tcp", "", 0, 0, "conduits", "network that carries messages between hosts") \
+    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, "auto|smp|tcp|udp|verbs", "", 0, 0, "conduits", "network that carries messages between hosts (udp and verbs: in a later release)") \
     ENV(SMP, "AMPHORA_SMP", BOOL, "1", "", 0, 0, "conduits", "peers on the same host talk through shared memory") \
     ENV(INTERFACE, "AMPHORA_INTERFACE", STR, "", "name or address", 0, 0, "conduits", "network interface or address that tcp uses; empty: loopback on one host, else the route to the launcher") \
     ENV(SERVERS, "AMPHORA_SERVERS", INT, "0", "processes", 0, 1000000, "job", "how many processes of the job are I/O servers (the last ones)") \

@@ -19,7 +19,6 @@ struct piece {
     union amph_fwd_args args;  /* the call's record with this piece's offset */
     size_t at, len;            /* within the call */
     unsigned slot;
-    bool staged;
 };
 
 struct bulk_op {
@@ -35,6 +34,8 @@ struct bulk_op {
     uint64_t slots;            /* that this call has; 0: inline */
     uint32_t number;           /* of this call, the same in all its pieces */
     bool stopped, closed;      /* ended early; the last piece has been sent */
+    bool judged, staged;       /* see choose_way */
+    uint64_t start_ns;
     int error;
     struct piece ring[FWD_WINDOW];
 };
@@ -114,26 +115,30 @@ static void take_slots(struct bulk_op *op, unsigned most)
     }
 }
 
-/* Reads from a server whose core shares a cache with ours are fastest straight into the slot; from a far core, streamed.  Which it is shows
- * in how fast we copy out of the slot, and may change when either process moves, so it is tried again at times. */
-#define FAR_BYTES_PER_US 6000u
-#define STAGED_BETWEEN_TRIES 64u
+/* Large reads from a server of the same host are fastest straight into the slots where its core shares a cache with ours, and streamed past
+ * the caches where it does not.  Which it is shows only in the rate, and changes when either process moves: so both ways are timed,
+ * the better is taken, and the other is tried again at times. */
+#define READS_BETWEEN_TRIES 32u
 
-static bool wants_staging(const struct bulk_op *op, size_t len)
+static void choose_way(struct bulk_op *op)
 {
-    if (!op->out || !op->slots || !op->link->near || len < FWD_STREAM_LEAST || !op->link->far_core)
-        return false;
-    return op->link->staged++ % STAGED_BETWEEN_TRIES != STAGED_BETWEEN_TRIES - 1;
+    op->judged = op->out && op->slots && op->link->near && op->total >= 4 * op->piece && op->piece >= FWD_STREAM_LEAST;
+    if (!op->judged)
+        return;
+    uint32_t direct = op->link->read_rate[0], staged = op->link->read_rate[1];
+    bool better = staged > direct, other_way = !direct || !staged || op->link->large_reads % READS_BETWEEN_TRIES == 0;
+    op->link->large_reads++;
+    op->staged = direct && other_way ? !better : better;
+    op->start_ns = amph_now_ns();
 }
 
-static void copy_out(struct bulk_op *op, const struct piece *pc, size_t n)
+static void judge_way(struct bulk_op *op)
 {
-    const uint8_t *slot = op->link->part + (size_t)pc->slot * op->cl->piece;
-    bool judge = !pc->staged && op->link->near && n >= FWD_STREAM_LEAST;
-    uint64_t start = judge ? amph_now_ns() : 0;
-    memcpy(op->data + pc->at, slot, n);
-    if (judge)
-        op->link->far_core = n * AMPH_NS_PER_US / (amph_now_ns() - start + 1) < FAR_BYTES_PER_US;
+    if (!op->judged || op->done < op->total)
+        return;
+    uint64_t rate = op->done * AMPH_NS_PER_US / (amph_now_ns() - op->start_ns + 1) + 1;
+    uint32_t old = op->link->read_rate[op->staged];
+    op->link->read_rate[op->staged] = (uint32_t)(old ? (3 * (uint64_t)old + rate) / 4 : rate);
 }
 
 static int send_piece(struct bulk_op *op, size_t len, bool last)
@@ -144,8 +149,7 @@ static int send_piece(struct bulk_op *op, size_t len, bool last)
     pc->pend = fwd_pend_take(op->cl);
     pc->at = op->sent;
     pc->len = len;
-    pc->staged = wants_staging(op, len);
-    if (pc->staged)
+    if (op->staged && len >= FWD_STREAM_LEAST)
         b.flags |= FWD_PIECE_STAGED;
     fill_record(op, pc);
     if (op->sent == 0)
@@ -185,7 +189,7 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
     size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
     if (!op->stopped) {
         if (n && op->out && op->slots)
-            copy_out(op, pc, n);
+            memcpy(op->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
         op->done += n;
         op->error = err;
         op->stopped = err || n < pc->len;
@@ -237,7 +241,9 @@ int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph
         op.piece = cl->piece;
         take_slots(&op, npieces < half ? (unsigned)npieces : half);
     }
+    choose_way(&op);
     run(&op, &g);
+    judge_way(&op);
     if (op.slots)
         atomic_fetch_or_explicit(&link->slots, op.slots, memory_order_release);
     fwd_guard_leave(&g);

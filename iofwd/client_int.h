@@ -53,8 +53,8 @@ struct fwd_link {
     uint32_t server;                   /* absolute number */
     int door;
     bool near;                         /* it maps our area */
-    _Atomic bool far_core;             /* copying what it wrote is slow: the two cores share no cache */
-    _Atomic uint32_t staged;           /* pieces since the last that was not staged */
+    _Atomic uint32_t read_rate[2];     /* bytes a microsecond of large reads: straight into the slots, staged; 0: not tried */
+    _Atomic uint32_t large_reads;
     uint64_t cookie;
     uint8_t *part;                     /* our part of the transfer area for it, or NULL */
     _Atomic uint64_t slots;            /* bit set: free */
