@@ -148,6 +148,11 @@ static void registry(void)
     CHECK(choose("auto", "1", false, &ops) == AMPH_OK && ops && ops != &amph_smp_ops);
     CHECK(choose("auto", "0", true, &ops) == AMPH_OK && ops && ops != &amph_smp_ops);
     CHECK(choose("tcp", "1", true, &ops) == AMPH_OK && ops == tcp);
+    static const char *const absent[] = { "udp", "verbs" };
+    for (size_t i = 0; i < AMPH_COUNTOF(absent); i++)
+        if (!amph_conduit_find(absent[i]))
+            for (int one_host = 0; one_host < 2; one_host++)
+                CHECK(choose(absent[i], "1", one_host, &ops) == AMPH_ERR_NOSYS);
 }
 
 /* AMPHORA_RMA=emulate lays emulate.c over a network. */
