@@ -23,7 +23,7 @@
 #define NAP_LEAST_NS (20 * AMPH_NS_PER_US) /* naps, where a conduit's descriptor does not wake us */
 #define NAP_MOST_NS (1 * AMPH_NS_PER_MS)
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS)   /* after a second without an event */
-#define YIELD_NS (100 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps */
+#define YIELD_NS (500 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
 
 enum { PHASE_SPIN, PHASE_YIELD, PHASE_SLEEP };
 enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
