@@ -147,8 +147,7 @@ static void read_row(const struct row *row, struct value *v)
         amph_fatal("%s=\"%s\" is out of bounds; least %" PRId64 ", most %" PRId64, row->name, text, row->least, row->most);
 }
 
-/* Edit distance, for names of at most 63 characters. */
-static unsigned distance(const char *a, const char *b)
+unsigned amph_text_distance(const char *a, const char *b)
 {
     unsigned row[64], n = (unsigned)strlen(b);
     if (n > 63 || strlen(a) > 63)
@@ -179,7 +178,7 @@ static void warn_unknown(const char *entry)
     const char *nearest = NULL;
     unsigned least = 99;
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
-        unsigned d = distance(name, rows[i].name);
+        unsigned d = amph_text_distance(name, rows[i].name);
         if (d == 0)
             return;
         if (d < least)

@@ -26,23 +26,3 @@ void amph_say(const char *fmt, ...)
         ;
     errno = saved;
 }
-
-unsigned amph_text_distance(const char *a, const char *b)
-{
-    unsigned row[64], n = (unsigned)strlen(b);
-    if (n > 63 || strlen(a) > 63)
-        return 99;
-    for (unsigned j = 0; j <= n; j++)
-        row[j] = j;
-    for (unsigned i = 1; a[i - 1]; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (unsigned j = 1; j <= n; j++) {
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-        }
-    }
-    return row[n];
-}

@@ -10,7 +10,4 @@
 /* Prints "amphora-run: sentence" as one line with one write. */
 void amph_say(const char *fmt, ...) AMPH_PRINTF(1, 2);
 
-/* How many letters must be changed, added or dropped to make b from a; names of up to 63 letters. */
-unsigned amph_text_distance(const char *a, const char *b);
-
 #endif

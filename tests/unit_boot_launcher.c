@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/clock.h"
 #include "boot/control.h"
 #include "launcher/loop.h"
