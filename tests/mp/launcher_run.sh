@@ -61,7 +61,7 @@ signalled() {
     env --default-signal=INT "$run" -n 2 sh -c "$4" >"$mp_dir/got" 2>&1 </dev/null &
     pid=$!
     tries=0
-    until [ "$(grep -c ready "$mp_dir/got")" -ge 2 ] || [ $tries -gt 100 ]; do sleep 0.05; tries=$((tries + 1)); done
+    until [ "$(grep -c ready "$mp_dir/got")" -ge 2 ] || [ $tries -gt 1000 ]; do sleep 0.05; tries=$((tries + 1)); done
     for sig in $2; do kill -"$sig" $pid; sleep 0.2; done
     wait $pid
     rc=$?
