@@ -41,13 +41,16 @@ struct amphora_ep {
     gex_AM_Entry_t entry[256];       /* what the client registered; gex_fnptr NULL: free */
 };
 
-/* A team; gex_TM_t points to its public part. */
+/* A team; gex_TM_t points to its public part.  pub.reach is by the team's ranks. */
 struct amph_team {
     struct amphora_team pub;
-    struct amphora_ep *ep;
+    struct amphora_ep *ep;           /* the own one in it */
     gex_Flags_t flags;
     const void *cdata;
+    uint64_t id;                     /* names the team in messages, the same at all members; 0: the primordial one */
+    const uint32_t *member;          /* [pub.size] am's peer numbers (job ranks) of the ranks; NULL: the same numbers */
     struct amph_barrier *barrier;    /* of gex_Coll_BarrierNB */
+    struct amph_coll *coll;          /* coll*.c; NULL: no collective has been started yet */
 };
 
 /* A set of processes in order of rank, and the own place in it. */
@@ -87,6 +90,15 @@ struct amph_gex *amph_gex_need(const char *call);
 
 /* The team of a gex_TM_t, also of a pair; a fatal sentence where it is none. */
 struct amph_team *amph_team_of(gex_TM_t tm, const char *call);
+
+/* Its member with this number (no check). */
+static inline uint32_t amph_team_member(const struct amph_team *team, gex_Rank_t rank)
+{
+    return team->member ? team->member[rank] : rank;
+}
+
+/* The team of this process that has this id, or NULL.  For handlers. */
+struct amph_team *amph_team_find(uint64_t id);
 
 /* The number by which am knows member rank of tm; a fatal sentence where there is none. */
 uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call);

@@ -26,6 +26,12 @@ struct amph_team *amph_team_of(gex_TM_t tm, const char *call)
     return AMPH_CONTAINER_OF(tm, struct amph_team, pub);
 }
 
+struct amph_team *amph_team_find(uint64_t id)
+{
+    struct amph_gex *g = amph_gex();
+    return g && id == g->team.id ? &g->team : NULL;
+}
+
 uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call)
 {
     const struct amph_gex *g = amph_gex();
@@ -34,7 +40,7 @@ uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call)
     const struct amph_team *team = amph_team_of(tm, call);
     if (rank >= team->pub.size)
         amph_fatal("%s: rank %u is out of range; the team has %u members", call, rank, team->pub.size);
-    return rank;
+    return amph_team_member(team, rank);
 }
 
 /* ---- clients ---- */
