@@ -2,6 +2,8 @@
 EXTRA_DIST += tests/mp/lib.sh
 dist_check_SCRIPTS += tests/layers.sh tests/unit.sh
 TESTS += tests/layers.sh
+check_PROGRAMS += tests/guard
+tests_guard_SOURCES = tests/guard.c
 
 # Criterion programs: add to check_PROGRAMS and TESTS (inside the condition); tests/unit.sh runs them with TAP.
 if HAVE_CRITERION
