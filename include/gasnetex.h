@@ -11,6 +11,7 @@
 
 #include "amphora/threadmode.h"
 #include "amphora/types.h"
+#include "amphora/operators.h"
 #include "amphora/team.h"
 #include "amphora/lock.h"
 #include "amphora/job.h"
