@@ -43,6 +43,13 @@ struct iofwd_stats {
 /* Asks a server (absolute number; IOFWD_NONE: the home server) for its counters. */
 int iofwd_stats(uint32_t server, struct iofwd_stats *stats);
 
+/* Spreads files over `width` servers (1 to 8, at most as many as there are): those whose path below a prefix fits `pattern` (as fnmatch;
+ * one without a slash speaks of the last name) and that this process opens from now on.  unit: how many bytes in a row one server
+ * does, a multiple of 1024; 0: each call of at least 256 KiB in equal parts.  The newest rule that fits counts, then those of
+ * IOFWD_STRIPE.  Files opened to append, and what is no regular file, stay with one server.  The servers must share the file system.
+ * EINVAL, ENAMETOOLONG (a pattern of more than 255 bytes), ENOMEM. */
+int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit);
+
 /*
  * Handlers.  iofwd has an endpoint and handlers of its own.  A client that keeps one table for everything it registers (and polls
  * only through it) merges these rows: a message to such a handler makes the receiving process's file client make progress.

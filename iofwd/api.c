@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/platform.h"
-#include "iofwd/client_int.h"
+#include "iofwd/client_stripe.h"
 
 int iofwd_init(void)
 {
@@ -43,6 +43,13 @@ int iofwd_stats(uint32_t server, struct iofwd_stats *stats)
                                    .all_bytes_written = s.all_bytes_out, .all_bytes_read = s.all_bytes_in, .clients = s.clients,
                                    .open_files = s.handles };
     return 0;
+}
+
+int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit)
+{
+    struct fwd_stripe stripe;
+    int err = pattern ? fwd_stripe_make(width, unit, &stripe) : EINVAL;
+    return err ? err : fwd_stripe_add(pattern, stripe);
 }
 
 static void on_nudge(void *token)

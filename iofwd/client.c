@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
-#include "iofwd/client_int.h"
+#include "iofwd/client_stripe.h"
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
 #define SLOTS_MOST 64
@@ -371,8 +371,13 @@ static bool place_client(struct amph_fwd_client *cl)
         cl->link[i].door = cl->link[i].child_door = -1;
     }
     if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
-        cl->nservers = 1;
-        cl->servers[0] = job->server_of[cl->rank];
+        uint32_t width = fwd_stripe_width(), home = job->server_of[cl->rank] - cl->first;
+        cl->nservers = width < cl->nlinks ? width : cl->nlinks;
+        /* The plain rule deals each client `width` servers in turn; any other names the first, and the rest follow it. */
+        if (home == cl->rank % cl->nlinks)
+            home = (uint32_t)((uint64_t)cl->rank * cl->nservers % cl->nlinks);
+        for (uint32_t i = 0; i < cl->nservers; i++)
+            cl->servers[i] = cl->first + (home + i) % cl->nlinks;
     }
     return true;
 }

@@ -27,7 +27,8 @@ struct amph_fwd_ref {
  * size, O_APPEND and locks.  A plain value: copy it freely. */
 #define AMPH_FWD_PARTS_MAX 8
 struct amph_fwd_file {
-    uint32_t nparts; /* 0: no file */
+    uint32_t nparts;   /* 0: no file */
+    uint32_t unit_kib; /* of several parts: how many KiB in a row one does; 0: each large call in equal parts */
     struct amph_fwd_ref part[AMPH_FWD_PARTS_MAX];
 };
 
@@ -41,8 +42,9 @@ int amph_fwd_process(struct amph_fwd_client **client_p);
 /* Has the process's client been opened?  Cheap; NULL if not. */
 struct amph_fwd_client *amph_fwd_process_if_open(void);
 
-/* Text form of a file, for a placeholder's name: "server.handle[,server.handle]...", at most AMPH_FWD_TEXT_BYTES with its NUL. */
-#define AMPH_FWD_TEXT_BYTES 232
+/* Text form of a file, for a placeholder's name: "server.handle[,server.handle]...[/unit]", at most AMPH_FWD_TEXT_BYTES with its
+ * NUL (the name of a memfd has at most 249 bytes). */
+#define AMPH_FWD_TEXT_BYTES 236
 size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t len_bytes); /* 0: does not fit */
 bool amph_fwd_file_parse(const char *text, struct amph_fwd_file *file_p);
 bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_file *b);

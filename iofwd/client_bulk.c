@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/counters.h"
-#include "iofwd/client_int.h"
+#include "iofwd/client_stripe.h"
 
 struct piece {
     struct fwd_pend *pend;
@@ -21,59 +21,70 @@ struct piece {
     unsigned slot;
 };
 
-struct bulk_op {
+/* A call: what was asked for, and how far it got. */
+struct bulk_call {
     struct amph_fwd_client *cl;
-    struct fwd_link *link;
     enum amph_fwd_id id;
     const void *record;
     bool out;                  /* read: data comes */
     uint8_t *data;
-    size_t total, sent, done, piece;
+    size_t total;
     size_t *done_p;
+    size_t end;                /* everything before it has been moved, as far as is known */
+    int error;                 /* of what stopped it there */
+};
+
+/* What one server does of it: all, or its places in a file that is spread over several. */
+struct bulk_op {
+    struct bulk_call *call;
+    struct amph_fwd_client *cl;
+    struct fwd_link *link;
+    struct fwd_deal deal;      /* where the next piece lies */
+    size_t moved, piece;
     unsigned window, head, inflight; /* ring of pieces */
     uint64_t slots;            /* that this call has; 0: inline */
-    uint32_t number;           /* of this call, the same in all its pieces */
-    bool stopped, closed;      /* ended early; the last piece has been sent */
+    uint32_t number;           /* of this op, the same in all its pieces */
+    bool begun, closed;        /* the first, the last piece has been sent */
     bool judged, staged;       /* see choose_way */
     uint64_t start_ns;
-    int error;
     struct piece ring[FWD_WINDOW];
 };
 
-static void describe(struct bulk_op *op, enum amph_fwd_id id, const void *args)
+static void describe(struct bulk_call *c, void *args)
 {
     const union amph_fwd_args *u = args;
-    switch (id) {
+    c->record = args;
+    switch (c->id) {
     case AMPH_FWD_READ:
-        op->out = true;
-        op->data = u->read.buf;
-        op->total = u->read.buf_cap;
-        op->done_p = u->read.buf_len;
+        c->out = true;
+        c->data = u->read.buf;
+        c->total = u->read.buf_cap;
+        c->done_p = u->read.buf_len;
         break;
     case AMPH_FWD_PREAD:
-        op->out = true;
-        op->data = u->pread.buf;
-        op->total = u->pread.buf_cap;
-        op->done_p = u->pread.buf_len;
+        c->out = true;
+        c->data = u->pread.buf;
+        c->total = u->pread.buf_cap;
+        c->done_p = u->pread.buf_len;
         break;
     case AMPH_FWD_WRITE:
-        op->data = (uint8_t *)u->write.data;
-        op->total = u->write.data_len;
-        op->done_p = u->write.done;
+        c->data = (uint8_t *)u->write.data;
+        c->total = u->write.data_len;
+        c->done_p = u->write.done;
         break;
     default:
-        op->data = (uint8_t *)u->pwrite.data;
-        op->total = u->pwrite.data_len;
-        op->done_p = u->pwrite.done;
+        c->data = (uint8_t *)u->pwrite.data;
+        c->total = u->pwrite.data_len;
+        c->done_p = u->pwrite.done;
         break;
     }
 }
 
 /* The record of one piece. */
-static void fill_record(const struct bulk_op *op, struct piece *pc)
+static void fill_record(const struct bulk_call *c, struct piece *pc)
 {
-    const union amph_fwd_args *u = op->record;
-    switch (op->id) {
+    const union amph_fwd_args *u = c->record;
+    switch (c->id) {
     case AMPH_FWD_READ: pc->args.read = u->read; break;
     case AMPH_FWD_WRITE:
         pc->args.write = u->write;
@@ -122,7 +133,8 @@ static void take_slots(struct bulk_op *op, unsigned most)
 
 static void choose_way(struct bulk_op *op)
 {
-    op->judged = op->out && op->slots && op->link->near && op->total >= 4 * op->piece && op->piece >= FWD_STREAM_LEAST;
+    op->judged = op->call->out && op->slots && op->link->near && op->deal.width < 2 && op->call->total >= 4 * op->piece &&
+        op->piece >= FWD_STREAM_LEAST;
     if (!op->judged)
         return;
     uint32_t direct = op->link->read_rate[0], staged = op->link->read_rate[1];
@@ -134,122 +146,296 @@ static void choose_way(struct bulk_op *op)
 
 static void judge_way(struct bulk_op *op)
 {
-    if (!op->judged || op->done < op->total)
+    if (!op->judged || op->moved < op->call->total)
         return;
-    uint64_t rate = op->done * AMPH_NS_PER_US / (amph_now_ns() - op->start_ns + 1) + 1;
+    uint64_t rate = op->moved * AMPH_NS_PER_US / (amph_now_ns() - op->start_ns + 1) + 1;
     uint32_t old = op->link->read_rate[op->staged];
     op->link->read_rate[op->staged] = (uint32_t)(old ? (3 * (uint64_t)old + rate) / 4 : rate);
 }
 
-static int send_piece(struct bulk_op *op, size_t len, bool last)
+/* The call has stopped before the next place of this op: nothing more is to be done there. */
+static bool is_past_end(const struct bulk_op *op)
 {
+    return op->deal.at >= op->call->end && op->call->end < op->call->total;
+}
+
+/* Sends the next piece; an empty one where the op has ended early: the server must know that no more come. */
+static int send_piece(struct bulk_op *op)
+{
+    const struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
-    struct fwd_bulk b = { .where = op->slots && len ? FWD_AREA : FWD_INLINE, .op = op->number, .len = (uint32_t)len };
+    size_t len = is_past_end(op) ? 0 : fwd_deal_len(&op->deal, op->piece), at = op->deal.at;
+    struct fwd_bulk b = { .where = op->slots && len ? FWD_AREA : FWD_INLINE, .len = (uint32_t)len };
     uint8_t *slot = NULL;
     pc->pend = fwd_pend_take(op->cl);
-    pc->at = op->sent;
+    pc->at = at;
     pc->len = len;
+    fwd_deal_step(&op->deal, len);
     if (op->staged && len >= FWD_STREAM_LEAST)
         b.flags |= FWD_PIECE_STAGED;
-    fill_record(op, pc);
-    if (op->sent == 0)
+    fill_record(c, pc);
+    if (!op->begun) {
         b.flags |= FWD_PIECE_FIRST;
+        op->number = (uint32_t)pc->pend->seq;
+    }
+    b.op = op->number;
+    bool last = is_past_end(op) || op->deal.at == op->deal.total;
     if (last)
         b.flags |= FWD_PIECE_LAST;
-    if (op->sent == 0)
-        b.op = op->number = (uint32_t)pc->pend->seq;
     if (b.where == FWD_AREA) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
         slot = op->link->part + b.at;
-        if (!op->out && op->link->near && len >= FWD_STREAM_LEAST)
-            amph_copy_stream(slot, op->data + op->sent, len);
-        else if (!op->out)
-            memcpy(slot, op->data + op->sent, len);
-    } else if (op->out)
-        pc->pend->data = op->data + op->sent;
-    pc->pend->desc = &fwd_calls[op->id];
+        if (!c->out && op->link->near && len >= FWD_STREAM_LEAST)
+            amph_copy_stream(slot, c->data + at, len);
+        else if (!c->out)
+            memcpy(slot, c->data + at, len);
+    } else if (c->out)
+        pc->pend->data = c->data + at;
+    pc->pend->desc = &fwd_calls[c->id];
     pc->pend->args = &pc->args;
     pc->pend->want = len;
-    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, op->out || slot ? NULL : op->data + op->sent);
+    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->out || slot ? NULL : c->data + at);
     if (err) {
         fwd_pend_give(op->cl, pc->pend);
         return err;
     }
-    op->sent += len;
     op->inflight++;
+    op->begun = true;
     op->closed = last;
     return 0;
+}
+
+/* Notes that the call went no further than at, by error or by the end of the file. */
+static void stop_at(struct bulk_call *c, size_t at, int error)
+{
+    if (at >= c->end && (c->end < c->total || at > c->end || c->error))
+        return;
+    c->end = at;
+    c->error = error;
 }
 
 /* Waits for the oldest piece and takes what it brought. */
 static void take_piece(struct bulk_op *op, struct fwd_guard *g)
 {
+    struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[op->head];
     int err = fwd_pend_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
     size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
-    if (!op->stopped) {
-        if (n && op->out && op->slots)
-            memcpy(op->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
-        op->done += n;
-        op->error = err;
-        op->stopped = err || n < pc->len;
-    }
+    if (n && c->out && op->slots && pc->at < c->end)
+        memcpy(c->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
+    op->moved += n;
+    if (pc->len && (err || n < pc->len))
+        stop_at(c, pc->at + n, err);
+    else if (err)
+        stop_at(c, pc->at, err);
     fwd_pend_give(op->cl, pc->pend);
     op->head = (op->head + 1) % op->window;
     op->inflight--;
 }
 
-static void run(struct bulk_op *op, struct fwd_guard *g)
+/* Sends what there is room for. */
+static void feed(struct bulk_op *op)
 {
-    int err = 0;
-    do {
-        while (!err && !op->stopped && op->inflight < op->window && (op->sent < op->total || op->sent == 0) && !op->closed) {
-            size_t left = op->total - op->sent, len = left < op->piece ? left : op->piece;
-            err = send_piece(op, len, len == left);
+    while (!op->closed && op->inflight < op->window) {
+        int err = send_piece(op);
+        if (err) {
+            stop_at(op->call, op->deal.at < op->call->end ? op->deal.at : op->call->end, err);
+            op->closed = true; /* the server is gone, or cannot be told more */
         }
-        /* Ended early: the server must know that no more pieces come. */
-        if (!err && op->stopped && !op->closed && op->inflight < op->window)
-            err = send_piece(op, 0, true);
-        if (op->inflight)
-            take_piece(op, g);
-    } while (op->inflight || (!err && !op->closed));
-    if (err && op->done == 0)
-        op->error = err;
+    }
+}
+
+static bool has_answer(const struct bulk_op *op)
+{
+    return op->inflight && atomic_load_explicit(&op->ring[op->head].pend->state, memory_order_acquire) == FWD_PEND_DONE;
+}
+
+/* All ops at once: whichever has an answer goes on; where none has, one is waited for, and the others' answers come in meanwhile. */
+static void run(struct bulk_op *op, unsigned n, struct fwd_guard *g)
+{
+    for (unsigned i = 0; i < n; i++)
+        feed(&op[i]);
+    for (unsigned turn = 0;; turn++) {
+        struct bulk_op *next = NULL;
+        for (unsigned i = 0; i < n && !(next && has_answer(next)); i++) {
+            struct bulk_op *o = &op[(turn + i) % n];
+            if (o->inflight && (!next || has_answer(o)))
+                next = o;
+        }
+        if (!next)
+            return;
+        take_piece(next, g);
+        feed(next);
+    }
+}
+
+static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *link, const struct fwd_deal *deal)
+{
+    memset(op, 0, offsetof(struct bulk_op, ring));
+    op->call = c;
+    op->cl = c->cl;
+    op->link = link;
+    op->deal = *deal;
+    size_t small = link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR;
+    op->piece = small;
+    op->window = 2;
+    if (c->total > small && link->part) {
+        size_t npieces = (c->total + c->cl->piece - 1) / c->cl->piece;
+        unsigned most = FWD_WINDOW / (deal->width < 2 ? 1 : deal->width);
+        most = most < 2 ? 2 : most;
+        most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
+        op->piece = c->cl->piece;
+        take_slots(op, npieces < most ? (unsigned)npieces : most);
+    }
+    choose_way(op);
+}
+
+static void close_op(struct bulk_op *op)
+{
+    judge_way(op);
+    if (op->slots)
+        atomic_fetch_or_explicit(&op->link->slots, op->slots, memory_order_release);
+}
+
+static int outcome(const struct bulk_call *c)
+{
+    if (c->end == 0 && c->error)
+        return c->error;
+    amph_count_n(c->out ? AMPH_COUNTER_IOFWD_BYTES_IN : AMPH_COUNTER_IOFWD_BYTES_OUT, c->end);
+    *c->done_p = c->end;
+    return 0;
+}
+
+static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+{
+    *c = (struct bulk_call){ .cl = cl, .id = id };
+    describe(c, args);
+    if (c->total > SSIZE_MAX)
+        return EINVAL;
+    if (c->total > 0x7ffff000)
+        c->total = 0x7ffff000; /* as Linux does */
+    c->end = c->total;
+    return 0;
 }
 
 int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
 {
+    struct bulk_call c;
     struct bulk_op op;
+    struct fwd_deal deal = { .total = 0, .unit = SIZE_MAX, .width = 1 };
     struct fwd_guard g;
-    memset(&op, 0, offsetof(struct bulk_op, ring));
-    op.cl = cl;
-    op.link = link;
-    op.id = id;
-    op.record = args;
-    describe(&op, id, args);
-    if (op.total > SSIZE_MAX)
-        return EINVAL;
-    if (op.total > 0x7ffff000)
-        op.total = 0x7ffff000; /* as Linux does */
+    int err = begin_call(&c, cl, id, args);
+    if (err)
+        return err;
+    deal.total = c.total;
     fwd_guard_enter(&g);
-    size_t small = link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR;
-    op.piece = small;
-    op.window = 2;
-    if (op.total > small && link->part) {
-        size_t npieces = (op.total + cl->piece - 1) / cl->piece;
-        unsigned half = cl->nslots / 2 < FWD_WINDOW ? cl->nslots / 2 : FWD_WINDOW;
-        op.piece = cl->piece;
-        take_slots(&op, npieces < half ? (unsigned)npieces : half);
-    }
-    choose_way(&op);
-    run(&op, &g);
-    judge_way(&op);
-    if (op.slots)
-        atomic_fetch_or_explicit(&link->slots, op.slots, memory_order_release);
+    open_op(&op, &c, link, &deal);
+    run(&op, 1, &g);
+    close_op(&op);
     fwd_guard_leave(&g);
-    if (op.done == 0 && op.error)
-        return op.error;
-    amph_count_n(op.out ? AMPH_COUNTER_IOFWD_BYTES_IN : AMPH_COUNTER_IOFWD_BYTES_OUT, op.done);
-    *op.done_p = op.done;
-    return 0;
+    return outcome(&c);
+}
+
+/* ---- files spread over several servers ---- */
+
+/* Parts in the order of their servers, so that two calls never wait for each other's slots. */
+static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FWD_PARTS_MAX])
+{
+    for (uint32_t i = 0; i < file->nparts; i++) {
+        uint32_t at = i;
+        for (; at > 0 && file->part[order[at - 1]].server > file->part[i].server; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+/* A pread or pwrite, each part its places. */
+static int deal_out(struct amph_fwd_client *cl, const struct amph_fwd_file *file, enum amph_fwd_id id, off_t off, void *args)
+{
+    struct bulk_call c;
+    struct bulk_op op[AMPH_FWD_PARTS_MAX];
+    uint32_t order[AMPH_FWD_PARTS_MAX];
+    struct fwd_link *link[AMPH_FWD_PARTS_MAX];
+    struct fwd_deal deal;
+    struct fwd_guard g;
+    unsigned n = 0;
+    int err = begin_call(&c, cl, id, args);
+    for (uint32_t i = 0; i < file->nparts && !err; i++)
+        err = fwd_link_to(cl, file->part[i].server, &link[i]);
+    if (err)
+        return err;
+    order_parts(file, order);
+    fwd_guard_enter(&g);
+    for (uint32_t i = 0; i < file->nparts; i++) {
+        fwd_deal_start(&deal, file, order[i], (uint64_t)off, c.total);
+        if (deal.at < deal.total)
+            open_op(&op[n++], &c, link[order[i]], &deal);
+    }
+    run(op, n, &g);
+    for (unsigned i = 0; i < n; i++)
+        close_op(&op[i]);
+    fwd_guard_leave(&g);
+    return outcome(&c);
+}
+
+/* A read or write at the file's offset: home gives the bytes out that this call is about, and moves its offset past them. */
+static int claim(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool out, size_t want, off_t *pos_p, size_t *count_p)
+{
+    if (out) {
+        struct amph_fwd_args_takeread a = { .file = file, .want = want, .pos = pos_p, .count = count_p };
+        return fwd_client_call(cl, AMPH_FWD_TAKEREAD, &a);
+    }
+    struct amph_fwd_args_takewrite a = { .file = file, .want = want, .pos = pos_p };
+    *count_p = want;
+    return fwd_client_call(cl, AMPH_FWD_TAKEWRITE, &a);
+}
+
+static int at_offset(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct fwd_link *home, bool out, uint8_t *data,
+                     size_t total, size_t *done_p, enum amph_fwd_id id, void *args)
+{
+    union amph_fwd_args u;
+    off_t pos, now;
+    size_t count;
+    int err = claim(cl, file, out, total < 0x7ffff000 ? total : 0x7ffff000, &pos, &count);
+    if (err == EOPNOTSUPP) /* appending, say: home does it all */
+        return fwd_client_bulk(cl, home, id, args);
+    if (err)
+        return err;
+    *done_p = 0;
+    if (count == 0)
+        return 0;
+    if (out)
+        u.pread = (struct amph_fwd_args_pread){ .file = file, .off = pos, .buf = data, .buf_cap = count, .buf_len = done_p };
+    else
+        u.pwrite = (struct amph_fwd_args_pwrite){ .file = file, .off = pos, .data = data, .data_len = count, .done = done_p };
+    err = deal_out(cl, file, out ? AMPH_FWD_PREAD : AMPH_FWD_PWRITE, pos, &u);
+    size_t done = err ? 0 : *done_p;
+    if (done < count) {
+        struct amph_fwd_args_lseek back = { .file = file, .off = (off_t)done - (off_t)count, .whence = SEEK_CUR, .pos = &now };
+        fwd_client_call(cl, AMPH_FWD_LSEEK, &back);
+    }
+    return err;
+}
+
+int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const struct amph_fwd_file *file, enum amph_fwd_id id,
+                      void *args)
+{
+    union amph_fwd_args *u = args;
+    size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : FWD_STRIPE_LEAST;
+    switch (id) {
+    case AMPH_FWD_READ:
+        return u->read.buf_cap < least ? fwd_client_bulk(cl, home, id, args)
+                                       : at_offset(cl, file, home, true, u->read.buf, u->read.buf_cap, u->read.buf_len, id, args);
+    case AMPH_FWD_WRITE:
+        return u->write.data_len < least
+            ? fwd_client_bulk(cl, home, id, args)
+            : at_offset(cl, file, home, false, (uint8_t *)u->write.data, u->write.data_len, u->write.done, id, args);
+    case AMPH_FWD_PREAD:
+        return u->pread.buf_cap == 0 || (!file->unit_kib && u->pread.buf_cap < least) ? fwd_client_bulk(cl, home, id, args)
+                                                                                     : deal_out(cl, file, id, u->pread.off, args);
+    default:
+        return u->pwrite.data_len == 0 || (!file->unit_kib && u->pwrite.data_len < least)
+            ? fwd_client_bulk(cl, home, id, args)
+            : deal_out(cl, file, id, u->pwrite.off, args);
+    }
 }

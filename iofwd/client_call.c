@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/log.h"
-#include "iofwd/client_int.h"
+#include "iofwd/client_stripe.h"
 
 #define CHECK_NS (10 * AMPH_NS_PER_MS)
 
@@ -250,7 +250,7 @@ int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16
     return err;
 }
 
-static int simple_call(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
+int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
 {
     struct fwd_guard g;
     fwd_guard_enter(&g);
@@ -276,5 +276,14 @@ int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
     if (err)
         return err;
     amph_count(IOFWD_CALLS);
-    return desc->flags & FWD_CALL_BULK ? fwd_client_bulk(cl, link, id, args) : simple_call(cl, link, id, args);
+    if (desc->flags & FWD_CALL_BULK)
+        return file->nparts > 1 ? fwd_client_spread(cl, link, file, id, args) : fwd_client_bulk(cl, link, id, args);
+    err = fwd_client_simple(cl, link, id, args);
+    if (!err && id == AMPH_FWD_OPEN)
+        fwd_stripe_open(cl, args);
+    else if (file && file->nparts > 1) {
+        int other = fwd_stripe_rest(cl, id, file, args);
+        err = err ? err : other;
+    }
+    return err;
 }

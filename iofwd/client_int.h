@@ -107,6 +107,8 @@ enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *lin
 
 /* client_call.c */
 int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
+/* A call without file data, at one server. */
+int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
 int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
                        size_t cap, size_t *got_p);
 void fwd_on_reply(struct amph_token *token, const struct amph_am *am);
@@ -130,5 +132,8 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
 
 /* client_bulk.c: a read or write of any size */
 int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
+/* The same on a file of several parts; home: the way to its first. */
+int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const struct amph_fwd_file *file, enum amph_fwd_id id,
+                      void *args);
 
 #endif

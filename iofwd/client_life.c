@@ -25,6 +25,12 @@ size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t l
             return 0;
         at += (size_t)n;
     }
+    if (file->nparts > 1 && file->unit_kib) {
+        int n = snprintf(buf + at, len_bytes - at, "/%" PRIx32, file->unit_kib);
+        if (n < 0 || (size_t)n >= len_bytes - at)
+            return 0;
+        at += (size_t)n;
+    }
     return at;
 }
 
@@ -44,9 +50,11 @@ bool amph_fwd_file_parse(const char *text, struct amph_fwd_file *file_p)
         if (end == text || ref->handle == 0 || errno)
             return false;
         f.nparts++;
+        text = end + 1;
+        if (*end == '/')
+            f.unit_kib = (uint32_t)strtoul(text, NULL, 16);
         if (*end != ',')
             break;
-        text = end + 1;
     }
     *file_p = f;
     return true;

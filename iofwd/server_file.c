@@ -74,6 +74,33 @@ int fwd_do_lseek(struct fwd_request *rq, struct fwd_args_lseek *a)
     return outcome(a->pos);
 }
 
+/* For a call that several servers do together: gives out the next bytes and moves the offset past them.  EOPNOTSUPP: the call is to be
+ * done by this server alone. */
+int fwd_do_takeread(struct fwd_request *rq, struct fwd_args_takeread *a)
+{
+    struct stat st;
+    int flags = fcntl(a->file->fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
+        return EBADF;
+    if (!a->file->regular || fstat(a->file->fd, &st) != 0 || (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0)
+        return EOPNOTSUPP;
+    a->count = a->pos < st.st_size ? (size_t)(st.st_size - a->pos) : 0;
+    if (a->want < a->count)
+        a->count = a->want;
+    return outcome(lseek(a->file->fd, a->pos + (off_t)a->count, SEEK_SET));
+}
+
+int fwd_do_takewrite(struct fwd_request *rq, struct fwd_args_takewrite *a)
+{
+    int flags = fcntl(a->file->fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return EBADF;
+    if (!a->file->regular || (flags & O_APPEND) || (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0 ||
+        lseek(a->file->fd, (off_t)((uint64_t)a->pos + a->want), SEEK_SET) < 0)
+        return EOPNOTSUPP;
+    return 0;
+}
+
 int fwd_do_fstat(struct fwd_request *rq, struct fwd_args_fstat *a)
 {
     return outcome(fstat(a->file->fd, &a->st));
