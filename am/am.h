@@ -125,6 +125,28 @@ enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const str
  * already. */
 enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc);
 
+/* A payload that is put together in the conduit's own memory, from amph_am_prepare to its commit or cancellation. */
+struct amph_am_prep {
+    uint32_t peer;
+    uint8_t lane; /* enum amph_lane */
+    void *buf;    /* aligned to 16 */
+    size_t len_bytes;
+};
+
+/* Room for the payload of a medium to peer: `most` bytes, or if those cannot be had now, `least`.  Outputs only on success.
+ * AMPH_ERR_NOSYS: the conduit has no such room, use memory of your own and amph_am_request; AMPH_AGAIN: none now; AMPH_ERR_PEER,
+ * AMPH_ERR_RANGE.  Never waits; any thread; several may be prepared. */
+enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, size_t least, size_t most,
+                                 struct amph_am_prep *prep);
+/* Sends am, a medium whose payload is prep->buf, as amph_am_request and amph_am_reply would.  prep is over except with AMPH_AGAIN. */
+enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph_am_prep *prep, const struct amph_am *am,
+                                        unsigned flags);
+enum amph_status amph_am_commit_reply(struct amph_token *token, const struct amph_am_prep *prep, const struct amph_am *am,
+                                      unsigned flags);
+void amph_am_cancel(struct amph_am_ep *ep, const struct amph_am_prep *prep);
+/* Would a message to peer find room now?  A guess, as good as its conduit can tell. */
+bool amph_am_has_room(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane);
+
 uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer); /* payload bytes; peer AMPH_RANK_NONE: least of all conduits */
 uint32_t amph_am_max_long(struct amph_am_ep *ep, uint32_t peer);
 

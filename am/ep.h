@@ -135,9 +135,13 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
 enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
                               struct amph_op *lc);
 
+/* The same by another function than the peer's own: the commit of a prepared one. */
+enum amph_status amph_ep_send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                 amph_am_send_fn fn, struct amph_op *lc);
+
 /* The same for a request, waiting for room by polling. */
-enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
-                                   struct amph_op *lc);
+enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, amph_am_send_fn fn,
+                                   unsigned flags, struct amph_op *lc);
 
 /* Puts a message of the reply lane off, with a copy of its payload.  Poll lock held. */
 enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, bool put_first);

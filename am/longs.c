@@ -65,7 +65,7 @@ static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const 
         return st;
     struct amph_am m = *am;
     m.payload = NULL;
-    st = amph_ep_send_wait(ep, peer, &m, 0, NULL);
+    st = amph_ep_send_wait(ep, peer, &m, NULL, 0, NULL);
     struct amph_waiter w = AMPH_WAITER_INIT;
     while (!lc && !__atomic_load_n(&wait.done, __ATOMIC_ACQUIRE))
         amph_am_wait_step(ep, &w);
@@ -90,9 +90,9 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, cons
             return put_request(ep, peer, am, offset, flags, lc);
     }
     if (m.kind == AMPH_AM_LONG_PACKED)
-        return amph_ep_send_wait(ep, peer, &m, flags, lc);
+        return amph_ep_send_wait(ep, peer, &m, NULL, flags, lc);
     m.payload = NULL;
-    enum amph_status st = amph_ep_send_wait(ep, peer, &m, flags, NULL);
+    enum amph_status st = amph_ep_send_wait(ep, peer, &m, NULL, flags, NULL);
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
     return st;

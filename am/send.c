@@ -33,14 +33,17 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
     return st;
 }
 
-enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                              struct amph_op *lc)
+/* fn NULL: the peer's own. */
+static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                       amph_am_send_fn fn, struct amph_op *lc)
 {
     struct amph_peer *p = &ep->peer[peer];
     enum amph_status st = AMPH_ERR_PEER;
     amph_ep_lock(ep);
     amph_am_send_fn send = __atomic_load_n(&p->send, __ATOMIC_RELAXED);
     if (AMPH_LIKELY(send != NULL)) {
+        if (fn)
+            send = fn;
         if (!p->windowed)
             st = send(p->cx, peer, lane, am, lc);
         else
@@ -50,10 +53,22 @@ enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_la
     return st;
 }
 
-enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
-                                   struct amph_op *lc)
+enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                              struct amph_op *lc)
 {
-    enum amph_status st = amph_ep_send(ep, peer, AMPH_LANE_REQUEST, am, lc);
+    return send_by(ep, peer, lane, am, NULL, lc);
+}
+
+enum amph_status amph_ep_send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                 amph_am_send_fn fn, struct amph_op *lc)
+{
+    return send_by(ep, peer, lane, am, fn, lc);
+}
+
+enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, amph_am_send_fn fn,
+                                   unsigned flags, struct amph_op *lc)
+{
+    enum amph_status st = send_by(ep, peer, AMPH_LANE_REQUEST, am, fn, lc);
     if (AMPH_LIKELY(st == AMPH_OK)) {
         amph_count(AM_REQUESTS);
         return AMPH_OK;
@@ -66,7 +81,7 @@ enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const s
     unsigned rounds = 0;
     do {
         amph_ep_room_wait(ep, &rounds);
-        st = amph_ep_send(ep, peer, AMPH_LANE_REQUEST, am, lc);
+        st = send_by(ep, peer, AMPH_LANE_REQUEST, am, fn, lc);
     } while (st == AMPH_AGAIN);
     if (st == AMPH_OK)
         amph_count(AM_REQUESTS);
@@ -84,7 +99,7 @@ enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const str
         amph_count(AM_REQUESTS);
         return AMPH_OK;
     }
-    return amph_ep_send_wait(ep, peer, am, flags, lc);
+    return amph_ep_send_wait(ep, peer, am, NULL, flags, lc);
 }
 
 static enum amph_status slow_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)

@@ -42,7 +42,8 @@ enum amph_am_kind {
     AMPH_AM_MEDIUM,      /* payload is given to the handler where the conduit holds it */
     AMPH_AM_LONG,        /* payload is already at dest (put before, or written through a mapping) */
     AMPH_AM_LONG_PACKED, /* payload travels in the message; am/ checks dest and copies it there */
-    AMPH_AM_INTERNAL     /* credit returns, emulated RMA; `handler` then holds a code: below 128 of am/, from 128 of emulate.c */
+    AMPH_AM_INTERNAL,    /* credit returns, emulated RMA; `handler` then holds a code: below 128 of am/, from 128 of emulate.c */
+    AMPH_AM_CANCEL       /* am_commit only: nothing is sent, the room is given back */
 };
 
 /* One active message, sent or received.  Received: args and payload lie in the conduit's memory until on_am returns. */
@@ -164,7 +165,11 @@ struct amph_conduit_ops {
     /* Sends am to peer.  lc NULL: the payload has been copied or sent on return.  lc given: the payload stays untouched until
      * lc->done.  Checks nargs and nbytes (AMPH_ERR_ARG).  AMPH_AGAIN: nothing taken, lc not called. */
     enum amph_status (*am_send)(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
-    /* Optional pair (negotiated payload): room for up to *len_bytes_p payload bytes in the message itself; commit sends it. */
+    /* Optional pair (negotiated payload).  prepare: room for *len_bytes_p payload bytes in a medium to peer, aligned to 16, into
+     * which the caller may write until it commits; several may be prepared at a time.  Length 0 only asks whether a message would
+     * find room now.  commit sends am, whose payload is what prepare gave and whose nbytes may be less than was asked for, or (kind
+     * AMPH_AM_CANCEL) gives the room back.  AMPH_AGAIN: nothing taken, for commit: still prepared.  With any other answer of commit
+     * the room is gone. */
     enum amph_status (*am_prepare)(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p);
     enum amph_status (*am_commit)(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am);
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += conduits/README.md
 libamphora_la_SOURCES += conduits/conduit.h conduits/emulate.c conduits/emulate.h conduits/registry.c \
-	conduits/smp/mem.c conduits/smp/peers.c conduits/smp/progress.c conduits/smp/ring.h conduits/smp/send.c conduits/smp/smp.c conduits/smp/smp.h \
-	conduits/smp/source.c conduits/smp/wait.c
+	conduits/smp/mem.c conduits/smp/peers.c conduits/smp/prepare.c conduits/smp/progress.c conduits/smp/ring.h \
+	conduits/smp/send.c conduits/smp/smp.c conduits/smp/smp.h conduits/smp/source.c conduits/smp/wait.c
 
 # The conformance suite, once for each conduit and once with put and get over messages.
 SUITE_SOURCES = tests/conduit_suite.c tests/conduit_suite.h tests/conduit_suite_life.c tests/conduit_suite_memory.c \

@@ -49,6 +49,7 @@ static void thread_end(void *arg)
         t->regions = r->next;
         free(r);
     }
+    amph_prepare_thread_end(t);
     if (region_done(&t->implicit, GEX_EC_ALL))
         free(t);
 }

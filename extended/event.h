@@ -38,6 +38,9 @@ struct amph_region {
     struct amph_region *next;
 };
 
+struct amph_np_buffer;
+struct amph_srcdesc;
+
 /* What a thread keeps. */
 struct amph_gex_thread {
     struct amph_gex_op *ops;         /* free ones */
@@ -45,9 +48,15 @@ struct amph_gex_thread {
     struct amph_region *regions;     /* free ones */
     struct amph_region implicit;     /* outside access regions */
     struct amph_region *current;     /* where implicit operations count now */
+    struct amph_srcdesc *srcdesc[AMPH_NLANES]; /* prepare.c: of a request and a reply that are being prepared */
+    struct amph_np_buffer *spares;   /* prepare.c: free buffers */
+    unsigned nspares;
 };
 
 struct amph_gex_thread *amph_gex_thread(void);
+
+/* prepare.c: gives back what it keeps for a thread that ends. */
+void amph_prepare_thread_end(struct amph_gex_thread *t);
 
 /* A fresh operation, nothing pending; never NULL (fatal without memory). */
 struct amph_gex_op *amph_op_get(void);

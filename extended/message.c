@@ -10,6 +10,10 @@
 #include "amphora/gasnet1.h"
 #include "base/log.h"
 #include "extended/event.h"
+#include "extended/message.h"
+
+/* The longest payload for which a prepare call gives a buffer of the library's. */
+#define ALLOC_MOST_BYTES (16u << 20)
 
 /* Payloads up to this are copied by the call; beyond, local completion is worth an operation. */
 #define COPY_MOST_BYTES AMPH_AM_MIN_MAX_MEDIUM
@@ -116,40 +120,60 @@ struct amph_gex *amph_gex_need(const char *call)
     return amph_gex();
 }
 
-static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, unsigned numargs, bool is_long, const char *call)
+size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags)
 {
+    size_t most;
+    if (peer == GEX_RANK_INVALID)
+        most = is_long ? g->max_long : g->max_medium;
+    else
+        most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
+    return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MOST_BYTES ? ALLOC_MOST_BYTES : most;
+}
+
+static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs, bool is_long,
+                    const char *call)
+{
+    const gex_Flags_t least = GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
     struct amph_gex *g = amph_gex_need(call);
     if (numargs > AMPHORA_MAX_ARGS)
         amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS, numargs);
-    if (other_rank == GEX_RANK_INVALID)
-        return is_long ? g->max_long : g->max_medium;
-    uint32_t peer = amph_team_peer(tm, other_rank, call);
-    return is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
+    if (lc_opt == GEX_EVENT_DEFER)
+        amph_fatal("%s: GEX_EVENT_DEFER is not an lc_opt of active messages", call);
+    if ((flags & least) == least)
+        amph_fatal("%s: ask with GEX_FLAG_AM_PREPARE_LEAST_CLIENT or with GEX_FLAG_AM_PREPARE_LEAST_ALLOC, not with both", call);
+    uint32_t peer = other_rank == GEX_RANK_INVALID ? GEX_RANK_INVALID : amph_team_peer(tm, other_rank, call);
+    return amph_message_limit(g, peer, is_long, flags);
+}
+
+static size_t token_limit(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs, bool is_long,
+                          const char *call)
+{
+    return limit(&amph_gex_need(call)->team.pub, token->peer, lc_opt, flags, numargs, is_long, call);
 }
 
 size_t gex_AM_MaxRequestLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return limit(tm, other_rank, numargs, true, "gex_AM_MaxRequestLong");
+    return limit(tm, other_rank, lc_opt, flags, numargs, true, "gex_AM_MaxRequestLong");
 }
 size_t gex_AM_MaxReplyLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return limit(tm, other_rank, numargs, true, "gex_AM_MaxReplyLong");
+    return limit(tm, other_rank, lc_opt, flags, numargs, true, "gex_AM_MaxReplyLong");
 }
 size_t gex_AM_MaxRequestMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return limit(tm, other_rank, numargs, false, "gex_AM_MaxRequestMedium");
+    return limit(tm, other_rank, lc_opt, flags, numargs, false, "gex_AM_MaxRequestMedium");
 }
 size_t gex_AM_MaxReplyMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return limit(tm, other_rank, numargs, false, "gex_AM_MaxReplyMedium");
+    return limit(tm, other_rank, lc_opt, flags, numargs, false, "gex_AM_MaxReplyMedium");
 }
 size_t gex_Token_MaxReplyLong(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return limit(&amph_gex_need("gex_Token_MaxReplyLong")->team.pub, token->peer, numargs, true, "gex_Token_MaxReplyLong");
+    return token_limit(token, lc_opt, flags, numargs, true, "gex_Token_MaxReplyLong");
 }
 size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return limit(&amph_gex_need("gex_Token_MaxReplyMedium")->team.pub, token->peer, numargs, false, "gex_Token_MaxReplyMedium");
+    return token_limit(token, lc_opt, flags, numargs, false, "gex_Token_MaxReplyMedium");
 }
 size_t gex_AM_LUBRequestLong(void)
 {
@@ -187,8 +211,7 @@ gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask
 
 static const char *const kind_name[] = { [AMPH_AM_SHORT] = "Short", [AMPH_AM_MEDIUM] = "Medium", [AMPH_AM_LONG] = "Long" };
 
-/* 0, 1 (no room, nothing sent), or a fatal sentence that says what was wrong. */
-static int answer(enum amph_status st, uint32_t peer, const struct amph_am *am, const char *call)
+int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am *am, const char *call)
 {
     if (st == AMPH_AGAIN)
         return 1;
@@ -239,26 +262,24 @@ static void lc_end(struct amph_gex_op *op, gex_Event_t *lc_opt, int result)
         *lc_opt = amph_op_event(op);
 }
 
-static int request(gex_TM_t tm, gex_Rank_t rank, const struct amph_am *am, gex_Event_t *lc_opt, gex_Flags_t flags)
+int amph_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
-    struct amph_gex *g = amph_gex();
-    uint32_t peer = amph_team_peer(tm, rank, "gex_AM_Request");
     struct amph_gex_op *op = NULL;
     if (am->kind != AMPH_AM_SHORT)
         op = lc_begin(lc_opt, am->nbytes, true, "gex_AM_Request");
-    enum amph_status st = amph_am_request(g->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE, op ? &op->rc : NULL);
-    int result = AMPH_LIKELY(st == AMPH_OK) ? 0 : answer(st, peer, am, "gex_AM_Request");
+    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE, op ? &op->rc : NULL);
+    int result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, peer, am, "gex_AM_Request");
     lc_end(op, lc_opt, result);
     return result;
 }
 
-static int reply(gex_Token_t token, const struct amph_am *am, gex_Event_t *lc_opt, gex_Flags_t flags)
+int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     struct amph_gex_op *op = NULL;
     if (am->kind != AMPH_AM_SHORT)
         op = lc_begin(lc_opt, am->nbytes, false, "gex_AM_Reply");
     enum amph_status st = amph_am_reply(token, am, flags & GEX_FLAG_IMMEDIATE, op ? &op->rc : NULL);
-    int result = AMPH_LIKELY(st == AMPH_OK) ? 0 : answer(st, token->peer, am, "gex_AM_Reply");
+    int result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
     lc_end(op, lc_opt, result);
     return result;
 }
@@ -267,35 +288,37 @@ int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handle
                              const gex_AM_Arg_t *args)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .args = args };
-    return request(tm, rank, &am, NULL, flags);
+    return amph_message_request(amph_team_peer(tm, rank, "gex_AM_RequestShort"), &am, NULL, flags);
 }
 
 int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes,
                               gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
+    uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
-        check_payload(amph_gex_need("gex_AM_RequestMedium"), amph_team_peer(tm, rank, "gex_AM_RequestMedium"), false, nbytes,
-                      "gex_AM_Request");
+        check_payload(amph_gex(), peer, false, nbytes, "gex_AM_Request");
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .args = args, .payload = src };
-    return request(tm, rank, &am, lc_opt, flags);
+                                .args = args, .payload = amph_message_source(amph_gex(), src, flags) };
+    return amph_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes, void *dest,
                             gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
+    uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestLong");
+    struct amph_gex *g = amph_gex();
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
-        check_payload(amph_gex_need("gex_AM_RequestLong"), amph_team_peer(tm, rank, "gex_AM_RequestLong"), true, nbytes,
-                      "gex_AM_Request");
+        check_payload(g, peer, true, nbytes, "gex_AM_Request");
     const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .dest = (uintptr_t)dest, .args = args, .payload = src };
-    return request(tm, rank, &am, lc_opt, flags);
+                                .dest = amph_message_dest(g, peer, dest, flags), .args = args,
+                                .payload = amph_message_source(g, src, flags) };
+    return amph_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .args = args };
-    return reply(token, &am, NULL, flags);
+    return amph_message_reply(token, &am, NULL, flags);
 }
 
 int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes, gex_Event_t *lc_opt,
@@ -304,16 +327,18 @@ int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const voi
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), token->peer, false, nbytes, "gex_AM_Reply");
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .args = args, .payload = src };
-    return reply(token, &am, lc_opt, flags);
+                                .args = args, .payload = amph_message_source(amph_gex(), src, flags) };
+    return amph_message_reply(token, &am, lc_opt, flags);
 }
 
 int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes, void *dest,
                           gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
+    struct amph_gex *g = amph_gex();
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
-        check_payload(amph_gex(), token->peer, true, nbytes, "gex_AM_Reply");
+        check_payload(g, token->peer, true, nbytes, "gex_AM_Reply");
     const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .dest = (uintptr_t)dest, .args = args, .payload = src };
-    return reply(token, &am, lc_opt, flags);
+                                .dest = amph_message_dest(g, token->peer, dest, flags), .args = args,
+                                .payload = amph_message_source(g, src, flags) };
+    return amph_message_reply(token, &am, lc_opt, flags);
 }

@@ -17,6 +17,7 @@
 #include "amphora/job.h"
 #include "amphora/event.h"
 #include "amphora/message.h"
+#include "amphora/prepare.h"
 #include "amphora/rma.h"
 
 /* Settings that two objects must agree on to be linked together, in words. */

@@ -11,23 +11,20 @@
 
 #define BULK_GROUP_BYTES (16u << 10)
 
-/* Is there a slot?  Asks the receiver's line only when the known room is used up. */
-static inline bool have_slot(struct smp_out *out, uint32_t seed)
+/* Bulk that was prepared and given up lies idle until a later payload's message frees it.  When there is no room and none such is
+ * on its way, it is found here: all messages have been taken, so everything behind what the receiver knows is free. */
+static void forget_holes(struct smp_out *out, uint32_t seed)
 {
-    if (AMPH_LIKELY(out->produced != out->limit))
-        return true;
     uint32_t consumed = smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
-    if (out->produced - consumed >= SMP_SLOTS) /* full, or the peer wrote nonsense */
-        return false;
-    out->limit = consumed + SMP_SLOTS;
-    return true;
+    if (!out->held && out->produced == consumed)
+        out->bulk_at = out->bulk_consumed;
 }
 
 /*
  * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the known room is used up; where all
  * is free then, it starts again at the front, so that quiet pairs touch few pages.
  */
-static bool bulk_alloc(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p, uint32_t *end_p)
+bool smp_bulk_take(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p)
 {
     uint32_t len = (uint32_t)amph_align_up(nbytes, AMPH_CACHE_LINE);
     uint32_t at = out->bulk_at, offset = at & (SMP_BULK_BYTES - 1);
@@ -39,11 +36,14 @@ static bool bulk_alloc(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint
             if (out->bulk_consumed == out->bulk_at)
                 out->bulk_consumed = at;
         }
-        if (at + len - out->bulk_consumed > SMP_BULK_BYTES)
+        if (at + len - out->bulk_consumed > SMP_BULK_BYTES) {
+            forget_holes(out, seed);
             return false;
+        }
     }
-    *at_p = at;
-    *end_p = at + len;
+    out->last_from = out->bulk_at;
+    out->last_at = *at_p = at;
+    out->bulk_at = at + len;
     return true;
 }
 
@@ -77,30 +77,19 @@ static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_
         memcpy(slot->rest + at, am->payload, am->nbytes);
         return true;
     }
-    uint32_t bulk, end;
-    if (!bulk_alloc(out, seed, am->nbytes, &bulk, &end))
+    uint32_t bulk;
+    if (!smp_bulk_take(out, seed, am->nbytes, &bulk))
         return false;
     memcpy(out->bulk + (bulk & (SMP_BULK_BYTES - 1)), am->payload, am->nbytes);
     slot->inlined = 0;
     slot->bulk = bulk;
-    slot->bulk_end = out->bulk_at = end;
+    slot->bulk_end = smp_bulk_end(out);
     return true;
 }
 
-enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+static inline void fill_slot(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, struct smp_slot *slot,
+                             const struct amph_am *am)
 {
-    struct smp_cx *s = smp_of(cx);
-    if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !s->peer[peer].up))
-        return AMPH_ERR_RANGE;
-    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || (carries_payload(am->kind) && am->nbytes > SMP_MAX_MEDIUM)))
-        return AMPH_ERR_ARG;
-    struct smp_peer *p = &s->peer[peer];
-    struct smp_out *out = &p->out[lane];
-    if (AMPH_UNLIKELY(!have_slot(out, p->seed_out)))
-        return AMPH_AGAIN;
-    struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
-    if (AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
-        return AMPH_AGAIN;
     slot->kind = am->kind;
     slot->handler = am->handler;
     slot->nargs = am->nargs;
@@ -113,6 +102,28 @@ enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane l
     __atomic_store_n(&slot->word, smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
     out->produced++;
     after_send(s, p);
+}
+
+void smp_slot_send(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, const struct amph_am *am)
+{
+    fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
+}
+
+enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    struct smp_cx *s = smp_of(cx);
+    if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !s->peer[peer].up))
+        return AMPH_ERR_RANGE;
+    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || (carries_payload(am->kind) && am->nbytes > SMP_MAX_MEDIUM)))
+        return AMPH_ERR_ARG;
+    struct smp_peer *p = &s->peer[peer];
+    struct smp_out *out = &p->out[lane];
+    if (AMPH_UNLIKELY(!smp_have_slot(out, p->seed_out)))
+        return AMPH_AGAIN;
+    struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
+    if (AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
+        return AMPH_AGAIN;
+    fill_slot(s, p, out, slot, am);
     if (lc)
         lc->done(lc, AMPH_OK);
     return AMPH_OK;

@@ -24,7 +24,17 @@ struct smp_out {
     uint32_t limit;        /* may be written up to here before `consumed` must be read again */
     uint32_t bulk_at;      /* next free bulk position */
     uint32_t bulk_consumed;
+    /* Payloads that are being put together in the ring (prepare.c).  While there are any, messages free no bulk beyond hold_at. */
+    uint32_t held;
+    uint32_t hold_at;
+    uint32_t last_at, last_from; /* where the latest bulk began, and bulk_at before it */
 };
+
+/* What a message that is sent now may tell the receiver: bulk up to here is free when it has been taken. */
+static inline uint32_t smp_bulk_end(const struct smp_out *out)
+{
+    return AMPH_UNLIKELY(out->held) ? out->hold_at : out->bulk_at;
+}
 
 /* A mapping made by mem_import, undone when the peer is forgotten. */
 struct smp_import {
@@ -170,6 +180,24 @@ static inline bool smp_read_slot(const struct smp_in *in, const struct smp_slot 
 }
 /* send.c */
 enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
+/* Is there a slot?  Asks the receiver's line only when the known room is used up. */
+static inline bool smp_have_slot(struct smp_out *out, uint32_t seed)
+{
+    if (AMPH_LIKELY(out->produced != out->limit))
+        return true;
+    uint32_t consumed = smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
+    if (out->produced - consumed >= SMP_SLOTS) /* full, or the peer wrote nonsense */
+        return false;
+    out->limit = consumed + SMP_SLOTS;
+    return true;
+}
+/* Takes nbytes of bulk in one piece, from *at_p; false: no room. */
+bool smp_bulk_take(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p);
+/* Makes slot number out->produced full, its payload being in place, and rings. */
+void smp_slot_send(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, const struct amph_am *am);
+/* prepare.c */
+enum amph_status smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p);
+enum amph_status smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am);
 /* progress.c */
 unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
 bool smp_has_work(struct smp_cx *s); /* every ring of every source that may have a message is looked at */

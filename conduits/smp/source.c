@@ -48,9 +48,10 @@ bool smp_read_payload(const struct smp_in *in, const struct smp_slot *slot, stru
     uint32_t bulk = from->bulk, end = from->bulk_end, offset = bulk & (SMP_BULK_BYTES - 1);
     uint32_t len = (uint32_t)amph_align_up(am->nbytes, AMPH_CACHE_LINE);
     am->payload = in->bulk + offset;
-    /* In one piece, and not more than the ring ahead. */
-    if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 || offset + len > SMP_BULK_BYTES || end - bulk != len ||
-        end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
+    /* In one piece, and not more than the ring ahead.  The end is not the payload's where another payload, which is still being
+     * put together, lies before it. */
+    if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 || offset + len > SMP_BULK_BYTES ||
+        end % AMPH_CACHE_LINE != 0 || end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
         return false;
     *bulk_end_p = end;
     return true;

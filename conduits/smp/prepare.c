@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Payloads that their sender puts together where the receiver will read them: in the ring's bulk bytes.  Layer: conduits (smp).
+ * Thread rule: send side, for each call; between prepare and commit others may send and prepare.
+ *
+ * The receiver frees bulk in the order of messages, not of places.  So while payloads are being put together (`held`), messages
+ * free nothing beyond the place where the first of these began; the message that ends the last frees everything before bulk_at,
+ * for all that lies there was sent before it.
+ */
+#include <string.h>
+
+#include "conduits/smp/smp.h"
+
+/* Not a place that a payload can have. */
+#define NOWHERE 1u
+
+enum amph_status smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p)
+{
+    struct smp_cx *s = smp_of(cx);
+    uint32_t at, from;
+    if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
+        return AMPH_ERR_RANGE;
+    if (*len_bytes_p > SMP_MAX_MEDIUM)
+        return AMPH_ERR_ARG;
+    struct smp_peer *p = &s->peer[peer];
+    struct smp_out *out = &p->out[lane];
+    if (!smp_have_slot(out, p->seed_out))
+        return AMPH_AGAIN;
+    if (*len_bytes_p == 0)
+        return AMPH_OK;
+    from = out->bulk_at;
+    if (!smp_bulk_take(out, p->seed_out, (uint32_t)*len_bytes_p, &at))
+        return AMPH_AGAIN;
+    if (out->held++ == 0)
+        out->hold_at = from;
+    *buf_p = out->bulk + (at & (SMP_BULK_BYTES - 1));
+    return AMPH_OK;
+}
+
+/* Ends the holding of the payload at `at`, of which `used` bytes stay.  What lies behind can be given back if nothing followed. */
+static void release(struct smp_out *out, uint32_t at, uint32_t used)
+{
+    out->held--;
+    if (at != out->last_at)
+        return;
+    out->bulk_at = used ? at + (uint32_t)amph_align_up(used, AMPH_CACHE_LINE) : out->last_from;
+    if (!used)
+        out->last_at = NOWHERE;
+}
+
+enum amph_status smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    struct smp_cx *s = smp_of(cx);
+    if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
+        return AMPH_ERR_RANGE;
+    struct smp_peer *p = &s->peer[peer];
+    struct smp_out *out = &p->out[lane];
+    /* Positions count without end; this one lies in the last ringful. */
+    uint32_t offset = (uint32_t)((const uint8_t *)am->payload - out->bulk);
+    uint32_t at = out->bulk_at - ((out->bulk_at - offset - 1) & (SMP_BULK_BYTES - 1)) - 1;
+    if (am->kind == AMPH_AM_CANCEL) {
+        release(out, at, 0);
+        return AMPH_OK;
+    }
+    if (am->nargs > AMPH_AM_MAX_ARGS || am->nbytes > SMP_MAX_MEDIUM) {
+        release(out, at, 0);
+        return AMPH_ERR_ARG;
+    }
+    if (!smp_have_slot(out, p->seed_out))
+        return AMPH_AGAIN;
+    struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
+    uint32_t inline_at = smp_payload_at(am->nargs);
+    slot->inlined = inline_at + am->nbytes <= SMP_REST_BYTES;
+    if (slot->inlined)
+        memcpy(slot->rest + inline_at, am->payload, am->nbytes);
+    release(out, at, slot->inlined ? 0 : am->nbytes);
+    slot->bulk = at;
+    slot->bulk_end = smp_bulk_end(out);
+    smp_slot_send(s, p, out, am);
+    return AMPH_OK;
+}
