@@ -57,8 +57,9 @@ expect "a reader that goes away" 141 "signal 13" sh -c "{ $run -n 1 yes; echo \$
 
 # signals
 signalled() {
+    : >"$mp_dir/got" # before the shell that is to become the job may do it: what an earlier test left there says "ready" too
     # A shell starts background commands with SIGINT ignored.
-    env --default-signal=INT "$run" -n 2 sh -c "$4" >"$mp_dir/got" 2>&1 </dev/null &
+    env --default-signal=INT "$run" -n 2 -timeout 60 sh -c "$4" >"$mp_dir/got" 2>&1 </dev/null &
     pid=$!
     tries=0
     until [ "$(grep -c ready "$mp_dir/got")" -ge 2 ] || [ $tries -gt 1000 ]; do sleep 0.05; tries=$((tries + 1)); done
