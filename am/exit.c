@@ -89,8 +89,10 @@ static void meet(uint64_t limit_ns)
         amph_ep_poll_once(ep);
 }
 
-static void print_counters(void)
+static void last_acts(void)
 {
+    if (amph_env_bool(AMPH_ENV_FS_SYNC))
+        sync();
     if (amph_env_bool(AMPH_ENV_STATS))
         amph_counters_print(stderr);
 }
@@ -113,14 +115,14 @@ static void claim_exit(int code)
 void amph_job_exit(int code)
 {
     bool ours = amph_job.joined && amph_job.pid == (int32_t)getpid();
-    uint64_t limit_ns = amph_env_ns(AMPH_ENV_EXITTIMEOUT);
+    uint64_t limit_ns = amph_env_exit_timeout_ns(amph_job.size);
     claim_exit(code);
     start_watchdog(limit_ns + AMPH_NS_PER_S);
     fflush(NULL);
     if (ours) {
         amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
         meet(limit_ns);
-        print_counters();
+        last_acts();
         fflush(NULL);
     }
     _exit(code);
@@ -138,9 +140,9 @@ __attribute__((destructor(101))) static void leave_at_return(void)
         return;
     amph_job.exiting = true;
     fflush(NULL);
-    meet(amph_env_ns(AMPH_ENV_EXITTIMEOUT));
+    meet(amph_env_exit_timeout_ns(amph_job.size));
     amph_boot_leave(amph_job.boot, false, amph_job.exit_code);
-    print_counters();
+    last_acts();
 }
 
 static void on_fatal(int code)

@@ -36,7 +36,18 @@ struct value {
     int64_t number;   /* BOOL, INT, SIZE, DUR; ENUM: index */
 };
 
+/* Accepted variables: nothing reads them. */
+static const struct {
+    const char *name, *why;
+} accepted[] = {
+#define ACCEPTED(name, why) { name, why },
+    AMPH_ENV_ACCEPTED(ACCEPTED)
+#undef ACCEPTED
+};
+
 static struct value values[AMPH_ENV_COUNT];
+static bool used[AMPH_ENV_COUNT]; /* by anybody so far */
+static void (*teller)(const char *name, const char *value, bool is_default);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* A number with one of the suffixes; the whole text must be used up. */
@@ -213,11 +224,72 @@ static void warn_once(void)
             warn_unknown(*e);
 }
 
-static const struct value *get(enum amph_env_id id)
+static const struct value *look(enum amph_env_id id)
 {
     pthread_once(&once, load);
     warn_once();
     return &values[id];
+}
+
+/* In the largest unit that gives a number of at least 1. */
+static void show_time(int64_t ns, char *buf, size_t len)
+{
+    size_t unit = 1; /* ns; larger ones follow */
+    while (unit + 1 < AMPH_COUNTOF(time_suffixes) && (double)ns >= time_suffixes[unit + 1].factor)
+        unit++;
+    snprintf(buf, len, "%g%s", (double)ns / time_suffixes[unit].factor, time_suffixes[unit].text);
+}
+
+static void show(const struct row *row, const struct value *v, char *buf, size_t len)
+{
+    if (row->type == STR || row->type == ENUM)
+        snprintf(buf, len, "%s", v->text);
+    else if (row->type == DUR)
+        show_time(v->number, buf, len);
+    else
+        snprintf(buf, len, "%" PRId64, v->number);
+}
+
+static void tell_row(unsigned i)
+{
+    char text[1024];
+    show(&rows[i], &values[i], text, sizeof text);
+    teller(rows[i].name, text, !values[i].set);
+}
+
+static const struct value *get(enum amph_env_id id)
+{
+    const struct value *v = look(id);
+    if (AMPH_UNLIKELY(!__atomic_load_n(&used[id], __ATOMIC_RELAXED)) && !__atomic_exchange_n(&used[id], true, __ATOMIC_RELAXED) && teller)
+        tell_row(id);
+    return v;
+}
+
+void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_default))
+{
+    char text[1024];
+    teller = tell;
+    for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
+        if (__atomic_load_n(&used[i], __ATOMIC_RELAXED))
+            tell_row(i);
+    for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++) {
+        const char *value = getenv(accepted[i].name);
+        if (!value)
+            continue;
+        snprintf(text, sizeof text, "%s [no effect: %s]", value, accepted[i].why);
+        tell(accepted[i].name, text, false);
+    }
+}
+
+uint64_t amph_env_exit_timeout_ns(uint64_t nprocs)
+{
+    if (amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
+        return amph_env_ns(AMPH_ENV_EXITTIMEOUT);
+    uint64_t most = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MAX), least = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MIN);
+    uint64_t each = amph_env_ns(AMPH_ENV_EXITTIMEOUT_FACTOR);
+    if (least >= most || each > (most - least) / (nprocs ? nprocs : 1))
+        return most;
+    return least + nprocs * each;
 }
 
 const char *amph_env_str(enum amph_env_id id)
@@ -262,35 +334,21 @@ void amph_env_reload(void)
     load();
 }
 
-/* In the largest unit that gives a number of at least 1. */
-static void print_time(FILE *out, int64_t ns)
-{
-    size_t unit = 1; /* ns; larger ones follow */
-    while (unit + 1 < AMPH_COUNTOF(time_suffixes) && (double)ns >= time_suffixes[unit + 1].factor)
-        unit++;
-    fprintf(out, "%g%s", (double)ns / time_suffixes[unit].factor, time_suffixes[unit].text);
-}
-
-static void print_value(FILE *out, const struct row *row, const struct value *v)
-{
-    if (row->type == STR || row->type == ENUM)
-        fprintf(out, "%s", v->text);
-    else if (row->type == DUR)
-        print_time(out, v->number);
-    else
-        fprintf(out, "%" PRId64, v->number);
-}
-
 void amph_env_print(FILE *out)
 {
     const char *group = "";
+    char text[1024];
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
-        const struct value *v = get((enum amph_env_id)i);
+        const struct value *v = look((enum amph_env_id)i);
         if (strcmp(group, rows[i].group) != 0)
             fprintf(out, "# %s\n", group = rows[i].group);
-        fprintf(out, "%s=", rows[i].name);
-        print_value(out, &rows[i], v);
-        fprintf(out, "  (%s; %s%s%s) %s\n", v->set ? "environment" : "default", allowed(&rows[i]), rows[i].unit[0] ? ", " : "",
-                rows[i].unit, rows[i].help);
+        show(&rows[i], v, text, sizeof text);
+        fprintf(out, "%s=%s  (%s; %s%s%s) %s\n", rows[i].name, text, v->set ? "environment" : "default", allowed(&rows[i]),
+                rows[i].unit[0] ? ", " : "", rows[i].unit, rows[i].help);
+    }
+    fprintf(out, "# accepted, without effect\n");
+    for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++) {
+        const char *value = getenv(accepted[i].name);
+        fprintf(out, "%s=%s  (%s) %s\n", accepted[i].name, value ? value : "", value ? "environment" : "not set", accepted[i].why);
     }
 }

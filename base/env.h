@@ -33,10 +33,19 @@ bool amph_env_is_set(enum amph_env_id id);
 /* A variable that is not ours (PMI_FD, HOME, a client's own): getenv, kept here so that the layer check has one exception. */
 const char *amph_env_foreign(const char *name);
 
+/* How long gasnet_exit waits for nprocs processes: GASNET_EXITTIMEOUT, or what its _MIN, _FACTOR and _MAX give. */
+uint64_t amph_env_exit_timeout_ns(uint64_t nprocs);
+
+/*
+ * GASNET_VERBOSEENV: from now on tell(name, value, is_default) is called once for each row, at its first use, and at once for those that
+ * have been used already and for accepted variables that are set (value: with the reason why they do nothing).  By one thread, once.
+ */
+void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_default));
+
 /* Reads the environment again: for the launcher after it changed its own, and for tests. */
 void amph_env_reload(void);
 
-/* Prints every row with the value in force and where it came from (amphora-info -c). */
+/* Prints every row with the value in force and where it came from, and the accepted variables (amphora-info -c). */
 void amph_env_print(FILE *out);
 
 /* The row's variable name. */

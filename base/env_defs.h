@@ -15,11 +15,26 @@
     ENV(JOB, "AMPHORA_JOB", STR, "", "path", 0, 0, "job", "address file of the job; set by the launcher") \
     ENV(RANK, "AMPHORA_RANK", INT, "-1", "", -1, 1000000, "job", "absolute number of this process; set by the launcher") \
     ENV(BOOT, "AMPHORA_BOOT", ENUM, "auto|launcher|pmi1|single", "", 0, 0, "job", "how this process joins its job") \
-    ENV(EXITTIMEOUT, "GASNET_EXITTIMEOUT", DUR, "5s", "ns", 0, 0, "job", "how long gasnet_exit waits for the other processes") \
+    ENV(EXITTIMEOUT, "GASNET_EXITTIMEOUT", DUR, "5s", "ns", 0, 0, "job", "how long gasnet_exit waits for the other processes; default: least of _MAX and _MIN + processes * _FACTOR") \
+    ENV(EXITTIMEOUT_MAX, "GASNET_EXITTIMEOUT_MAX", DUR, "60s", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
+    ENV(EXITTIMEOUT_MIN, "GASNET_EXITTIMEOUT_MIN", DUR, "5s", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
+    ENV(EXITTIMEOUT_FACTOR, "GASNET_EXITTIMEOUT_FACTOR", DUR, "0", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
+    ENV(FS_SYNC, "GASNET_FS_SYNC", BOOL, "0", "", 0, 0, "job", "write all cached file data back (sync) when a process exits") \
     ENV(WAIT, "AMPHORA_WAIT", ENUM, "adaptive|spin|block", "", 0, 0, "waiting", "what a process does while it waits") \
     ENV(SPIN, "AMPHORA_SPIN", DUR, "20us", "ns", 0, 1000000000, "waiting", "how long an adaptive wait spins before it yields") \
     ENV(STATS, "AMPHORA_STATS", BOOL, "0", "", 0, 0, "diagnostics", "print the counters when the process ends") \
     ENV(LOG, "AMPHORA_LOG", ENUM, "warn|error|info|debug", "", 0, 0, "diagnostics", "least important messages that are printed") \
+    ENV(VERBOSEENV, "GASNET_VERBOSEENV", BOOL, "0", "", 0, 0, "diagnostics", "process 0 prints each setting when it is first used") \
+    ENV(BACKTRACE, "GASNET_BACKTRACE", BOOL, "0", "", 0, 0, "diagnostics", "print a backtrace on fatal errors and fatal signals") \
+    ENV(BACKTRACE_NODES, "GASNET_BACKTRACE_NODES", STR, "*", "ranks such as 0,2-4", 0, 0, "diagnostics", "processes that may print one (*: all)") \
+    ENV(BACKTRACE_TYPE, "GASNET_BACKTRACE_TYPE", STR, "", "names, commas between", 0, 0, "diagnostics", "ways to make one, in the order of trying: EXECINFO, GDB, and the client's own; empty: the client's own, EXECINFO, GDB") \
+    ENV(BACKTRACE_MT, "GASNET_BACKTRACE_MT", BOOL, "1", "", 0, 0, "diagnostics", "a backtrace by GDB shows all threads, not the calling one only") \
+    ENV(BACKTRACE_SIGNAL, "GASNET_BACKTRACE_SIGNAL", STR, "", "signal", 0, 0, "diagnostics", "signal (SIGUSR1, usr1, 10) upon which a process prints a backtrace and goes on") \
+    ENV(FREEZE, "GASNET_FREEZE", BOOL, "0", "", 0, 0, "diagnostics", "each process waits for a debugger when it starts") \
+    ENV(FREEZE_ON_ERROR, "GASNET_FREEZE_ON_ERROR", BOOL, "0", "", 0, 0, "diagnostics", "a process waits for a debugger on fatal errors and fatal signals") \
+    ENV(FREEZE_SIGNAL, "GASNET_FREEZE_SIGNAL", STR, "", "signal", 0, 0, "diagnostics", "signal upon which a process waits for a debugger") \
+    ENV(NO_CATCH_SIGNAL, "GASNET_NO_CATCH_SIGNAL", STR, "", "signals, commas between", 0, 0, "diagnostics", "fatal signals that are left alone although a backtrace or a freeze was asked for (*: all)") \
+    ENV(TSC_RATE, "GASNET_TSC_RATE", STR, "", "Hz or measure", 0, 0, "diagnostics", "rate of the processor's time counter; empty: measured") \
     ENV(MAX_SEGSIZE, "GASNET_MAX_SEGSIZE", STR, "0.85", "bytes or fraction", 0, 0, "segments", "largest segment of a process: a size, or a fraction of physical memory shared by the processes of a host") \
     ENV(IOFWD_PREFIX, "IOFWD_PREFIX", STR, "", "PATH[=DIR][:PATH[=DIR]]...", 0, 0, "iofwd", "paths that are forwarded, and where the servers keep them") \
     ENV(IOFWD_PIECE, "IOFWD_PIECE", SIZE, "128K", "bytes", 4096, 1 << 26, "iofwd", "large reads and writes travel in pieces of this size") \
@@ -31,3 +46,50 @@
     ENV(RMA, "AMPHORA_RMA", ENUM, "native|emulate", "", 0, 0, "testing", "carry put and get by messages although the conduit has its own") \
     ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", "pretend this page size (0: the real one)") \
     ENV(TEST_SWAP, "AMPHORA_TEST_SWAP", BOOL, "0", "", 0, 0, "testing", "pretend the other byte order: state it to peers and put wire words in the swapped order")
+
+/*
+ * Variables of GASNet that are accepted and have no effect here, with the reason: ACCEPT(name, why).  They are not read; amphora-info -c
+ * and GASNET_VERBOSEENV=1 show them where they are set.
+ */
+#define AMPH_ENV_ACCEPTED(ACCEPT) \
+    ACCEPT("GASNET_TRACEFILE", "there is no tracing; AMPHORA_STATS and AMPHORA_LOG tell what happens") \
+    ACCEPT("GASNET_TRACEMASK", "there is no tracing") \
+    ACCEPT("GASNET_TRACEFLUSH", "there is no tracing") \
+    ACCEPT("GASNET_TRACELOCAL", "there is no tracing") \
+    ACCEPT("GASNET_TRACENODES", "there is no tracing") \
+    ACCEPT("GASNET_STATSFILE", "counters are printed on standard error: AMPHORA_STATS") \
+    ACCEPT("GASNET_STATSMASK", "AMPHORA_STATS prints all counters") \
+    ACCEPT("GASNET_STATSNODES", "AMPHORA_STATS prints the counters of every process") \
+    ACCEPT("GASNET_TEST_POLITE_SYNC", "of GASNet's own tests; waits here never keep a processor that others need") \
+    ACCEPT("GASNET_DISABLE_MUNMAP", "memory that the client frees is never cached as registered") \
+    ACCEPT("GASNET_USE_PSHM_SINGLETON", "a process alone on its host needs no shared memory") \
+    ACCEPT("GASNET_PSHM_BARRIER_HIER", "barriers always combine the processes of a host first where that is faster") \
+    ACCEPT("GASNET_PSHM_BARRIER_RADIX", "processes of a host meet in one place") \
+    ACCEPT("GASNET_PSHM_NETWORK_DEPTH", "rings between processes of a host have a fixed size") \
+    ACCEPT("GASNET_USE_HUGEPAGES", "the system decides about huge pages") \
+    ACCEPT("GASNET_CATCH_EXIT", "returning from main ends this process in order and leaves the others to go on") \
+    ACCEPT("GASNET_DISABLE_ENVDECODE", "values are passed as they are, never encoded") \
+    ACCEPT("GASNET_DISABLE_ARGDECODE", "arguments are passed as they are, never encoded") \
+    ACCEPT("GASNET_BARRIER", "the barrier's algorithm is chosen for each team") \
+    ACCEPT("GASNET_NODEMAP_EXACT", "the launcher knows which processes share a host") \
+    ACCEPT("GASNET_HOST_DETECT", "the launcher knows which processes share a host") \
+    ACCEPT("GASNET_COLL_ENABLE_SEARCH", "algorithms are chosen by size, without a search") \
+    ACCEPT("GASNET_COLL_TUNING_FILE", "algorithms are chosen by size, without a search") \
+    ACCEPT("GASNET_SD_INIT", "descriptors of prepared messages are always complete") \
+    ACCEPT("GASNET_SD_INITVAL", "descriptors of prepared messages are always complete") \
+    ACCEPT("GASNET_SD_INITLEN", "descriptors of prepared messages are always complete") \
+    ACCEPT("GASNET_THREAD_STACK_MIN", "the library starts no threads that run handlers") \
+    ACCEPT("GASNET_THREAD_STACK_PAD", "the library starts no threads that run handlers") \
+    ACCEPT("GASNET_OFI_DEVICE_TYPE", "AMPHORA_INTERFACE chooses the network interface") \
+    ACCEPT("GASNET_IBV_PORTS_TYPE", "AMPHORA_INTERFACE chooses the network interface") \
+    ACCEPT("GASNET_IBV_PORTS", "AMPHORA_INTERFACE chooses the network interface (also GASNET_IBV_PORTS_<n>...)") \
+    ACCEPT("GASNET_HWLOC_QUERY", "the launcher places processes; hwloc is not asked in them") \
+    ACCEPT("GASNET_MALLOC_INIT", "there is no debugging malloc; use valgrind or -fsanitize=address") \
+    ACCEPT("GASNET_MALLOC_INITVAL", "there is no debugging malloc") \
+    ACCEPT("GASNET_MALLOC_CLOBBER", "there is no debugging malloc") \
+    ACCEPT("GASNET_MALLOC_CLOBBERVAL", "there is no debugging malloc") \
+    ACCEPT("GASNET_MALLOC_LEAKALL", "there is no debugging malloc") \
+    ACCEPT("GASNET_MALLOC_SCANFREED", "there is no debugging malloc") \
+    ACCEPT("GASNET_MALLOC_EXTRACHECK", "there is no debugging malloc") \
+    ACCEPT("GASNET_MALLOCFILE", "there is no debugging malloc") \
+    ACCEPT("GASNET_MALLOCNODES", "there is no debugging malloc")

@@ -248,7 +248,7 @@ static void on_exit_late(void *arg)
         return;
     if (first) {
         amph_say("%u compute processes have not ended %g s after the first gasnet_exit(0); they are ended now",
-                 l->nliving[AMPH_COMPUTE], (double)amph_env_ns(AMPH_ENV_EXITTIMEOUT) / 1e9);
+                 l->nliving[AMPH_COMPUTE], (double)amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]) / 1e9);
         amph_control_event(l, AMPH_COMPUTE, false, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
     }
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && !first; i++)
@@ -270,7 +270,7 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
     } else if (!l->exit_called) {
         /* The others are given time: one that still prints its results after the last barrier must not lose them. */
         l->exit_called = true;
-        amph_timer_set(&l->loop, &l->step, amph_env_ns(AMPH_ENV_EXITTIMEOUT), on_exit_late, l);
+        amph_timer_set(&l->loop, &l->step, amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]), on_exit_late, l);
     }
 }
 

@@ -99,7 +99,7 @@ Test(env, an_empty_value_is_the_default)
 
 Test(env, settings_are_printed_in_groups_with_readable_times)
 {
-    char text[16384] = "";
+    char text[65536] = "";
     FILE *out = fmemopen(text, sizeof text - 1, "w");
     cr_assert_not_null(out);
     amph_env_print(out);
@@ -109,6 +109,43 @@ Test(env, settings_are_printed_in_groups_with_readable_times)
     const char *job = strstr(text, "# job\n");
     cr_assert_not_null(job);
     cr_assert_null(strstr(job + 1, "# job\n"), "a group has one heading");
+}
+
+static char told[8][64];
+static unsigned ntold;
+
+static void tell(const char *name, const char *value, bool is_default)
+{
+    if (ntold < AMPH_COUNTOF(told))
+        snprintf(told[ntold++], sizeof told[0], "%s=%.30s %d", name, value, is_default);
+}
+
+Test(env, each_setting_is_told_at_its_first_use)
+{
+    setenv("AMPHORA_SPIN", "5us", 1);
+    setenv("GASNET_HOST_DETECT", "hostname", 1);
+    amph_env_ns(AMPH_ENV_SPIN);
+    amph_env_ns(AMPH_ENV_SPIN);
+    amph_env_tell(tell);
+    amph_env_str(AMPH_ENV_CONDUIT);
+    amph_env_str(AMPH_ENV_CONDUIT);
+    cr_assert_str_eq(told[0], "AMPHORA_SPIN=5us 0");
+    cr_assert_str_eq(told[1], "GASNET_HOST_DETECT=hostname [no effect: the launch 0");
+    cr_assert_str_eq(told[2], "AMPHORA_CONDUIT=auto 1");
+    cr_assert_eq(ntold, 3);
+}
+
+Test(env, exit_timeout)
+{
+    cr_assert_eq(amph_env_exit_timeout_ns(4), 5000000000u);
+    setenv("GASNET_EXITTIMEOUT_FACTOR", "100ms", 1);
+    setenv("GASNET_EXITTIMEOUT_MAX", "6s", 1);
+    amph_env_reload();
+    cr_assert_eq(amph_env_exit_timeout_ns(4), 5400000000u);
+    cr_assert_eq(amph_env_exit_timeout_ns(1000000), 6000000000u);
+    setenv("GASNET_EXITTIMEOUT", "1.5", 1);
+    amph_env_reload();
+    cr_assert_eq(amph_env_exit_timeout_ns(1000000), 1500000000u);
 }
 
 Test(env, a_bad_value_ends_the_process_with_a_sentence, .exit_code = 1, .init = cr_redirect_stderr)
