@@ -43,6 +43,13 @@ struct iofwd_stats {
 /* Asks a server (absolute number; IOFWD_NONE: the home server) for its counters. */
 int iofwd_stats(uint32_t server, struct iofwd_stats *stats);
 
+/* Announces that the next `calls` writes (reads) on fd are consecutive and `bytes` long together: they are gathered here and travel
+ * as one (fetched ahead, and served from here).  They are executed when the last of them returns; a write that fails is reported by
+ * the next call on fd, fsync or close, once.  Runs that turn out otherwise are right too: any other call ends the run.
+ * 0: nothing announced.  On a descriptor that is not forwarded: no effect.  EBADF, ENOMEM, EIO (no server). */
+int iofwd_write_prep(int fd, uint64_t bytes, unsigned calls);
+int iofwd_read_prep(int fd, uint64_t bytes, unsigned calls);
+
 /* Spreads files over `width` servers (1 to 8, at most as many as there are): those whose path below a prefix fits `pattern` (as fnmatch;
  * one without a slash speaks of the last name) and that this process opens from now on.  unit: how many bytes in a row one server
  * does, a multiple of 1024; 0: each call of at least 256 KiB in equal parts.  The newest rule that fits counts, then those of

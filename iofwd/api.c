@@ -3,8 +3,12 @@
 #include "iofwd.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/platform.h"
+#include "iofwd/client_collect.h"
 #include "iofwd/client_stripe.h"
 
 int iofwd_init(void)
@@ -50,6 +54,43 @@ int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit)
     struct fwd_stripe stripe;
     int err = pattern ? fwd_stripe_make(width, unit, &stripe) : EINVAL;
     return err ? err : fwd_stripe_add(pattern, stripe);
+}
+
+/* The open file behind a descriptor: its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
+static int file_of(int fd, struct amph_fwd_file *file)
+{
+    static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
+    char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(path, name, sizeof name - 1);
+    if (n < 0)
+        return EBADF;
+    name[n] = 0;
+    file->nparts = 0;
+    if (strncmp(name, mark, sizeof mark - 1) == 0)
+        (void)amph_fwd_file_parse(name + sizeof mark - 1, file);
+    return 0;
+}
+
+static int announce(int fd, bool write, uint64_t bytes, unsigned calls)
+{
+    struct amph_fwd_client *cl;
+    struct amph_fwd_file file;
+    int err = file_of(fd, &file);
+    if (err || file.nparts == 0)
+        return err;
+    err = amph_fwd_process(&cl);
+    return err ? err : fwd_collect_announce(cl, &file, write, bytes, calls);
+}
+
+int iofwd_write_prep(int fd, uint64_t bytes, unsigned calls)
+{
+    return announce(fd, true, bytes, calls);
+}
+
+int iofwd_read_prep(int fd, uint64_t bytes, unsigned calls)
+{
+    return announce(fd, false, bytes, calls);
 }
 
 static void on_nudge(void *token)

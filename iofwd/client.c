@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "iofwd/client_collect.h"
 #include "iofwd/client_stripe.h"
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
@@ -418,6 +419,7 @@ static int open_client(struct amph_fwd_client **client_p)
         free(cl);
         return ENOTCONN;
     }
+    fwd_collect_open();
     if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
     if (st == AMPH_OK)

@@ -71,6 +71,12 @@ void amph_fwd_fork_child(void);
  * setting the new image joins as a new client and must amph_fwd_hold what it inherits. */
 size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
 
+/* Before the process ends by _exit, which runs no destructors: gathered writes reach their server. */
+void amph_fwd_ending(void);
+
+/* A placeholder's name: this, then amph_fwd_file_print's text. */
+#define AMPH_FWD_PLACEHOLDER_MARK "iofwd:"
+
 /* Did this image inherit a client from the image before it (IOFWD_DOOR names this very process)?  Then call amph_fwd_hold_only
  * once; if not, amph_fwd_hold each inherited file. */
 bool amph_fwd_inherited(void);

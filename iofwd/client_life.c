@@ -140,6 +140,7 @@ static uint32_t fork_number;
 void amph_fwd_fork_before(void)
 {
     struct fwd_guard g;
+    amph_layer_event(AMPH_LAYER_FORK_BEFORE);
     fwd_guard_enter(&g);
     pthread_mutex_lock(&fwd_state.lock);
     fork_guard = g;
@@ -193,7 +194,13 @@ void amph_fwd_fork_child(void)
     leave_fork();
 }
 
-/* ---- exec ---- */
+/* ---- exec and exit ---- */
+
+void amph_fwd_ending(void)
+{
+    if (amph_fwd_process_if_open())
+        amph_layer_event(AMPH_LAYER_EXIT);
+}
 
 size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
 {
@@ -201,6 +208,7 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     const struct fwd_inherited *inh = &fwd_state.inherited;
     size_t at = 0, doors = 0;
     uint32_t number = cl ? cl->number : inh->number;
+    amph_layer_event(AMPH_LAYER_EXEC);
     /* In a vfork child the client is the parent's: the parent's process number goes with it, so that nobody takes it over. */
     int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()), number);
     if (n < 0 || (size_t)n >= len_bytes)

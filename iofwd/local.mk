@@ -15,7 +15,7 @@ lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
 	iofwd/api.c \
-	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_int.h iofwd/client_life.c \
+	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_collect.c iofwd/client_collect.h iofwd/client_int.h iofwd/client_life.c \
 	iofwd/client_stripe.c iofwd/client_stripe.h \
 	iofwd/door.c iofwd/door.h iofwd/encode.c iofwd/encode.h iofwd/exports.c iofwd/exports.h iofwd/layer.c \
 	iofwd/marshal.c iofwd/marshal.h iofwd/server.c iofwd/server.h iofwd/server_door.c iofwd/server_exec.c iofwd/server_file.c \

@@ -16,7 +16,7 @@
 /* What is not generated from calls.def. */
 #define FWD_CORE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
-    X(exec_env) X(inherited) X(owns_fd) X(set_inside)
+    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(ending)
 
 struct fwd_core {
 #define FWD_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
@@ -71,7 +71,7 @@ static inline bool fwd_owns(int fd)
 }
 
 /* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given by fwd_placeholder_text. */
-#define FWD_PLACEHOLDER_MARK "iofwd:"
+#define FWD_PLACEHOLDER_MARK AMPH_FWD_PLACEHOLDER_MARK
 bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes);
 
 #endif

@@ -38,8 +38,8 @@ tests_unit_fdtab_LDADD = $(CRITERION_LIBS) -lpthread
 endif
 
 # End to end, through amphora-run and its servers.
-preload_scripts = tests/mp/fwd_calls.sh tests/mp/fwd_handles.sh tests/mp/fwd_tools.sh tests/mp/fwd_stripe.sh
-preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests/mp/fwd_handles tests/mp/fwd_stripe
+preload_scripts = tests/mp/fwd_calls.sh tests/mp/fwd_handles.sh tests/mp/fwd_tools.sh tests/mp/fwd_stripe.sh tests/mp/fwd_collect.sh
+preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests/mp/fwd_handles tests/mp/fwd_stripe tests/mp/fwd_collect
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_calls_SOURCES = tests/mp/fwd_calls.c
 tests_mp_fwd_calls_LDFLAGS =
@@ -52,6 +52,8 @@ tests_mp_fwd_handles_SOURCES = tests/mp/fwd_handles.c
 tests_mp_fwd_handles_LDADD = libiofwd.la libamphora.la
 tests_mp_fwd_stripe_SOURCES = tests/mp/fwd_stripe.c
 tests_mp_fwd_stripe_LDADD = libiofwd.la libamphora.la
+tests_mp_fwd_collect_SOURCES = tests/mp/fwd_collect.c
+tests_mp_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
 EXTRA_DIST += tests/mp/fwd_lib.sh tests/mp/fwd_tools_commands.sh tests/mp/fwd_shell_commands.sh tests/mp/fwd_python.py

@@ -60,7 +60,7 @@ out == "core.h" { split($0, f, "|"); calls[++count] = trim(f[1]); next }
     open_at = index(shape, "(")
     front = substr(shape, 1, open_at - 1)
     params = substr(shape, open_at + 1, length(shape) - open_at - 1)
-    match(front, /[a-z0-9_,]+$/)
+    match(front, /[A-Za-z0-9_,]+$/)
     names = substr(front, RSTART)
     type = trim(substr(front, 1, RSTART - 1))
     n = split(names, name, ",")

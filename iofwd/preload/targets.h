@@ -32,6 +32,7 @@ int x_openat(int dir, const char *path, int flags, mode_t mode);
 int x_close(int fd);
 int x_close_range(unsigned first, unsigned last, int flags);
 void x_closefrom(int first);
+void x_exit_now(int status) AMPH_NORETURN;
 int x_dup(int fd);
 int x_dup2(int from, int to);
 int x_dup3(int from, int to, int flags);

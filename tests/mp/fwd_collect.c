@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collected calls against a model in memory: random small and large reads and writes, seeks, truncations, second descriptors, announced
+ * runs that turn out as announced or otherwise, fork, late errors; contents and results must be those of plain calls.
+ * Run under amphora-run -iofwd /fwd=DIRECTORY, IOFWD_CONSISTENCY set or not.   fwd_collect SEED
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/iofwd.h"
+
+enum { MODEL_BYTES = 3 << 20, RUNS = 120, CALL_MOST = 200000 };
+
+static uint8_t model[MODEL_BYTES], buf[CALL_MOST], got[CALL_MOST];
+static size_t size, offset;
+static unsigned long seed;
+static int run;
+
+static void fail(const char *what, long is, long wanted)
+{
+    fprintf(stderr, "seed %lu, run %d, %s: is %ld, wanted %ld (errno %s)\n", seed, run, what, is, wanted, strerrorname_np(errno));
+    exit(1);
+}
+
+#define IS(call, wanted) \
+    do { \
+        long is_ = (long)(call); \
+        if (is_ != (long)(wanted)) \
+            fail(#call, is_, (long)(wanted)); \
+    } while (0)
+
+static size_t below(size_t n)
+{
+    return n ? (size_t)((unsigned long)random() % n) : 0;
+}
+
+static size_t a_length(void)
+{
+    static const size_t most[] = { 1, 100, 1024, 5000, 70000, CALL_MOST };
+    return below(most[below(6)] + 1);
+}
+
+static void put(size_t at, size_t len)
+{
+    if (len && at > size)
+        memset(model + size, 0, at - size);
+    memcpy(model + at, buf, len);
+    if (len && at + len > size)
+        size = at + len;
+}
+
+static void fill(size_t len)
+{
+    unsigned char start = (unsigned char)random();
+    for (size_t i = 0; i < len; i++)
+        buf[i] = (uint8_t)(start + i * 5);
+}
+
+static size_t readable(size_t at, size_t len)
+{
+    return at >= size ? 0 : len < size - at ? len : size - at;
+}
+
+static void one_write(int fd, size_t len, bool at_place, size_t *place)
+{
+    fill(len);
+    size_t at = at_place ? *place : offset;
+    if (len > MODEL_BYTES - at)
+        return;
+    IS(at_place ? pwrite(fd, buf, len, (off_t)at) : write(fd, buf, len), len);
+    put(at, len);
+    *(at_place ? place : &offset) += len;
+}
+
+/* A read may be short only at the end of the file. */
+static void one_read(int fd, size_t len, bool at_place, size_t *place)
+{
+    size_t at = at_place ? *place : offset, n = readable(at, len);
+    memset(got, 0xee, len);
+    IS(at_place ? pread(fd, got, len, (off_t)at) : read(fd, got, len), n);
+    IS(memcmp(got, model + at, n), 0);
+    *(at_place ? place : &offset) += n;
+}
+
+/* Consecutive calls of one kind; announced rightly, wrongly or not at all. */
+static void a_run(int fd)
+{
+    bool writing = below(2), at_place = below(3) == 0;
+    size_t place = below(MODEL_BYTES), len = a_length(), calls = 1 + below(80);
+    if (below(2))
+        IS((writing ? iofwd_write_prep : iofwd_read_prep)(fd, len * calls + (below(4) ? 0 : below(5000)), (unsigned)(calls + (below(4) ? 0 : below(9)))), 0);
+    for (size_t i = 0; i < calls; i++) {
+        size_t n = below(9) ? len : a_length();
+        (writing ? one_write : one_read)(fd, n, at_place, &place);
+        if (below(40) == 0)
+            (writing ? one_read : one_write)(fd, n, !at_place, &place);
+    }
+}
+
+static void a_seek(int fd)
+{
+    offset = below(MODEL_BYTES);
+    IS(lseek(fd, (off_t)offset, SEEK_SET), offset);
+}
+
+static void a_look(int fd)
+{
+    struct stat st;
+    IS(fstat(fd, &st), 0);
+    IS(st.st_size, size);
+    IS(lseek(fd, 0, SEEK_CUR), offset);
+    if (below(2))
+        IS(fsync(fd), 0);
+}
+
+static void a_cut(int fd)
+{
+    size_t at = below(MODEL_BYTES);
+    IS(ftruncate(fd, (off_t)at), 0);
+    if (at > size)
+        memset(model + size, 0, at - size);
+    size = at;
+}
+
+/* What a child writes at the shared offset follows what the parent has written. */
+static void a_child(int fd)
+{
+    int status;
+    size_t len = 3000, place = 0;
+    if (offset + 2 * len > MODEL_BYTES)
+        return;
+    fill(len);
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 3; i++)
+            IS(write(fd, buf + 1000 * i, 1000), 1000);
+        _exit(0);
+    }
+    IS(waitpid(pid, &status, 0), pid);
+    IS(status, 0);
+    put(offset, len);
+    offset += len;
+    one_read(fd, 100, true, &place);
+}
+
+static void compare(const char *path)
+{
+    static uint8_t whole[MODEL_BYTES];
+    int fd = open(path, O_RDONLY);
+    size_t n = 0;
+    for (ssize_t k; (k = read(fd, whole + n, 1000)) > 0;)
+        n += (size_t)k;
+    IS(n, size);
+    IS(memcmp(whole, model, size), 0);
+    IS(close(fd), 0);
+}
+
+/* Writes beyond what the file may grow to fail, now or later, once, with the file system's reason. */
+static void late_error(const char *path)
+{
+    int fd = open(path, O_RDWR), failures = 0, wrong = 0;
+    off_t most = 0;
+    for (off_t step = (off_t)1 << 61; step; step /= 2)
+        if (lseek(fd, most + step, SEEK_SET) >= 0)
+            most += step;
+    IS(lseek(fd, most - 4 * 1024, SEEK_SET), most - 4 * 1024);
+    for (int i = 0; i < 8; i++)
+        if (write(fd, buf, 1024) < 0) {
+            failures++;
+            wrong += errno != EFBIG && errno != EINVAL;
+        }
+    if (fsync(fd) < 0)
+        failures++;
+    IS(failures > 0, 1);
+    IS(wrong, 0);
+    IS(fsync(fd), 0); /* it was said */
+    IS(close(fd), 0);
+}
+
+static void appends(const char *path)
+{
+    int a = open(path, O_WRONLY | O_APPEND), b = open(path, O_WRONLY | O_APPEND);
+    size_t at = size;
+    if (size + 40000 > MODEL_BYTES)
+        return;
+    for (int i = 0; i < 20; i++) {
+        fill(1000);
+        IS(write(a, buf, 1000), 1000);
+        put(at, 1000);
+        at += 1000;
+    }
+    IS(close(a), 0);
+    for (int i = 0; i < 20; i++) {
+        fill(1000);
+        IS(write(b, buf, 1000), 1000);
+        put(at, 1000);
+        at += 1000;
+    }
+    IS(close(b), 0);
+    compare(path);
+}
+
+int main(int argc, char **argv)
+{
+    char path[64];
+    static void (*const action[])(int) = { a_run, a_run, a_run, a_run, a_run, a_seek, a_look, a_cut, a_child };
+    seed = strtoul(argv[argc - 1], NULL, 10);
+    srandom((unsigned)seed);
+    snprintf(path, sizeof path, "/fwd/file.%d", (int)getpid());
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600), twin = dup(fd);
+    if (fd < 0)
+        fail("open", fd, 3);
+    for (run = 0; run < RUNS; run++)
+        action[below(sizeof action / sizeof action[0])](below(4) ? fd : twin);
+    IS(close(fd), 0);
+    compare(path);
+    IS(close(twin), 0);
+    appends(path);
+    late_error(path);
+    IS(iofwd_write_prep(0, 100, 1), 0); /* not forwarded */
+    IS(iofwd_write_prep(999, 100, 1), EBADF);
+    /* _exit must not lose what was gathered: the parent looks. */
+    pid_t pid = fork();
+    if (pid == 0) {
+        fd = open(path, O_WRONLY | O_TRUNC);
+        for (int i = 0; i < 10; i++)
+            if (write(fd, buf, 100) != 100)
+                _exit(1);
+        _exit(0);
+    }
+    int status;
+    struct stat st;
+    IS(waitpid(pid, &status, 0), pid);
+    IS(stat(path, &st), 0);
+    IS(st.st_size, 1000);
+    return 0;
+}
