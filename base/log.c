@@ -12,6 +12,7 @@
 
 static char identity[96];
 
+void (*amph_fatal_look)(void);
 void (*amph_fatal_hook)(int exit_code);
 
 void amph_log_identity(const char *who)
@@ -62,6 +63,8 @@ void amph_fatal(const char *fmt, ...)
     va_start(ap, fmt);
     emit(fmt, ap);
     va_end(ap);
+    if (amph_fatal_look)
+        amph_fatal_look();
     if (amph_fatal_hook)
         amph_fatal_hook(1);
     _exit(1);

@@ -28,6 +28,9 @@ void amph_log(enum amph_log_level level, const char *fmt, ...) AMPH_PRINTF(2, 3)
 /* Logs one sentence and ends the process with exit code 1 (by _exit, after telling the launcher: see amph_fatal_hook). */
 void amph_fatal(const char *fmt, ...) AMPH_PRINTF(1, 2) AMPH_NORETURN;
 
+/* What amph_fatal calls when its sentence is out: a backtrace, a stop for the debugger, if they were asked for.  NULL: nothing. */
+extern void (*amph_fatal_look)(void);
+
 /* What amph_fatal calls before it ends the process; boot sets it so that the job ends at once.  NULL: nothing. */
 extern void (*amph_fatal_hook)(int exit_code);
 

@@ -11,6 +11,9 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
 
 #define AMPH_LIKELY(x) __builtin_expect(!!(x), 1)
 #define AMPH_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -30,6 +33,24 @@
 #define AMPH_BIG_ENDIAN 0
 #endif
 
+/* What makes this build slower than it need be, one item a line. */
+#if defined(AMPH_DEBUG)
+#define AMPH_SLOW_DEBUG "    checks of the client's use of the API (--enable-debug)\n"
+#else
+#define AMPH_SLOW_DEBUG ""
+#endif
+#if defined(__OPTIMIZE__)
+#define AMPH_SLOW_COMPILED ""
+#else
+#define AMPH_SLOW_COMPILED "    compiled without optimisation\n"
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define AMPH_SLOW_SANITIZED "    compiled with a sanitizer\n"
+#else
+#define AMPH_SLOW_SANITIZED ""
+#endif
+#define AMPH_BUILD_SLOWNESS AMPH_SLOW_DEBUG AMPH_SLOW_COMPILED AMPH_SLOW_SANITIZED
+
 /* Tells the core that this is a spin loop. */
 static inline void amph_cpu_relax(void)
 {
@@ -39,6 +60,45 @@ static inline void amph_cpu_relax(void)
     __asm__ volatile("yield" ::: "memory");
 #else
     __asm__ volatile("" ::: "memory");
+#endif
+}
+
+/* The processor's own time counter (0 where there is none that a program may read). */
+static inline uint64_t amph_cpu_counter(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t t;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(t));
+    return t;
+#else
+    return 0;
+#endif
+}
+
+/* Does it run at one rate, always, in the processor's opinion? */
+static inline int amph_cpu_counter_invariant(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
+#elif defined(__aarch64__)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+/* Its rate, if the processor states it exactly; else 0. */
+static inline uint64_t amph_cpu_counter_hz(void)
+{
+#if defined(__aarch64__)
+    uint64_t hz;
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
+    return hz;
+#else
+    return 0;
 #endif
 }
 

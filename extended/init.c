@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "extended/barrier.h"
 #include "extended/gex.h"
+#include "extended/tools/tools.h"
 
 /* What amphora_team0 is before there is a job: a team without members. */
 static struct amphora_team nobody;
@@ -299,6 +300,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
     }
     struct amph_gex *g = amph_gex();
     amphora_team0 = &g->team.pub;
+    amph_tools_start(amph_job.rank, amph_job.size, argc && argv && *argc > 0 ? (*argv)[0] : NULL);
     if (client_p)
         *client_p = &g->client;
     if (ep_p)

@@ -9,18 +9,7 @@
 #include <stdint.h>
 
 #include "amphora/compiler.h"
-
-/* ---- versions of the specifications that the names follow ---- */
-#define GASNET_RELEASE_VERSION_MAJOR 2025
-#define GASNET_RELEASE_VERSION_MINOR 8
-#define GASNET_RELEASE_VERSION_PATCH 0
-#define GEX_SPEC_VERSION_MAJOR 0
-#define GEX_SPEC_VERSION_MINOR 19
-#define GASNET_SPEC_VERSION_MAJOR 1
-#define GASNET_SPEC_VERSION_MINOR 8
-#define GASNET_VERSION GASNET_SPEC_VERSION_MAJOR
-#define GASNETT_SPEC_VERSION_MAJOR 1
-#define GASNETT_SPEC_VERSION_MINOR 20
+#include "amphora/version.h"
 
 /* ---- errors ---- */
 #define GASNET_OK 0

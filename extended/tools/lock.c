@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the inline locks of the tools (lock.h) keep in the library: reader/writer locks, and which of them a thread holds, which only
+ * checking clients ask.  Layer: extended.  Thread rule: any thread.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+
+#include "amphora/tools/lock.h"
+#include "base/platform.h"
+
+_Static_assert(sizeof(pthread_rwlock_t) <= 64, "gasnett_rwlock_t has room for the system's lock");
+
+int amphora_tools_rwlock_init(void *rwlock)
+{
+    return pthread_rwlock_init(rwlock, NULL);
+}
+
+int amphora_tools_rwlock_destroy(void *rwlock)
+{
+    return pthread_rwlock_destroy(rwlock);
+}
+
+int amphora_tools_rwlock_lock(void *rwlock, int kind)
+{
+    int err;
+    if (kind != 1)
+        return pthread_rwlock_wrlock(rwlock);
+    while ((err = pthread_rwlock_rdlock(rwlock)) == EAGAIN) /* as many readers as the system counts: one will leave */
+        sched_yield();
+    return err;
+}
+
+int amphora_tools_rwlock_try(void *rwlock, int kind)
+{
+    return kind == 1 ? pthread_rwlock_tryrdlock(rwlock) : pthread_rwlock_trywrlock(rwlock);
+}
+
+int amphora_tools_rwlock_unlock(void *rwlock)
+{
+    return pthread_rwlock_unlock(rwlock);
+}
+
+/* ---- who holds what ---- */
+
+#define MOST_HELD 64 /* by one thread at a time */
+
+static __thread struct {
+    const void *lock;
+    int kind;
+} held[MOST_HELD];
+static __thread unsigned nheld;
+
+static unsigned find(const void *lock)
+{
+    unsigned i = 0;
+    while (i < nheld && held[i].lock != lock)
+        i++;
+    return i;
+}
+
+int amphora_tools_rwlock_held(const void *lock)
+{
+    unsigned i = find(lock);
+    return i < nheld ? held[i].kind : 0;
+}
+
+void amphora_tools_rwlock_mark(const void *lock, int kind)
+{
+    unsigned i = find(lock);
+    if (i == nheld && nheld == MOST_HELD)
+        amphora_tools_misuse("one thread holds more than 64 reader/writer locks", lock, __FILE__, __LINE__);
+    if (i == nheld)
+        nheld++;
+    held[i].lock = lock;
+    held[i].kind = kind;
+    if (kind == 0)
+        held[i] = held[--nheld];
+}

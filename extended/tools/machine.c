@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The host, the process's limits and streams, versions.  Layer: extended.  Thread rule: any thread; streams and limits by one. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "amphora/tools/debug.h"
+#include "amphora/tools/env.h"
+#include "amphora/tools/system.h"
+#include "base/log.h"
+
+/* ---- the host ---- */
+
+static char hostname[256];
+
+static void read_hostname(void)
+{
+    if (gethostname(hostname, sizeof hostname - 1) != 0)
+        snprintf(hostname, sizeof hostname, "unknown-host");
+}
+
+const char *gasneti_gethostname(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_hostname);
+    return hostname;
+}
+
+int gasnett_cpu_count(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 0;
+}
+
+uint64_t gasnett_getPhysMemSz(int failureIsFatal)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0)
+        return (uint64_t)pages * (uint64_t)page;
+    if (failureIsFatal)
+        gasneti_fatalerror("the system does not say how much memory this host has");
+    return 0;
+}
+
+void gasnett_set_affinity(int rank)
+{
+    int count = gasnett_cpu_count();
+    cpu_set_t set;
+    if (count <= 0)
+        return;
+    int cpu = rank % count;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)(cpu < 0 ? cpu + count : cpu), &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        amph_info("this thread may not be bound to processor %d: %m", cpu);
+}
+
+void gasnett_sched_yield(void)
+{
+    sched_yield();
+}
+
+/* ---- streams ---- */
+
+void gasnett_flush_streams(void)
+{
+    fflush(stdout);
+    fflush(stderr);
+    if (fsync(STDOUT_FILENO) != 0 || fsync(STDERR_FILENO) != 0)
+        return; /* pipes and terminals cannot be synchronised, and need not */
+}
+
+/* Their numbers go on leading to nothing, so that a file opened later does not get what is printed. */
+void gasnett_close_streams(void)
+{
+    fflush(stdout);
+    fflush(stderr);
+    (void)fclose(stdin);
+    (void)fclose(stdout);
+    (void)fclose(stderr);
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd < STDERR_FILENO)
+        fd = dup(fd);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+/* ---- limits ---- */
+
+int gasnett_maximize_rlimit(int res, const char *lim_desc)
+{
+    char name[80];
+    struct rlimit now, all = { RLIM_INFINITY, RLIM_INFINITY };
+    snprintf(name, sizeof name, "GASNET_MAXIMIZE_%s", lim_desc);
+    if (!gasnett_getenv_yesno_withdefault(name, 1))
+        return 1;
+    if (getrlimit((__rlimit_resource_t)res, &now) != 0)
+        return 0;
+    if (setrlimit((__rlimit_resource_t)res, &all) == 0)
+        return 1;
+    now.rlim_cur = now.rlim_max;
+    return setrlimit((__rlimit_resource_t)res, &now) == 0;
+}
+
+int gasnett_maximize_rlimits(void)
+{
+    static const struct {
+        int res;
+        const char *name;
+    } limits[] = {
+        { RLIMIT_CPU, "RLIMIT_CPU" }, { RLIMIT_AS, "RLIMIT_AS" },       { RLIMIT_DATA, "RLIMIT_DATA" },
+        { RLIMIT_RSS, "RLIMIT_RSS" }, { RLIMIT_STACK, "RLIMIT_STACK" },
+    };
+    int ok = 1;
+    for (size_t i = 0; i < AMPH_COUNTOF(limits); i++)
+        ok &= gasnett_maximize_rlimit(limits[i].res, limits[i].name);
+    return ok;
+}
+
+/* ---- the build ---- */
+
+const char *gasnett_performance_warning_str(void)
+{
+    return AMPH_BUILD_SLOWNESS;
+}
+
+const char *gasnett_release_version_str(void)
+{
+    return AMPHORA_TEXT(GASNET_RELEASE_VERSION_MAJOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_MINOR) "." AMPHORA_TEXT(
+        GASNET_RELEASE_VERSION_PATCH);
+}
+
+int gasnett_release_version(void)
+{
+    return GASNET_RELEASE_VERSION_MAJOR * 10000 + GASNET_RELEASE_VERSION_MINOR * 100 + GASNET_RELEASE_VERSION_PATCH;
+}
