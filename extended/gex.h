@@ -16,7 +16,8 @@
 #include "amphora/team.h"
 
 /* Handlers of extended/. */
-enum { AMPH_GEX_BARRIER = AMPH_AM_INDEX_EXTENDED, AMPH_GEX_WAKE, AMPH_GEX_MEMSET, AMPH_GEX_MEMSET_DONE };
+enum { AMPH_GEX_BARRIER = AMPH_AM_INDEX_EXTENDED, AMPH_GEX_WAKE, AMPH_GEX_MEMSET, AMPH_GEX_MEMSET_DONE,
+       AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24 };
 
 struct amphora_client {
     const char *name;
@@ -47,9 +48,16 @@ struct amph_team {
     struct amphora_ep *ep;           /* the own one in it */
     gex_Flags_t flags;
     const void *cdata;
-    uint64_t id;                     /* names the team in messages, the same at all members; 0: the primordial one */
+    uint64_t id;                     /* names this member in messages (amph_team_id_at); 0: of the primordial team */
     const uint32_t *member;          /* [pub.size] am's peer numbers (job ranks) of the ranks; NULL: the same numbers */
-    struct amph_barrier *barrier;    /* of gex_Coll_BarrierNB */
+    const uint8_t *member_ep;        /* [pub.size] the endpoints' indices; NULL: all 0 */
+    const uint8_t *slot;             /* [pub.size] which of its process's members a rank is; NULL: all the first (0) */
+    const uint32_t *order;           /* [pub.size] ranks by increasing job rank; NULL: they are in that order */
+    gex_Memvec_t scratch;            /* what the client gave for collectives; length 0: nothing */
+    uint32_t domains;                /* atomic domains over it that live; atomic */
+    struct amph_exchange *exchange;  /* team_exchange.c */
+    struct amph_team *next;          /* in its bucket of the table, or among the destroyed ones */
+    struct amph_barrier *barrier;    /* of gex_Coll_BarrierNB; the primordial team's alone */
     struct amph_coll *coll;          /* coll*.c; NULL: no collective has been started yet */
 };
 
@@ -70,6 +78,7 @@ struct amph_gex {
     struct amph_team team;           /* the primordial one; its ranks are am's peer numbers */
     struct amphora_reach *reach;     /* [size], of the primordial team */
     struct amph_rmem *rmem;          /* [size] segments of the members */
+    struct amph_teams *teams;        /* team.c */
     size_t max_medium, max_long;     /* least of the job */
     uintptr_t max_local, max_global; /* segment sizes */
     struct amph_set nbrhd, host;
@@ -85,10 +94,13 @@ static inline struct amph_gex *amph_gex(void)
     return amph_job.extended;
 }
 
+/* The endpoint of this process with this index, or NULL. */
+struct amphora_ep *amph_ep_find(struct amph_gex *g, gex_EP_Index_t index);
+
 /* The state, or a fatal sentence that names the call: not initialised. */
 struct amph_gex *amph_gex_need(const char *call);
 
-/* The team of a gex_TM_t, also of a pair; a fatal sentence where it is none. */
+/* The team of a gex_TM_t; a fatal sentence where it is none (a pair, a destroyed one). */
 struct amph_team *amph_team_of(gex_TM_t tm, const char *call);
 
 /* Its member with this number (no check). */
@@ -97,11 +109,27 @@ static inline uint32_t amph_team_member(const struct amph_team *team, gex_Rank_t
     return team->member ? team->member[rank] : rank;
 }
 
-/* The team of this process that has this id, or NULL.  For handlers. */
+/* The team of this process that has this id, or NULL.  For handlers and others. */
 struct amph_team *amph_team_find(uint64_t id);
+
+/* The id by which amph_team_find knows the team at the process of its member rank: what goes into a message to that member. */
+static inline uint64_t amph_team_id_at(const struct amph_team *team, gex_Rank_t rank)
+{
+    return (team->id & ~UINT64_C(255)) | (team->slot ? team->slot[rank] : 0);
+}
 
 /* The number by which am knows member rank of tm; a fatal sentence where there is none. */
 uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call);
+
+/* What team.c calls at the start of each other team, before any member can use it, and at its end, when no member does.  close
+ * ends the job with a sentence where a collective over the team is still under way here.  coll_team.c. */
+enum amph_status amph_coll_team_open(struct amph_team *team);
+void amph_coll_team_close(struct amph_team *team);
+
+/* team.c: the table of teams and the primordial one in it. */
+enum amph_status amph_teams_open(struct amph_gex *g);
+/* After segments have become reachable: says so to the teams. */
+void amph_teams_refresh(struct amph_gex *g);
 
 /* The API's error code for a status; says `call` and why where sentences are wanted and st has not been logged. */
 int amph_gex_error(enum amph_status st);

@@ -278,6 +278,8 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
     st = amph_barriers_open(g);
     if (st == AMPH_OK)
         st = amph_handles_open(g);
+    if (st == AMPH_OK)
+        st = amph_teams_open(g);
     return st == AMPH_OK ? meet(g) : st;
 }
 

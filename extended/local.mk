@@ -1,6 +1,6 @@
-libamphora_la_SOURCES += extended/amphora.c extended/barrier.c extended/barrier.h extended/event.c extended/event.h extended/gasnet1.c \
+libamphora_la_SOURCES += extended/amphora.c extended/barrier.c extended/barrier.h extended/coll_team.c extended/event.c extended/event.h extended/gasnet1.c \
 	extended/gex.h extended/init.c extended/memset.c extended/message.c extended/objects.c extended/rma.c extended/segment.c \
-	extended/system.c
+	extended/system.c extended/team.c extended/team.h extended/team_exchange.c extended/team_make.c
 
 # The public API: installed headers.
 include_HEADERS += include/gasnetex.h include/gasnet.h include/amphora.h
@@ -21,7 +21,7 @@ endif
 # Multi-process tests: clients, built as clients are, against the public headers alone.
 gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
 gex_mp = tests/mp/gex_am tests/mp/gex_bad tests/mp/gex_barrier tests/mp/gex_job tests/mp/gex_rma tests/mp/gex_threads \
-	tests/mp/gasnet1_all
+	tests/mp/gasnet1_all tests/mp/gex_team
 check_PROGRAMS += $(gex_mp) tests/mp/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
@@ -60,3 +60,6 @@ TESTS += $(np_mp:=.sh)
 tests_mp_gex_np_SOURCES = tests/mp/gex_np.c tests/mp/gex_common.h
 tests_mp_gex_np_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_np_LDADD = libamphora.la
+tests_mp_gex_team_SOURCES = tests/mp/gex_team.c tests/mp/gex_common.h
+tests_mp_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_team_LDADD = libamphora.la

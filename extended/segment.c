@@ -201,6 +201,7 @@ int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
     if (result == GASNET_OK) {
         g->ep.segment = size ? &g->segment : NULL;
         g->attached = true;
+        amph_teams_refresh(g);
         return GASNET_OK;
     }
     drop_segment(g);

@@ -91,6 +91,28 @@ gex_Rank_t gex_TM_QueryRank(gex_TM_t tm);
 gex_Rank_t gex_TM_QuerySize(gex_TM_t tm);
 void gex_TM_SetCData(gex_TM_t tm, const void *val);
 void *gex_TM_QueryCData(gex_TM_t tm);
+
+/* Makes new teams out of tm's members: those that pass the same color (0 or more) become one team, in order of key, equal keys in
+ * order of their ranks in tm.  new_tm_p NULL: the caller becomes a member of none.  Collective over tm; returns when all members have
+ * the team.  [scratch_addr, +scratch_size) in the bound segment, not 0 bytes and the same size at all members of a new team, is the
+ * library's until the team is destroyed; not with GEX_FLAG_TM_NO_SCRATCH.  With GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED (or the
+ * deprecated _MIN) nothing is made, and the result is how many bytes to give (0 where new_tm_p is NULL); else it means nothing.
+ * GASNet-EX spec, "Operations on gex_TM_t". */
+size_t gex_TM_Split(gex_TM_t *new_tm_p, gex_TM_t parent_tm, int color, int key, void *scratch_addr, size_t scratch_size,
+                    gex_Flags_t flags);
+
+/* Makes a team of the endpoints that args (numargs of them, by rank) names, the same list at all of them.  gex_rank: in parent_tm, or
+ * with GEX_FLAG_RANK_IS_JOBRANK in the job.  Collective over parent_tm, which has a member of each named process; several disjoint
+ * teams may be made in one call; numargs 0: none here.  new_tms gets num_new_tms handles: one for each endpoint of this process in
+ * the list, by rank.  scratch_addrs: one address with GEX_FLAG_TM_SYMMETRIC_SCRATCH, num_new_tms with _LOCAL_SCRATCH, numargs with
+ * _GLOBAL_SCRATCH, ignored with _NO_SCRATCH; offsets into the segments with GEX_FLAG_SCRATCH_SEG_OFFSET.  Queries as in gex_TM_Split. */
+size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm, gex_EP_Location_t *args, size_t numargs,
+                     gex_Addr_t *scratch_addrs, size_t scratch_size, gex_Flags_t flags);
+
+/* Ends a team whose collectives are complete here (with GEX_FLAG_GLOBALLY_QUIESCED: at all members).  Collective over tm.  Where the
+ * client gave scratch space, *scratch_p (unless NULL) says where it is and the result is non-zero; else 0, *scratch_p untouched. */
+int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch_p, gex_Flags_t flags);
+
 gex_Rank_t gex_TM_TranslateRankToJobrank(gex_TM_t tm, gex_Rank_t rank);
 gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank);
 gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of a process's teams, and how the members of a team exchange what they must know of each other.  Layer: extended.
+ *
+ * Thread rule: one lock, amph_teams.lock, guards the table and all exchanges.  An exchange is collective over its team: one thread
+ * of a process is in it.  Handlers run under the poll lock and take the table's.
+ */
+#ifndef AMPH_EXTENDED_TEAM_H
+#define AMPH_EXTENDED_TEAM_H
+
+#include <pthread.h>
+
+#include "extended/gex.h"
+
+enum { AMPH_TEAM_BUCKETS = 256, AMPH_TEAM_DESTROYED = 64 };
+
+/* An exchange's chunk that came before this member began it. */
+struct amph_exchange_early {
+    struct amph_exchange_early *next;
+    uint32_t call, round;
+    uint64_t offset;
+    uint32_t nbytes;
+    uint8_t bytes[];
+};
+
+struct amph_exchange {
+    uint32_t call;        /* the latest that was begun; the first is 1 */
+    uint8_t *all;         /* NULL: none is under way; blocks in the order own, own+1, ... */
+    uint64_t block_bytes;
+    uint64_t got[32];     /* bytes of each round */
+    struct amph_exchange_early *early;
+};
+
+struct amph_teams {
+    pthread_mutex_t lock;
+    struct amph_team *bucket[AMPH_TEAM_BUCKETS];
+    uint32_t made;                                   /* counts what this process proposes as numbers of teams; never 0 */
+    uint32_t live;                                   /* in the table */
+    struct amph_team *destroyed[AMPH_TEAM_DESTROYED]; /* the latest ones: a use of theirs is seen */
+    uint32_t next_destroyed;
+};
+
+/* What makes a team; the arrays are malloc'ed and become the team's. */
+struct amph_team_spec {
+    uint64_t id;
+    uint32_t size, rank;
+    uint32_t *member;     /* NULL: job ranks are ranks */
+    uint8_t *member_ep;   /* NULL: all 0 */
+    uint8_t *slot;        /* NULL: all 0 */
+    struct amphora_ep *ep;
+    gex_Memvec_t scratch;
+    gex_Flags_t flags;
+};
+
+static inline uint64_t amph_team_id(uint32_t jobrank, uint32_t number, unsigned slot)
+{
+    return (uint64_t)jobrank << 40 | (uint64_t)number << 8 | slot;
+}
+
+/* A fresh number of this process, not 0. */
+uint32_t amph_team_number(struct amph_gex *g);
+
+/* Makes a team and puts it into the table; fatal without memory.  Local. */
+struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec *spec);
+/* Takes it out and frees it. */
+void amph_team_drop(struct amph_gex *g, struct amph_team *team);
+
+/* The same without the lock, which the caller holds. */
+struct amph_team *amph_team_find_locked(struct amph_teams *teams, uint64_t id);
+
+/* team_exchange.c: gathers len_bytes of each member of the team to all, by rank.  Collective; blocks, running handlers.  all NULL: a
+ * barrier of len_bytes' blocks.  Errors: AMPH_ERR_NOMEM, AMPH_ERR_PEER, AMPH_ERR_STATE (another thread is in one). */
+enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes, void *all);
+enum amph_status amph_exchange_open(struct amph_gex *g); /* registers the handler */
+void amph_exchange_free(struct amph_exchange *x);
+
+#endif
