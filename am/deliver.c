@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "am/check.h"
 #include "am/ep.h"
 #include "base/log.h"
 
@@ -31,14 +32,29 @@ static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
     return ep->segment_base + offset;
 }
 
+static inline void call(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+{
+    if (am->kind == AMPH_AM_SHORT)
+        amph_call_short[am->nargs](hot->fn, token, am->args);
+    else
+        amph_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes, am->args);
+}
+
+static inline void run_checked(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+{
+    amph_context_enter(token);
+    call(token, hot, am);
+    amph_context_leave(token);
+}
+
 static inline void run(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
 {
     if (!hot->client_form)
         ((amph_am_fn)hot->fn)(token, am);
-    else if (am->kind == AMPH_AM_SHORT)
-        amph_call_short[am->nargs](hot->fn, token, am->args);
+    else if (AMPH_CHECKS)
+        run_checked(token, hot, am);
     else
-        amph_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes, am->args);
+        call(token, hot, am);
 }
 
 /* Longs: the payload is put into (or found in) the own segment, and the handler gets its place there. */

@@ -1,5 +1,5 @@
 # Active messages.
-libamphora_la_SOURCES += am/address.c am/address.h am/am.h am/deliver.c am/dispatch.c am/endpoint.c am/ep.h am/exit.c am/gather.c \
+libamphora_la_SOURCES += am/address.c am/address.h am/am.h am/check.c am/check.h am/deliver.c am/dispatch.c am/endpoint.c am/ep.h am/exit.c am/gather.c \
 	am/job.c am/job.h am/longs.c am/pagesize.c am/poll.c am/prepare.c \
 	am/rma.c am/send.c am/waiting.c
 
@@ -25,3 +25,15 @@ tests_mp_am_threads_SOURCES = tests/mp/am_threads.c tests/mp/am_common.h
 tests_mp_am_threads_LDADD = libamphora.la -lpthread
 tests_mp_am_traffic_SOURCES = tests/mp/am_traffic.c tests/mp/am_common.h
 tests_mp_am_traffic_LDADD = libamphora.la
+
+# The API's messages, events and flags: clients, built as clients are (gex_client_cppflags stands in extended/local.mk).
+np_mp = tests/mp/gex_flags tests/mp/gex_np
+check_PROGRAMS += $(np_mp)
+dist_check_SCRIPTS += $(np_mp:=.sh)
+TESTS += $(np_mp:=.sh)
+tests_mp_gex_flags_SOURCES = tests/mp/gex_flags.c tests/mp/gex_common.h
+tests_mp_gex_flags_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_flags_LDADD = libamphora.la
+tests_mp_gex_np_SOURCES = tests/mp/gex_np.c tests/mp/gex_common.h
+tests_mp_gex_np_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_np_LDADD = libamphora.la

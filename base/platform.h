@@ -23,6 +23,13 @@
 #define AMPH_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
 #define AMPH_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* Does this build check the client's use of the API (--enable-debug)?  A constant: `if (AMPH_CHECKS)` costs nothing where not. */
+#if defined(AMPH_DEBUG)
+#define AMPH_CHECKS 1
+#else
+#define AMPH_CHECKS 0
+#endif
+
 /* Bytes that one core takes from another at a time; false sharing is measured in these. */
 #define AMPH_CACHE_LINE 64
 #define AMPH_ALIGN_LINE __attribute__((aligned(AMPH_CACHE_LINE)))

@@ -9,9 +9,14 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "extended/check.h"
 
 /* A thread that only polls gathers the freed operations of others; above this many it gives them back. */
 enum { FREE_OPS_MOST = 4096 };
+
+/* Checked builds use what is free again in the order in which it became free, and not before there are so many: an event that is
+ * looked at again after it was consumed is recognised that long. */
+enum { FREE_LEAST = AMPH_CHECKS ? 256 : 0 };
 
 /* ---- what a thread keeps ---- */
 
@@ -115,30 +120,57 @@ struct amph_gex_op *amph_op_get(void)
 {
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_gex_op *op = t->ops;
-    if (AMPH_LIKELY(op != NULL)) {
+    if (AMPH_LIKELY(op != NULL) && AMPH_LIKELY(t->nops > FREE_LEAST || !AMPH_CHECKS)) {
         t->ops = op->next;
         t->nops--;
     } else {
         op = calloc(1, sizeof *op);
         if (!op)
             amph_fatal("no memory for another operation");
-        op->root.kind = AMPH_EVENT_OP;
-        op->leaf.kind = AMPH_EVENT_LEAF;
         op->rc.done = rc_done;
         op->lc.done = lc_done;
+        op->root.kind = AMPH_EVENT_OP;
+        op->leaf.kind = AMPH_EVENT_LEAF;
+    }
+    if (AMPH_CHECKS) {
+        op->root.kind = AMPH_EVENT_OP;
+        op->leaf.kind = AMPH_EVENT_LEAF;
+        op->no_leaf = false;
     }
     return op;
+}
+
+/* The list of free operations as a queue. */
+static void put_last(struct amph_gex_thread *t, struct amph_gex_op *op)
+{
+    op->root.kind = op->leaf.kind = AMPH_EVENT_GONE;
+    op->next = NULL;
+    if (t->ops)
+        t->last_op->next = op;
+    else
+        t->ops = op;
+    t->last_op = op;
+    if (++t->nops > FREE_OPS_MOST) {
+        op = t->ops;
+        t->ops = op->next;
+        t->nops--;
+        free(op);
+    }
 }
 
 void amph_op_put(struct amph_gex_op *op)
 {
     struct amph_gex_thread *t = amph_gex_thread();
+    op->detached = false;
+    op->rc_count = op->lc_count = NULL;
+    if (AMPH_CHECKS) {
+        put_last(t, op);
+        return;
+    }
     if (t->nops >= FREE_OPS_MOST) {
         free(op);
         return;
     }
-    op->detached = false;
-    op->rc_count = op->lc_count = NULL;
     op->next = t->ops;
     t->ops = op;
     t->nops++;
@@ -196,34 +228,75 @@ void amph_stack_op_wait(struct amph_stack_op *op)
 
 /* ---- test and wait ---- */
 
+static void region_put(struct amph_region *r)
+{
+    struct amph_gex_thread *t = amph_gex_thread();
+    t->nregions++;
+    if (!AMPH_CHECKS) {
+        r->next = t->regions;
+        t->regions = r;
+        return;
+    }
+    r->root.kind = AMPH_EVENT_GONE;
+    for (int i = 0; i < AMPH_NEC; i++)
+        r->leaf[i].kind = AMPH_EVENT_GONE;
+    r->next = NULL;
+    if (t->regions)
+        t->last_region->next = r;
+    else
+        t->regions = r;
+    t->last_region = r;
+}
+
+static struct amph_region *region_get(void)
+{
+    struct amph_gex_thread *t = amph_gex_thread();
+    struct amph_region *r = t->regions;
+    if (r && t->nregions > FREE_LEAST) {
+        t->regions = r->next;
+        t->nregions--;
+    } else if (!(r = malloc(sizeof *r))) {
+        amph_fatal("no memory for an access region");
+    }
+    region_init(r);
+    return r;
+}
+
 /* Complete?  Then a root is given back. */
 static bool take(gex_Event_t event)
 {
     if (event->kind == AMPH_EVENT_REGION) {
         struct amph_region *r = AMPH_CONTAINER_OF(event, struct amph_region, root);
-        struct amph_gex_thread *t = amph_gex_thread();
         if (!region_done(r, GEX_EC_ALL))
             return false;
-        r->next = t->regions;
-        t->regions = r;
+        region_put(r);
         return true;
     }
     if (!amph_event_done(event))
         return false;
     if (event->kind == AMPH_EVENT_OP)
         amph_op_put(AMPH_CONTAINER_OF(event, struct amph_gex_op, root));
+    else if (AMPH_CHECKS)
+        event->kind = AMPH_EVENT_GONE;
     return true;
 }
 
-static void refuse_no_op(gex_Event_t event)
+/* What is no event that can be looked at. */
+static void refuse(gex_Event_t event)
 {
     if (AMPH_UNLIKELY(event == GEX_EVENT_NO_OP))
         amph_fatal("GEX_EVENT_NO_OP cannot be tested or waited for: nothing was started");
+    if (AMPH_CHECKS && event->kind >= AMPH_EVENT_GONE)
+        amph_fatal("the event %p has been consumed: a successful test or wait is the last use of an event, and of the leaves of a "
+                   "root", (void *)event);
 }
 
 int amphora_event_test(gex_Event_t event)
 {
-    refuse_no_op(event);
+    amph_check_call("gex_Event_Test");
+    if (event == GEX_EVENT_INVALID)
+        return GASNET_OK;
+    refuse(event);
     if (take(event))
         return GASNET_OK;
     amph_gex_progress();
@@ -233,7 +306,10 @@ int amphora_event_test(gex_Event_t event)
 void amphora_event_wait(gex_Event_t event)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
-    refuse_no_op(event);
+    amph_check_call("gex_Event_Wait");
+    if (event == GEX_EVENT_INVALID)
+        return;
+    refuse(event);
     while (!take(event))
         amph_gex_wait_step(&w);
 }
@@ -245,7 +321,7 @@ static size_t take_array(gex_Event_t *pevent, size_t numevents, size_t *left_p)
     for (size_t i = 0; i < numevents; i++) {
         if (pevent[i] == GEX_EVENT_INVALID)
             continue;
-        refuse_no_op(pevent[i]);
+        refuse(pevent[i]);
         if (take(pevent[i])) {
             pevent[i] = GEX_EVENT_INVALID;
             taken++;
@@ -260,6 +336,8 @@ static size_t take_array(gex_Event_t *pevent, size_t numevents, size_t *left_p)
 int gex_Event_TestSome(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
 {
     size_t left;
+    amph_check_call("gex_Event_TestSome");
+    amph_check_zero(flags, "gex_Event_TestSome");
     amph_gex_progress();
     return take_array(pevent, numevents, &left) || !left ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
@@ -268,6 +346,8 @@ void gex_Event_WaitSome(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     size_t left;
+    amph_check_call("gex_Event_WaitSome");
+    amph_check_zero(flags, "gex_Event_WaitSome");
     while (!take_array(pevent, numevents, &left) && left)
         amph_gex_wait_step(&w);
 }
@@ -275,6 +355,8 @@ void gex_Event_WaitSome(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags
 int gex_Event_TestAll(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
 {
     size_t left;
+    amph_check_call("gex_Event_TestAll");
+    amph_check_zero(flags, "gex_Event_TestAll");
     amph_gex_progress();
     take_array(pevent, numevents, &left);
     return left ? GASNET_ERR_NOT_READY : GASNET_OK;
@@ -282,20 +364,36 @@ int gex_Event_TestAll(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
 
 void gex_Event_WaitAll(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
 {
+    amph_check_call("gex_Event_WaitAll");
+    amph_check_zero(flags, "gex_Event_WaitAll");
     for (size_t i = 0; i < numevents; i++) {
         gex_Event_Wait(pevent[i]);
         pevent[i] = GEX_EVENT_INVALID;
     }
 }
 
+/* A leaf that was not asked for when the operation was started. */
+static void check_leaf(gex_Event_t root, gex_EC_t event_category)
+{
+    if (root->kind == AMPH_EVENT_LEAF)
+        amph_fatal("gex_Event_QueryLeaf: the event %p is a leaf itself, not a root", (void *)root);
+    if (root->kind == AMPH_EVENT_OP &&
+        (event_category != GEX_EC_LC || AMPH_CONTAINER_OF(root, struct amph_gex_op, root)->no_leaf))
+        amph_fatal("gex_Event_QueryLeaf: the operation has no leaf of category %#x: it was started with GEX_EVENT_NOW or _DEFER, "
+                   "or is none that has one", (unsigned)event_category);
+}
+
 gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t event_category)
 {
     struct amphora_event *leaf = NULL;
+    amph_check_call("gex_Event_QueryLeaf");
     if (root == GEX_EVENT_INVALID)
         return GEX_EVENT_INVALID;
-    refuse_no_op(root);
+    refuse(root);
     if (!event_category || (event_category & (event_category - 1)) || event_category > GEX_EC_ALL)
         amph_fatal("gex_Event_QueryLeaf: %#x is not one event category", (unsigned)event_category);
+    if (AMPH_CHECKS)
+        check_leaf(root, event_category);
     if (root->kind == AMPH_EVENT_REGION)
         leaf = &AMPH_CONTAINER_OF(root, struct amph_region, root)->leaf[__builtin_ctz(event_category)];
     else if (root->kind == AMPH_EVENT_OP && event_category == GEX_EC_LC)
@@ -305,39 +403,46 @@ gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t event_category)
 
 /* ---- implicit operations ---- */
 
-int gex_NBI_Test(gex_EC_t event_mask, gex_Flags_t flags)
+static bool implicit_done(gex_EC_t event_mask)
 {
     struct amph_gex_thread *t = amph_gex_thread();
     if (t->current != &t->implicit)
         amph_fatal("gex_NBI_Test and gex_NBI_Wait are not allowed inside an access region");
-    return region_done(&t->implicit, event_mask) ? GASNET_OK : GASNET_ERR_NOT_READY;
+    return region_done(&t->implicit, event_mask);
+}
+
+int gex_NBI_Test(gex_EC_t event_mask, gex_Flags_t flags)
+{
+    amph_check_call("gex_NBI_Test");
+    amph_check_zero(flags, "gex_NBI_Test");
+    return implicit_done(event_mask) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t flags)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
-    while (gex_NBI_Test(event_mask, flags) != GASNET_OK)
+    amph_check_call("gex_NBI_Wait");
+    amph_check_zero(flags, "gex_NBI_Wait");
+    while (!implicit_done(event_mask))
         amph_gex_wait_step(&w);
 }
 
 void gex_NBI_BeginAccessRegion(gex_Flags_t flags)
 {
     struct amph_gex_thread *t = amph_gex_thread();
-    struct amph_region *r = t->regions;
+    amph_check_call("gex_NBI_BeginAccessRegion");
+    amph_check_zero(flags, "gex_NBI_BeginAccessRegion");
     if (t->current != &t->implicit)
         amph_fatal("gex_NBI_BeginAccessRegion inside an access region; regions do not nest");
-    if (r)
-        t->regions = r->next;
-    else if (!(r = malloc(sizeof *r)))
-        amph_fatal("no memory for an access region");
-    region_init(r);
-    t->current = r;
+    t->current = region_get();
 }
 
 gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags)
 {
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_region *r = t->current;
+    amph_check_call("gex_NBI_EndAccessRegion");
+    amph_check_zero(flags, "gex_NBI_EndAccessRegion");
     if (r == &t->implicit)
         amph_fatal("gex_NBI_EndAccessRegion outside an access region");
     t->current = &t->implicit;

@@ -11,7 +11,7 @@
 #include "amphora/event.h"
 #include "extended/gex.h"
 
-enum amph_event_kind { AMPH_EVENT_OP, AMPH_EVENT_LEAF, AMPH_EVENT_REGION };
+enum amph_event_kind { AMPH_EVENT_OP, AMPH_EVENT_LEAF, AMPH_EVENT_REGION, AMPH_EVENT_GONE }; /* GONE: consumed (checked builds) */
 
 struct amphora_event {
     uint32_t pending; /* things that are still to happen; 0: complete */
@@ -23,6 +23,7 @@ struct amph_gex_op {
     struct amphora_event root; /* first: an event of kind OP is its operation */
     struct amphora_event leaf; /* local completion */
     bool detached;
+    bool no_leaf;              /* local completion was not asked for as an event (checked builds) */
     uint8_t nbytes;            /* of value */
     gex_RMA_Value_t value;     /* of value puts and gets: the transfer's memory here */
     struct amph_op rc, lc;     /* complete; source free */
@@ -43,9 +44,10 @@ struct amph_srcdesc;
 
 /* What a thread keeps. */
 struct amph_gex_thread {
-    struct amph_gex_op *ops;         /* free ones */
+    struct amph_gex_op *ops, *last_op; /* free ones; the last only in checked builds */
     unsigned nops;
-    struct amph_region *regions;     /* free ones */
+    struct amph_region *regions, *last_region; /* free ones, likewise */
+    unsigned nregions;
     struct amph_region implicit;     /* outside access regions */
     struct amph_region *current;     /* where implicit operations count now */
     struct amph_srcdesc *srcdesc[AMPH_NLANES]; /* prepare.c: of a request and a reply that are being prepared */

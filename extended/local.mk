@@ -51,15 +51,8 @@ tests_mp_gex_rma_parsync_CPPFLAGS = -DGASNET_PARSYNC $(gex_client_cppflags)
 tests_mp_gex_rma_parsync_LDADD = libamphora.la
 
 # Negotiated-payload messages, events, flags.
-libamphora_la_SOURCES += extended/message.h extended/prepare.c
+libamphora_la_SOURCES += extended/check.c extended/check.h extended/message.h extended/prepare.c
 amphorainclude_HEADERS += include/amphora/prepare.h
-np_mp = tests/mp/gex_np
-check_PROGRAMS += $(np_mp)
-dist_check_SCRIPTS += $(np_mp:=.sh)
-TESTS += $(np_mp:=.sh)
-tests_mp_gex_np_SOURCES = tests/mp/gex_np.c tests/mp/gex_common.h
-tests_mp_gex_np_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_np_LDADD = libamphora.la
 tests_mp_gex_team_SOURCES = tests/mp/gex_team.c tests/mp/gex_common.h
 tests_mp_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_team_LDADD = libamphora.la

@@ -9,6 +9,7 @@
 
 #include "amphora/gasnet1.h"
 #include "base/log.h"
+#include "extended/check.h"
 #include "extended/event.h"
 #include "extended/message.h"
 
@@ -122,32 +123,36 @@ struct amph_gex *amph_gex_need(const char *call)
 
 size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags)
 {
-    size_t most;
-    if (peer == GEX_RANK_INVALID)
-        most = is_long ? g->max_long : g->max_medium;
-    else
-        most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
+    size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
     return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MOST_BYTES ? ALLOC_MOST_BYTES : most;
 }
 
 static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs, bool is_long,
                     const char *call)
 {
-    const gex_Flags_t least = GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
+    const gex_Flags_t both = GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
     struct amph_gex *g = amph_gex_need(call);
     if (numargs > AMPHORA_MAX_ARGS)
         amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS, numargs);
     if (lc_opt == GEX_EVENT_DEFER)
         amph_fatal("%s: GEX_EVENT_DEFER is not an lc_opt of active messages", call);
-    if ((flags & least) == least)
+    if ((flags & both) == both)
         amph_fatal("%s: ask with GEX_FLAG_AM_PREPARE_LEAST_CLIENT or with GEX_FLAG_AM_PREPARE_LEAST_ALLOC, not with both", call);
-    uint32_t peer = other_rank == GEX_RANK_INVALID ? GEX_RANK_INVALID : amph_team_peer(tm, other_rank, call);
-    return amph_message_limit(g, peer, is_long, flags);
+    if (other_rank != GEX_RANK_INVALID)
+        return amph_message_limit(g, amph_team_peer(tm, other_rank, call), is_long, flags);
+    const struct amph_team *team = amph_team_of(tm, call);
+    size_t least = SIZE_MAX;
+    for (gex_Rank_t i = 0; i < team->pub.size; i++) {
+        size_t most = amph_message_limit(g, amph_team_member(team, i), is_long, flags);
+        least = most < least ? most : least;
+    }
+    return least;
 }
 
 static size_t token_limit(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs, bool is_long,
                           const char *call)
 {
+    amph_check_token(token, call);
     return limit(&amph_gex_need(call)->team.pub, token->peer, lc_opt, flags, numargs, is_long, call);
 }
 
@@ -199,6 +204,7 @@ gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask
     struct amph_gex *g = amph_gex();
     if (!g || !token || !info)
         return 0;
+    amph_check_token(token, "gex_Token_Info");
     info->gex_srcrank = token->peer;
     info->gex_ep = &g->ep;
     info->gex_entry = &g->ep.entry[token->am->handler];
@@ -284,17 +290,41 @@ int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t 
     return result;
 }
 
+/* What checked builds look at first. */
+static inline void check_flags(gex_Flags_t flags, const char *call)
+{
+    if (AMPH_CHECKS && flags & (GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC))
+        amph_fatal("%s: GEX_FLAG_AM_PREPARE_LEAST_CLIENT and _ALLOC are for the queries of limits", call);
+}
+
+static inline void check_request(uint32_t peer, const void *src, size_t nbytes, gex_Flags_t flags, const char *call)
+{
+    amph_check_call(call);
+    amph_check_transfer(peer, src, nbytes, flags, call);
+    check_flags(flags, call);
+}
+
+static inline void check_reply(const struct amph_token *token, const void *src, size_t nbytes, gex_Flags_t flags, const char *call)
+{
+    amph_check_reply(token, call);
+    amph_check_transfer(token->peer, src, nbytes, flags, call);
+    check_flags(flags, call);
+}
+
 int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs,
                              const gex_AM_Arg_t *args)
 {
+    const uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestShort");
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .args = args };
-    return amph_message_request(amph_team_peer(tm, rank, "gex_AM_RequestShort"), &am, NULL, flags);
+    check_request(peer, NULL, 0, flags, "gex_AM_RequestShort");
+    return amph_message_request(peer, &am, NULL, flags);
 }
 
 int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes,
                               gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestMedium");
+    check_request(peer, src, nbytes, flags, "gex_AM_RequestMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), peer, false, nbytes, "gex_AM_Request");
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
@@ -306,6 +336,7 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
                             gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestLong");
+    check_request(peer, src, nbytes, flags, "gex_AM_RequestLong");
     struct amph_gex *g = amph_gex();
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, peer, true, nbytes, "gex_AM_Request");
@@ -318,12 +349,14 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
 int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .args = args };
+    check_reply(token, NULL, 0, flags, "gex_AM_ReplyShort");
     return amph_message_reply(token, &am, NULL, flags);
 }
 
 int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes, gex_Event_t *lc_opt,
                             gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
+    check_reply(token, src, nbytes, flags, "gex_AM_ReplyMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), token->peer, false, nbytes, "gex_AM_Reply");
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
@@ -335,6 +368,7 @@ int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void 
                           gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     struct amph_gex *g = amph_gex();
+    check_reply(token, src, nbytes, flags, "gex_AM_ReplyLong");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, token->peer, true, nbytes, "gex_AM_Reply");
     const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,

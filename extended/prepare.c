@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "am/check.h"
 #include "base/log.h"
+#include "extended/check.h"
 #include "extended/event.h"
 #include "extended/message.h"
 
@@ -39,6 +41,7 @@ struct amph_srcdesc {
     uint8_t numargs;
     uint32_t peer;
     gex_Token_t token;          /* of a reply */
+    void *dest;                 /* as given to prepare */
     gex_Event_t *lc_opt;
     gex_Flags_t flags;
     struct amph_am_prep ring;
@@ -53,6 +56,11 @@ static const char *const commit_name[] = { "gex_AM_CommitRequest", "gex_AM_Commi
 static bool is_reply(int what)
 {
     return what & 1;
+}
+
+static enum amph_lane lane_of(int what)
+{
+    return is_reply(what) ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST;
 }
 
 static bool is_long(int what)
@@ -114,10 +122,17 @@ void amph_prepare_thread_end(struct amph_gex_thread *t)
 
 /* ---- prepare ---- */
 
+static inline void set_prepared(struct amph_srcdesc *sd, bool on)
+{
+    sd->prepared = on;
+    if (AMPH_CHECKS)
+        amph_context()->prepared = on ? call_name[sd->what] : NULL;
+}
+
 /* The calling thread's descriptor. */
 static struct amph_srcdesc *descriptor(int what)
 {
-    struct amph_srcdesc **sd_p = &amph_gex_thread()->srcdesc[is_reply(what) ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST];
+    struct amph_srcdesc **sd_p = &amph_gex_thread()->srcdesc[lane_of(what)];
     if (AMPH_UNLIKELY(!*sd_p)) {
         *sd_p = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(sizeof **sd_p, AMPH_CACHE_LINE));
         if (!*sd_p)
@@ -148,7 +163,7 @@ static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void
 /* A place in the conduit's memory.  AMPH_AGAIN only with IMMEDIATE: other callers use a buffer and wait when they commit. */
 static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, size_t least, size_t most)
 {
-    enum amph_lane lane = is_reply(sd->what) ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST;
+    enum amph_lane lane = lane_of(sd->what);
     enum amph_status st = amph_am_prepare(g->ep.am, sd->peer, lane, least, most, &sd->ring);
     if (st == AMPH_AGAIN && !(sd->flags & GEX_FLAG_IMMEDIATE) && !is_reply(sd->what)) {
         amph_am_poll(g->ep.am);
@@ -171,7 +186,7 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
             return true;
         }
     }
-    if (sd->flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, is_reply(sd->what) ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST))
+    if (sd->flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
         return false;
     sd->place = small ? SMALL : BUFFER;
     if (!small)
@@ -182,18 +197,22 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
 
 /* The rest of a prepare call; sd's peer and token are set. */
 static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, const void *client_buf, size_t least, size_t most,
-                                gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
+                                void *dest, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
 {
     gex_Flags_t which = client_buf ? GEX_FLAG_AM_PREPARE_LEAST_CLIENT : GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
     size_t limit = amph_message_limit(g, sd->peer, is_long(sd->what), flags | which);
+    sd->dest = dest;
     sd->lc_opt = lc_opt;
     sd->flags = flags;
     sd->numargs = numargs > UINT8_MAX ? UINT8_MAX : (uint8_t)numargs;
     check(sd, least, most, client_buf, limit);
+    if (AMPH_CHECKS && flags & GEX_FLAG_SELF_SEG_OFFSET)
+        amph_fatal("%s: GEX_FLAG_SELF_SEG_OFFSET is not for prepared messages: client_buf is an address", call_name[sd->what]);
+    amph_check_transfer(sd->peer, client_buf, client_buf ? most : 0, flags, call_name[sd->what]);
     if (most > limit)
         most = limit;
     if (client_buf) {
-        if (flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, is_reply(sd->what) ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST))
+        if (flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
             return GEX_AM_SRCDESC_NO_OP;
         sd->place = CLIENT;
         sd->pub = (struct amphora_srcdesc){ (void *)(uintptr_t)client_buf, most };
@@ -203,53 +222,59 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
         if (!find_place(g, sd, least, most))
             return GEX_AM_SRCDESC_NO_OP;
     }
-    sd->prepared = true;
+    set_prepared(sd, true);
     return &sd->pub;
 }
 
 static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank, const void *client_buf, size_t least, size_t most,
-                                        gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
+                                        void *dest, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
     sd->what = (uint8_t)what;
     sd->peer = amph_team_peer(tm, rank, call_name[what]);
-    return prepare(g, sd, client_buf, least, most, lc_opt, flags, numargs);
+    amph_check_call(call_name[what]);
+    return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
 
 static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *client_buf, size_t least, size_t most,
-                                      gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
+                                      void *dest, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
+    amph_check_reply(token, call_name[what]);
     if (!token->is_request || token->replied)
         amph_fatal("%s: not allowed here: only the handler of a request may reply, and once", call_name[what]);
     sd->what = (uint8_t)what;
     sd->token = token;
     sd->peer = token->peer;
-    return prepare(g, sd, client_buf, least, most, lc_opt, flags, numargs);
+    return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
 
 gex_AM_SrcDesc_t gex_AM_PrepareRequestMedium(gex_TM_t tm, gex_Rank_t rank, const void *client_buf, size_t least_payload,
                                              size_t most_payload, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return prepare_request(AMPHORA_NP_REQUEST_MEDIUM, tm, rank, client_buf, least_payload, most_payload, lc_opt, flags, numargs);
+    return prepare_request(AMPHORA_NP_REQUEST_MEDIUM, tm, rank, client_buf, least_payload, most_payload, NULL, lc_opt, flags,
+                           numargs);
 }
 gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *client_buf, size_t least_payload, size_t most_payload,
                                            gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return prepare_reply(AMPHORA_NP_REPLY_MEDIUM, token, client_buf, least_payload, most_payload, lc_opt, flags, numargs);
+    return prepare_reply(AMPHORA_NP_REPLY_MEDIUM, token, client_buf, least_payload, most_payload, NULL, lc_opt, flags,
+                           numargs);
 }
 gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const void *client_buf, size_t least_payload,
                                            size_t most_payload, void *dest_addr, gex_Event_t *lc_opt, gex_Flags_t flags,
                                            unsigned int numargs)
 {
-    return prepare_request(AMPHORA_NP_REQUEST_LONG, tm, rank, client_buf, least_payload, most_payload, lc_opt, flags, numargs);
+    return prepare_request(AMPHORA_NP_REQUEST_LONG, tm, rank, client_buf, least_payload, most_payload, dest_addr, lc_opt, flags,
+                           numargs);
 }
 gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *client_buf, size_t least_payload, size_t most_payload,
                                          void *dest_addr, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
 {
-    return prepare_reply(AMPHORA_NP_REPLY_LONG, token, client_buf, least_payload, most_payload, lc_opt, flags, numargs);
+    return prepare_reply(AMPHORA_NP_REPLY_LONG, token, client_buf, least_payload, most_payload, dest_addr, lc_opt, flags,
+                           numargs);
 }
 
 /* ---- commit and cancel ---- */
@@ -258,7 +283,7 @@ gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *client_b
 static struct amph_srcdesc *prepared(gex_AM_SrcDesc_t sd, int what, const char *call)
 {
     struct amph_gex_thread *t = amph_gex_thread();
-    struct amph_srcdesc *own = t->srcdesc[is_reply(what) ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST];
+    struct amph_srcdesc *own = t->srcdesc[lane_of(what)];
     if (AMPH_UNLIKELY(!sd || !own || sd != &own->pub || !own->prepared || own->what != what))
         amph_fatal("%s%s: the descriptor is not one that this thread's last gex_AM_Prepare%s%s gave, or it has been used up", call,
                    is_long(what) ? "Long" : "Medium", is_reply(what) ? "Reply" : "Request", is_long(what) ? "Long" : "Medium");
@@ -270,7 +295,11 @@ static enum amph_status send_buffer(struct amph_gex *g, struct amph_srcdesc *sd,
     struct amph_np_buffer *b = sd->buffer;
     struct amph_op *lc = sd->place == BUFFER ? &b->op : NULL;
     sd->buffer = NULL;
-    enum amph_status st = is_reply(sd->what) ? amph_am_reply(sd->token, am, flags, lc) : amph_am_request(g->ep.am, sd->peer, am, flags, lc);
+    enum amph_status st;
+    if (is_reply(sd->what))
+        st = amph_am_reply(sd->token, am, flags, lc);
+    else
+        st = amph_am_request(g->ep.am, sd->peer, am, flags, lc);
     if (st == AMPH_AGAIN)
         sd->buffer = b;
     return st;
@@ -291,9 +320,14 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
                                 .dest = is_long(what) ? amph_message_dest(g, sd->peer, dest, sd->flags) : 0 };
     enum amph_status st;
     int result;
+    if (AMPH_CHECKS && sd->dest && dest != sd->dest)
+        amph_fatal("%sLong: the destination is %p, but %p was given to the prepare call", call, dest, sd->dest);
+    amph_check_zero(flags & ~GEX_FLAG_IMMEDIATE, call);
+    set_prepared(sd, false); /* first: handlers that run now may prepare */
     flags &= GEX_FLAG_IMMEDIATE;
     if (sd->place == CLIENT) {
-        result = reply ? amph_message_reply(sd->token, &am, sd->lc_opt, flags) : amph_message_request(sd->peer, &am, sd->lc_opt, flags);
+        result = reply ? amph_message_reply(sd->token, &am, sd->lc_opt, flags)
+                       : amph_message_request(sd->peer, &am, sd->lc_opt, flags);
     } else {
         if (sd->place != RING)
             st = send_buffer(g, sd, &am, flags);
@@ -303,8 +337,8 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
             st = amph_am_commit_request(g->ep.am, &sd->ring, &am, flags);
         result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, sd->peer, &am, call);
     }
-    if (AMPH_LIKELY(result == 0))
-        sd->prepared = false;
+    if (AMPH_UNLIKELY(result))
+        set_prepared(sd, true);
     return result;
 }
 
@@ -318,7 +352,7 @@ static int cancel(gex_AM_SrcDesc_t pub, int what, gex_Flags_t flags)
     else if (sd->place == BUFFER)
         buffer_done(&sd->buffer->op, AMPH_OK);
     sd->buffer = NULL;
-    sd->prepared = false;
+    set_prepared(sd, false);
     return GASNET_OK;
 }
 

@@ -1,58 +1,91 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get that the header could not make itself: over a network, to the own process outside its segment, empty ones.
+ * Put and get that the header could not make itself: over a network, empty ones, by offset, and all those of clients
+ * that are checked (GASNET_DEBUG).
  * Layer: extended.  Thread rule: any thread of the client; state is per operation.
  */
 #include "amphora/rma.h"
 
 #include "base/log.h"
+#include "extended/check.h"
 #include "extended/event.h"
 
 /* What a transfer is about. */
 struct target {
+    const char *call;
+    void *own; /* its memory in this process; may be an offset at first */
+    size_t nbytes;
+    gex_Flags_t flags;
     struct amph_gex *g;
     uint32_t peer;
     const struct amph_rmem *rmem;
     uint64_t offset;
+    void *local; /* its memory at the target, seen from here */
 };
 
-static void refuse_range(const struct target *t, const void *addr, size_t nbytes, const char *call)
+static struct target transfer(const char *call, const void *own, size_t nbytes, gex_Flags_t flags)
+{
+    return (struct target){ .call = call, .own = (void *)(uintptr_t)own, .nbytes = nbytes, .flags = flags };
+}
+
+static void refuse_range(const struct target *t, const void *addr)
 {
     if (!t->rmem->len_bytes)
-        amph_fatal("%s: process %u has no segment; it must attach one first", call, t->peer);
-    amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at %#llx", call, nbytes, addr, t->peer,
-               (unsigned long long)t->rmem->len_bytes, (unsigned long long)t->rmem->base);
+        amph_fatal("%s: process %u has no segment; it must attach one first", t->call, t->peer);
+    if (t->flags & GEX_FLAG_PEER_SEG_OFFSET)
+        amph_fatal("%s: %zu bytes at offset %zu lie outside the segment of process %u, which has %llu bytes", t->call, t->nbytes,
+                   (size_t)(uintptr_t)addr, t->peer, (unsigned long long)t->rmem->len_bytes);
+    amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at %#llx", t->call, t->nbytes, addr,
+               t->peer, (unsigned long long)t->rmem->len_bytes, (unsigned long long)t->rmem->base);
 }
 
-/* Fills *t_p and returns true where a conduit must carry the transfer.  Else it is over when *local_p, the place of the range here,
- * has been copied; NULL: there is nothing to copy. */
-static bool is_remote(gex_TM_t tm, gex_Rank_t rank, const void *addr, size_t nbytes, const char *call, struct target *t_p,
-                      void **local_p)
+/* The own process is no exception: what lies outside its segment is no target. */
+static void locate(struct target *t, const void *addr)
 {
-    struct target t = { .g = amph_gex(), .peer = amph_team_peer(tm, rank, call) };
-    *local_p = NULL;
-    if (nbytes == 0)
-        return false;
-    if (t.peer == amph_job.rank) {
-        *local_p = (void *)(uintptr_t)addr; /* the own process: any address */
-        return false;
-    }
-    t.rmem = &t.g->rmem[t.peer];
-    t.offset = (uint64_t)(uintptr_t)addr - t.rmem->base;
-    if (t.offset >= t.rmem->len_bytes || nbytes > t.rmem->len_bytes - t.offset)
-        refuse_range(&t, addr, nbytes, call);
-    if (t.rmem->local) {
-        *local_p = (char *)t.rmem->local + t.offset;
-        return false;
-    }
-    *t_p = t;
-    return true;
+    t->rmem = &t->g->rmem[t->peer];
+    t->offset = (uint64_t)(uintptr_t)addr;
+    if (!(t->flags & GEX_FLAG_PEER_SEG_OFFSET))
+        t->offset -= t->rmem->base;
+    if (t->offset >= t->rmem->len_bytes || t->nbytes > t->rmem->len_bytes - t->offset)
+        refuse_range(t, addr);
 }
 
-static void copy_if(void *dest, const void *src, size_t nbytes)
+/* Where a transfer's memory in this process is. */
+static void *own_side(const void *addr, gex_Flags_t flags)
 {
-    if (dest && src)
-        amphora_copy(dest, src, nbytes);
+    if (AMPH_UNLIKELY(flags & GEX_FLAG_SELF_SEG_OFFSET))
+        return (char *)amph_gex()->segment.base + (uintptr_t)addr;
+    return (void *)(uintptr_t)addr;
+}
+
+/* Looks at a call that has filled own, nbytes, flags and call.  Fills the rest and returns true where a conduit must carry the
+ * transfer.  Else it is over when t->local, the place of the range here, has been copied; NULL: there is nothing to copy. */
+static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void *addr)
+{
+    t->peer = amph_team_peer(tm, rank, t->call);
+    t->g = amph_gex();
+    amph_check_call(t->call);
+    amph_check_transfer(t->peer, t->own, t->nbytes, t->flags, t->call);
+    t->local = NULL;
+    if (t->nbytes == 0)
+        return false;
+    t->own = own_side(t->own, t->flags);
+    locate(t, addr);
+    if (t->rmem->local)
+        t->local = (char *)t->rmem->local + t->offset;
+    return !t->local;
+}
+
+static void copy_to_target(const struct target *t)
+{
+    if (t->local)
+        amphora_copy(t->local, t->own, t->nbytes);
+}
+
+static void copy_from_target(const struct target *t)
+{
+    if (t->local)
+        amphora_copy(t->own, t->local, t->nbytes);
 }
 
 static unsigned am_flags(gex_Flags_t flags)
@@ -61,50 +94,50 @@ static unsigned am_flags(gex_Flags_t flags)
 }
 
 /* false: no room now (only with IMMEDIATE). */
-static bool started(enum amph_status st, const struct target *t, const char *call)
+static bool started(enum amph_status st, const struct target *t)
 {
     if (AMPH_LIKELY(st == AMPH_OK))
         return true;
     if (st != AMPH_AGAIN)
-        amph_fatal("%s: process %u cannot be reached: %s", call, t->peer, amph_status_text(st));
+        amph_fatal("%s: process %u cannot be reached: %s", t->call, t->peer, amph_status_text(st));
     return false;
 }
 
-static bool put(const struct target *t, const void *src, size_t nbytes, gex_Flags_t flags, struct amph_op *lc, struct amph_op *rc)
+static bool put(const struct target *t, struct amph_op *lc, struct amph_op *rc)
 {
-    return started(amph_am_put(t->g->ep.am, t->peer, t->rmem, t->offset, src, nbytes, am_flags(flags), lc, rc), t, "gex_RMA_Put");
+    return started(amph_am_put(t->g->ep.am, t->peer, t->rmem, t->offset, t->own, t->nbytes, am_flags(t->flags), lc, rc), t);
 }
 
-static bool get(const struct target *t, void *dest, size_t nbytes, gex_Flags_t flags, struct amph_op *done)
+static bool get(const struct target *t, struct amph_op *done)
 {
-    return started(amph_am_get(t->g->ep.am, t->peer, t->rmem, t->offset, dest, nbytes, am_flags(flags), done), t, "gex_RMA_Get");
+    return started(amph_am_get(t->g->ep.am, t->peer, t->rmem, t->offset, t->own, t->nbytes, am_flags(t->flags), done), t);
 }
 
 /* ---- put ---- */
 
 int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Flags_t flags)
 {
-    struct target t;
+    struct target t = transfer("gex_RMA_PutBlocking", src, nbytes, flags);
     struct amph_stack_op rc;
-    void *local;
-    if (!is_remote(tm, rank, dest, nbytes, "gex_RMA_PutBlocking", &t, &local)) {
-        copy_if(local, src, nbytes);
+    if (!is_remote(&t, tm, rank, dest)) {
+        copy_to_target(&t);
         return 0;
     }
     amph_stack_op_init(&rc);
-    if (!put(&t, src, nbytes, flags, NULL, &rc.op))
+    if (!put(&t, NULL, &rc.op))
         return 1;
     amph_stack_op_wait(&rc);
     return 0;
 }
 
 /* Starts op's put with local completion as lc_opt says; false: no room, op has been given back. */
-static bool put_op(const struct target *t, struct amph_gex_op *op, const void *src, size_t nbytes, gex_Event_t *lc_opt,
-                   gex_Flags_t flags)
+static bool put_op(const struct target *t, struct amph_gex_op *op, gex_Event_t *lc_opt)
 {
     struct amph_stack_op now;
     struct amph_op *lc = NULL;
     op->root.pending = 1;
+    if (AMPH_CHECKS)
+        op->no_leaf = lc_opt == GEX_EVENT_NOW || lc_opt == GEX_EVENT_DEFER;
     if (lc_opt == GEX_EVENT_NOW) {
         amph_stack_op_init(&now);
         lc = &now.op;
@@ -113,7 +146,7 @@ static bool put_op(const struct target *t, struct amph_gex_op *op, const void *s
         op->leaf.pending = 1;
         lc = &op->lc;
     }
-    if (!put(t, src, nbytes, flags, lc, &op->rc)) {
+    if (!put(t, lc, &op->rc)) {
         amph_op_retract(op);
         return false;
     }
@@ -122,67 +155,75 @@ static bool put_op(const struct target *t, struct amph_gex_op *op, const void *s
     return true;
 }
 
+static void check_lc(const char *call, gex_Event_t *lc_opt, bool event)
+{
+    if (lc_opt == GEX_EVENT_NOW || lc_opt == GEX_EVENT_DEFER)
+        return;
+    if (event ? !AMPHORA_LC_IS_ADDRESS(lc_opt) : lc_opt != GEX_EVENT_GROUP)
+        amph_fatal("%s: lc_opt must be GEX_EVENT_NOW, GEX_EVENT_DEFER or %s", call,
+                   event ? "the address of an event" : "GEX_EVENT_GROUP");
+}
+
 int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
-    struct target t;
-    void *local;
-    if (!is_remote(tm, rank, dest, nbytes, "gex_RMA_PutNBI", &t, &local)) {
-        copy_if(local, src, nbytes);
+    struct target t = transfer("gex_RMA_PutNBI", src, nbytes, flags);
+    check_lc(t.call, lc_opt, false);
+    if (!is_remote(&t, tm, rank, dest)) {
+        copy_to_target(&t);
         return 0;
     }
-    if (AMPHORA_LC_IS_ADDRESS(lc_opt))
-        amph_fatal("gex_RMA_PutNBI: lc_opt must be GEX_EVENT_NOW, GEX_EVENT_DEFER or GEX_EVENT_GROUP");
     struct amph_gex_op *op = amph_op_get();
     amph_op_detach(op, AMPH_EC_PUT);
     if (lc_opt == GEX_EVENT_GROUP)
         amph_op_count_lc(op);
-    return put_op(&t, op, src, nbytes, lc_opt, flags) ? 0 : 1;
+    return put_op(&t, op, lc_opt) ? 0 : 1;
 }
 
 gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt,
                            gex_Flags_t flags)
 {
-    struct target t;
-    void *local;
+    struct target t = transfer("gex_RMA_PutNB", src, nbytes, flags);
     bool wants_leaf = AMPHORA_LC_IS_ADDRESS(lc_opt);
-    if (!is_remote(tm, rank, dest, nbytes, "gex_RMA_PutNB", &t, &local)) {
-        copy_if(local, src, nbytes);
+    check_lc(t.call, lc_opt, true);
+    if (!is_remote(&t, tm, rank, dest)) {
+        copy_to_target(&t);
         if (wants_leaf)
             *lc_opt = GEX_EVENT_INVALID;
         return GEX_EVENT_INVALID;
     }
-    if (lc_opt == GEX_EVENT_GROUP || !lc_opt)
-        amph_fatal("gex_RMA_PutNB: lc_opt must be GEX_EVENT_NOW, GEX_EVENT_DEFER or the address of an event");
     struct amph_gex_op *op = amph_op_get();
-    if (!put_op(&t, op, src, nbytes, lc_opt, flags))
+    if (!put_op(&t, op, lc_opt))
         return GEX_EVENT_NO_OP;
+    /* The root first: where it is complete the operation is gone, and its leaf with it. */
+    gex_Event_t root = amph_op_event(op);
     if (wants_leaf)
-        *lc_opt = amph_event_done(&op->leaf) ? GEX_EVENT_INVALID : &op->leaf;
-    return amph_op_event(op);
+        *lc_opt = root == GEX_EVENT_INVALID || amph_event_done(&op->leaf) ? GEX_EVENT_INVALID : &op->leaf;
+    return root;
 }
 
 /* ---- get ---- */
 
 int amphora_get_blocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
 {
-    struct target t;
+    struct target t = transfer("gex_RMA_GetBlocking", dest, nbytes, flags);
     struct amph_stack_op done;
-    void *local;
-    if (!is_remote(tm, rank, src, nbytes, "gex_RMA_GetBlocking", &t, &local)) {
-        copy_if(dest, local, nbytes);
+    if (!is_remote(&t, tm, rank, src)) {
+        copy_from_target(&t);
         return 0;
     }
     amph_stack_op_init(&done);
-    if (!get(&t, dest, nbytes, flags, &done.op))
+    if (!get(&t, &done.op))
         return 1;
     amph_stack_op_wait(&done);
     return 0;
 }
 
-static bool get_op(const struct target *t, struct amph_gex_op *op, void *dest, size_t nbytes, gex_Flags_t flags)
+static bool get_op(const struct target *t, struct amph_gex_op *op)
 {
     op->root.pending = 1;
-    if (get(t, dest, nbytes, flags, &op->rc))
+    if (AMPH_CHECKS)
+        op->no_leaf = true;
+    if (get(t, &op->rc))
         return true;
     amph_op_retract(op);
     return false;
@@ -190,40 +231,39 @@ static bool get_op(const struct target *t, struct amph_gex_op *op, void *dest, s
 
 int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
 {
-    struct target t;
-    void *local;
-    if (!is_remote(tm, rank, src, nbytes, "gex_RMA_GetNBI", &t, &local)) {
-        copy_if(dest, local, nbytes);
+    struct target t = transfer("gex_RMA_GetNBI", dest, nbytes, flags);
+    if (!is_remote(&t, tm, rank, src)) {
+        copy_from_target(&t);
         return 0;
     }
     struct amph_gex_op *op = amph_op_get();
     amph_op_detach(op, AMPH_EC_GET);
-    return get_op(&t, op, dest, nbytes, flags) ? 0 : 1;
+    return get_op(&t, op) ? 0 : 1;
 }
 
 gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
 {
-    struct target t;
-    void *local;
-    if (!is_remote(tm, rank, src, nbytes, "gex_RMA_GetNB", &t, &local)) {
-        copy_if(dest, local, nbytes);
+    struct target t = transfer("gex_RMA_GetNB", dest, nbytes, flags);
+    if (!is_remote(&t, tm, rank, src)) {
+        copy_from_target(&t);
         return GEX_EVENT_INVALID;
     }
     struct amph_gex_op *op = amph_op_get();
-    return get_op(&t, op, dest, nbytes, flags) ? amph_op_event(op) : GEX_EVENT_NO_OP;
+    return get_op(&t, op) ? amph_op_event(op) : GEX_EVENT_NO_OP;
 }
 
 void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes)
 {
-    struct target t;
-    void *local;
-    if (is_remote(tm, rank, src, nbytes, "gasnet_get_nb_val", &t, &local))
-        get_op(&t, op, &op->value, nbytes, 0);
+    struct target t = transfer("gasnet_get_nb_val", &op->value, nbytes, 0);
+    if (is_remote(&t, tm, rank, src))
+        get_op(&t, op);
     else
-        copy_if(&op->value, local, nbytes);
+        copy_from_target(&t);
 }
 
-/* ---- values ---- */
+/* ---- values; what is said of the memory here means the client's, and a value has none ---- */
+
+#define NOT_OF_VALUES (GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_SELF_SEG_OFFSET)
 
 static void check_value(size_t nbytes, const char *call)
 {
@@ -235,7 +275,7 @@ gex_RMA_Value_t amphora_get_val(gex_TM_t tm, gex_Rank_t rank, void *src, size_t 
 {
     gex_RMA_Value_t memory = 0;
     check_value(nbytes, "gex_RMA_GetBlockingVal");
-    amphora_get_blocking(tm, &memory, rank, src, nbytes, 0);
+    amphora_get_blocking(tm, &memory, rank, src, nbytes, flags & ~(NOT_OF_VALUES | GEX_FLAG_IMMEDIATE));
     return amphora_load_val(&memory, nbytes);
 }
 
@@ -244,41 +284,40 @@ int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t va
     gex_RMA_Value_t memory;
     check_value(nbytes, "gex_RMA_PutBlockingVal");
     amphora_store_val(&memory, value, nbytes);
-    return amphora_put_blocking(tm, rank, dest, &memory, nbytes, flags);
+    return amphora_put_blocking(tm, rank, dest, &memory, nbytes, flags & ~NOT_OF_VALUES);
 }
 
 /* The operation that carries the value to a conduit in its own memory, or NULL: the value is in place. */
-static struct amph_gex_op *value_op(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, const char *call,
-                                    struct target *t)
+static struct amph_gex_op *value_op(struct target *t, gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value)
 {
-    void *local;
-    check_value(nbytes, call);
-    if (!is_remote(tm, rank, dest, nbytes, call, t, &local)) {
+    check_value(t->nbytes, t->call);
+    if (!is_remote(t, tm, rank, dest)) {
         AMPHORA_FENCE();
-        amphora_store_val(local, value, nbytes);
+        amphora_store_val(t->local, value, t->nbytes);
         AMPHORA_FENCE();
         return NULL;
     }
     struct amph_gex_op *op = amph_op_get();
-    amphora_store_val(&op->value, value, nbytes);
+    amphora_store_val(&op->value, value, t->nbytes);
+    t->own = &op->value;
     return op;
 }
 
 int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
 {
-    struct target t;
-    struct amph_gex_op *op = value_op(tm, rank, dest, value, nbytes, "gex_RMA_PutNBIVal", &t);
+    struct target t = transfer("gex_RMA_PutNBIVal", &value, nbytes, flags & ~NOT_OF_VALUES);
+    struct amph_gex_op *op = value_op(&t, tm, rank, dest, value);
     if (!op)
         return 0;
     amph_op_detach(op, AMPH_EC_PUT);
-    return put_op(&t, op, &op->value, nbytes, GEX_EVENT_DEFER, flags) ? 0 : 1;
+    return put_op(&t, op, GEX_EVENT_DEFER) ? 0 : 1;
 }
 
 gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
 {
-    struct target t;
-    struct amph_gex_op *op = value_op(tm, rank, dest, value, nbytes, "gex_RMA_PutNBVal", &t);
+    struct target t = transfer("gex_RMA_PutNBVal", &value, nbytes, flags & ~NOT_OF_VALUES);
+    struct amph_gex_op *op = value_op(&t, tm, rank, dest, value);
     if (!op)
         return GEX_EVENT_INVALID;
-    return put_op(&t, op, &op->value, nbytes, GEX_EVENT_DEFER, flags) ? amph_op_event(op) : GEX_EVENT_NO_OP;
+    return put_op(&t, op, GEX_EVENT_DEFER) ? amph_op_event(op) : GEX_EVENT_NO_OP;
 }

@@ -8,6 +8,7 @@
 #include "amphora/gasnet1.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "extended/check.h"
 #include "extended/gex.h"
 
 /* ---- errors ---- */
@@ -117,6 +118,7 @@ char *gasnet_getenv(const char *name)
 
 int gasnet_AMPoll(void)
 {
+    amph_check_call("gasnet_AMPoll");
     amph_am_poll(amph_gex_need("gasnet_AMPoll")->ep.am);
     amph_gex_progress();
     return GASNET_OK;
@@ -141,5 +143,6 @@ void amphora_wait_step(amphora_wait_t *wait)
 {
     _Static_assert(sizeof(amphora_wait_t) >= sizeof(struct amph_waiter), "the client's memory for a wait holds one");
     amph_gex_need("GASNET_BLOCKUNTIL");
+    amph_check_call("GASNET_BLOCKUNTIL");
     amph_gex_wait_step((struct amph_waiter *)wait->opaque);
 }

@@ -13,6 +13,15 @@
 #define AMPHORA_END_C
 #endif
 
+/* A client that is compiled with GASNET_DEBUG is checked; it wants a library that was configured with --enable-debug. */
+#ifdef GASNET_DEBUG
+#undef GASNET_DEBUG
+#define GASNET_DEBUG 1
+#else
+#undef GASNET_NDEBUG
+#define GASNET_NDEBUG 1
+#endif
+
 #define AMPHORA_INLINE static __inline__ __attribute__((__unused__))
 #define AMPHORA_LIKELY(x) __builtin_expect(!!(x), 1)
 #define AMPHORA_UNLIKELY(x) __builtin_expect(!!(x), 0)

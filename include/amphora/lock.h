@@ -10,6 +10,16 @@
 
 AMPHORA_BEGIN_C
 
+/* Checked clients (GASNET_DEBUG) tell the library of each lock: it finds those that a thread takes twice, gives back without holding
+ * them, or holds where that is not allowed. */
+enum { AMPHORA_HSL_LOCK, AMPHORA_HSL_LOCKED, AMPHORA_HSL_TRIED, AMPHORA_HSL_UNLOCK, AMPHORA_HSL_DESTROY };
+void amphora_hsl_note(const void *hsl, int what);
+#ifdef GASNET_DEBUG
+#define AMPHORA_HSL_NOTE(hsl, what) amphora_hsl_note(hsl, what)
+#else
+#define AMPHORA_HSL_NOTE(hsl, what) ((void)0)
+#endif
+
 #if AMPHORA_THREADMODE == 1
 
 typedef struct {
@@ -24,14 +34,18 @@ AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
 }
 AMPHORA_INLINE void gex_HSL_Destroy(gex_HSL_t *hsl)
 {
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_DESTROY);
     hsl->held = 0;
 }
 AMPHORA_INLINE void gex_HSL_Lock(gex_HSL_t *hsl)
 {
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCK);
     hsl->held = 1;
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCKED);
 }
 AMPHORA_INLINE void gex_HSL_Unlock(gex_HSL_t *hsl)
 {
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_UNLOCK);
     hsl->held = 0;
 }
 AMPHORA_INLINE int gex_HSL_Trylock(gex_HSL_t *hsl)
@@ -39,6 +53,7 @@ AMPHORA_INLINE int gex_HSL_Trylock(gex_HSL_t *hsl)
     if (hsl->held)
         return GASNET_ERR_NOT_READY;
     hsl->held = 1;
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_TRIED);
     return GASNET_OK;
 }
 
@@ -62,25 +77,32 @@ AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
 }
 AMPHORA_INLINE void gex_HSL_Destroy(gex_HSL_t *hsl)
 {
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_DESTROY);
     int err = pthread_mutex_destroy(&hsl->mutex);
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Destroy", err);
 }
 AMPHORA_INLINE void gex_HSL_Lock(gex_HSL_t *hsl)
 {
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCK);
     int err = pthread_mutex_lock(&hsl->mutex);
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Lock", err);
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCKED);
 }
 AMPHORA_INLINE void gex_HSL_Unlock(gex_HSL_t *hsl)
 {
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_UNLOCK);
     int err = pthread_mutex_unlock(&hsl->mutex);
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Unlock", err);
 }
 AMPHORA_INLINE int gex_HSL_Trylock(gex_HSL_t *hsl)
 {
-    return pthread_mutex_trylock(&hsl->mutex) ? GASNET_ERR_NOT_READY : GASNET_OK;
+    if (pthread_mutex_trylock(&hsl->mutex))
+        return GASNET_ERR_NOT_READY;
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_TRIED);
+    return GASNET_OK;
 }
 
 #endif

@@ -7,6 +7,10 @@
  * the data is in place, NB calls return an event, NBI calls are completed by gex_NBI_Wait.  lc_opt says when the source may be
  * used again: GEX_EVENT_NOW, _DEFER (with the operation), _GROUP (NBI: GEX_EC_LC), or the address of an event (NB).
  * With GEX_FLAG_IMMEDIATE they may answer non-zero or GEX_EVENT_NO_OP: nothing was started.  Not from handlers.
+ *
+ * Other flags: GEX_FLAG_SELF_SEG_OFFSET and GEX_FLAG_PEER_SEG_OFFSET make the address here, or at the target, an offset in the bound
+ * segment.  GEX_FLAG_PEER_NEVER_NBRHD, as a constant, saves the look for a neighbour; GEX_FLAG_PEER_NEVER_SELF, _SEG_BOUND, _SEG_SOME
+ * and _SEG_UNKNOWN state what the library knows by itself; GEX_FLAG_LC_COPY_YES and _NO have no effect.
  */
 #ifndef AMPHORA_RMA_H
 #define AMPHORA_RMA_H
@@ -97,9 +101,26 @@ AMPHORA_INLINE gex_RMA_Value_t amphora_load_val(const void *src, size_t nbytes)
     return value;
 }
 
+/* Where a transfer of the header's own begins at its target, or NULL: the library makes it.  Addresses that are offsets are the
+ * library's, and those that the caller says, by a constant, belong to no neighbour; in a client that is checked (GASNET_DEBUG) all
+ * are. */
+AMPHORA_INLINE void *amphora_rma_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr, size_t nbytes, gex_Flags_t flags)
+{
+#ifdef GASNET_DEBUG
+    (void)tm, (void)rank, (void)addr, (void)nbytes, (void)flags;
+    return 0;
+#else
+    if (__builtin_constant_p(flags) && (flags & GEX_FLAG_PEER_NEVER_NBRHD))
+        return 0;
+    if (AMPHORA_UNLIKELY(flags & (GEX_FLAG_SELF_SEG_OFFSET | GEX_FLAG_PEER_SEG_OFFSET)))
+        return 0;
+    return amphora_reach_addr(tm, rank, addr, nbytes);
+#endif
+}
+
 AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, dest, nbytes);
+    void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
         return amphora_put_blocking(tm, rank, dest, src, nbytes, flags);
     amphora_copy(at, src, nbytes);
@@ -109,7 +130,7 @@ AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest,
 AMPHORA_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt,
                                   gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, dest, nbytes);
+    void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
         return amphora_put_nbi(tm, rank, dest, src, nbytes, lc_opt, flags);
     amphora_copy(at, src, nbytes);
@@ -119,7 +140,7 @@ AMPHORA_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, cons
 AMPHORA_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
                                          gex_Event_t *lc_opt, gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, dest, nbytes);
+    void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
         return amphora_put_nb(tm, rank, dest, src, nbytes, lc_opt, flags);
     amphora_copy(at, src, nbytes);
@@ -130,7 +151,7 @@ AMPHORA_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *des
 
 AMPHORA_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, src, nbytes);
+    void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
         return amphora_get_blocking(tm, dest, rank, src, nbytes, flags);
     amphora_copy(dest, at, nbytes);
@@ -139,7 +160,7 @@ AMPHORA_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank,
 
 AMPHORA_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, src, nbytes);
+    void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
         return amphora_get_nbi(tm, dest, rank, src, nbytes, flags);
     amphora_copy(dest, at, nbytes);
@@ -148,7 +169,7 @@ AMPHORA_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void
 
 AMPHORA_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, src, nbytes);
+    void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
         return amphora_get_nb(tm, dest, rank, src, nbytes, flags);
     amphora_copy(dest, at, nbytes);
@@ -159,7 +180,7 @@ AMPHORA_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t ran
 
 AMPHORA_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, src, nbytes);
+    void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     gex_RMA_Value_t value;
     if (AMPHORA_UNLIKELY(!at || nbytes - 1 >= sizeof value))
         return amphora_get_val(tm, rank, src, nbytes, flags);
@@ -172,7 +193,7 @@ AMPHORA_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t ra
 AMPHORA_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
                                           gex_Flags_t flags)
 {
-    void *at = amphora_reach_addr(tm, rank, dest, nbytes);
+    void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at || nbytes - 1 >= sizeof value))
         return amphora_put_val(tm, rank, dest, value, nbytes, flags);
     AMPHORA_FENCE();
@@ -184,7 +205,7 @@ AMPHORA_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *de
 AMPHORA_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
                                      gex_Flags_t flags)
 {
-    if (AMPHORA_UNLIKELY(!amphora_reach_addr(tm, rank, dest, nbytes)))
+    if (AMPHORA_UNLIKELY(!amphora_rma_addr(tm, rank, dest, nbytes, flags)))
         return amphora_put_val_nbi(tm, rank, dest, value, nbytes, flags);
     return gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags);
 }
@@ -192,7 +213,7 @@ AMPHORA_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest, g
 AMPHORA_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
                                             gex_Flags_t flags)
 {
-    if (AMPHORA_UNLIKELY(!amphora_reach_addr(tm, rank, dest, nbytes)))
+    if (AMPHORA_UNLIKELY(!amphora_rma_addr(tm, rank, dest, nbytes, flags)))
         return amphora_put_val_nb(tm, rank, dest, value, nbytes, flags);
     (void)gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags);
     return GEX_EVENT_INVALID;

@@ -28,6 +28,66 @@ static void put_outside(void)
     gex_Segment_QueryBound(tm, 1, &at, NULL, &len);
     gex_RMA_PutBlocking(tm, 1, (char *)at + len - 4, buf, 8, 0);
 }
+static void put_self(void)
+{
+    gex_RMA_PutBlocking(tm, 0, buf, buf + 8, 8, 0);
+}
+static void get_offset(void)
+{
+    gex_RMA_GetBlocking(tm, buf, 1, (void *)(uintptr_t)(GASNET_PAGESIZE - 4), 8, GEX_FLAG_PEER_SEG_OFFSET);
+}
+static void commit_twice(void)
+{
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0);
+    CHECK(gex_AM_CancelRequestMedium(sd, 0) == 0);
+    gex_AM_CommitRequestMedium0(sd, 200, 100);
+}
+static void commit_other(void)
+{
+    gex_AM_CommitRequestLong0(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200, 100, NULL);
+}
+static void commit_args(void)
+{
+    gex_AM_CommitRequestMedium1(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200, 100, 1);
+}
+static void commit_bytes(void)
+{
+    gex_AM_CommitRequestMedium0(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200, 201);
+}
+static void prepare_twice(void)
+{
+    gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0);
+    gex_AM_PrepareRequestLong(tm, 1, NULL, 100, 200, NULL, NULL, 0, 0);
+}
+static void prepare_least(void)
+{
+    gex_AM_PrepareRequestMedium(tm, 1, NULL, 201, 200, NULL, 0, 0);
+}
+static void prepare_lc(void)
+{
+    gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, GEX_EVENT_NOW, 0, 0);
+}
+static void prepare_client(void)
+{
+    gex_AM_PrepareRequestMedium(tm, 1, buf, 100, 200, NULL, 0, 0);
+}
+static void cancel_flags(void)
+{
+    gex_AM_CancelRequestMedium(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 1);
+}
+static void both_least(void)
+{
+    gex_AM_MaxRequestMedium(tm, 1, NULL, GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC, 0);
+}
+static void nb_group(void)
+{
+    gex_RMA_PutNB(tm, 1, (void *)(uintptr_t)8, buf, 8, GEX_EVENT_GROUP, GEX_FLAG_PEER_SEG_OFFSET);
+}
+static void nbi_event(void)
+{
+    gex_Event_t event;
+    gex_RMA_PutNBI(tm, 1, (void *)(uintptr_t)8, buf, 8, &event, GEX_FLAG_PEER_SEG_OFFSET);
+}
 static void long_outside(void)
 {
     void *at;
@@ -132,6 +192,10 @@ static const struct {
     void (*fn)(void);
 } cases[] = {
     { "put_rank", put_rank }, { "get_rank", get_rank }, { "am_rank", am_rank }, { "put_outside", put_outside },
+    { "put_self", put_self }, { "get_offset", get_offset }, { "commit_twice", commit_twice }, { "commit_other", commit_other },
+    { "commit_args", commit_args }, { "commit_bytes", commit_bytes }, { "prepare_twice", prepare_twice },
+    { "prepare_least", prepare_least }, { "prepare_lc", prepare_lc }, { "prepare_client", prepare_client },
+    { "cancel_flags", cancel_flags }, { "both_least", both_least }, { "nb_group", nb_group }, { "nbi_event", nbi_event },
     { "long_outside", long_outside }, { "medium_size", medium_size }, { "medium_defer", medium_defer }, { "no_handler", no_handler },
     { "value_size", value_size }, { "no_op", no_op }, { "notify_twice", notify_twice }, { "wait_alone", wait_alone },
     { "barrier_flags", barrier_flags }, { "nested_region", nested_region }, { "max_args", max_args }, { "bad_team", bad_team },
