@@ -220,6 +220,9 @@ struct amph_job {
     struct amph_boot *boot;        /* of the joined process, or NULL */
     struct amph_am_ep *ep;         /* the runtime's endpoint, or NULL */
     uint32_t rank, size;           /* relative number in the own group and its size */
+    const char *built_conduit;     /* the network that the program was built for, or NULL */
+    const char *built_config;      /* GASNET_CONFIG_STRING of the program, or NULL */
+    uint8_t built_segment;         /* its segment mode: AMPHORA_SEGMENT, 0 not said */
     uint32_t first;                /* absolute number of the own group's member 0 */
     size_t page_bytes;             /* the job's page size (negotiated) */
     bool joined, exiting;

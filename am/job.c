@@ -139,7 +139,7 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
     memcpy(cfg.key, desc->key, sizeof cfg.key);
     enum amph_status st = AMPH_OK;
     if (amph_job.size > 1)
-        st = amph_conduit_choose(one_host && cfg.use_smp, &cfg.net);
+        st = amph_conduit_choose_for(amph_job.built_conduit, one_host && cfg.use_smp, &cfg.net);
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &amph_job.ep);
     for (size_t i = 0; st == AMPH_OK && i < AMPH_COUNTOF(own_handlers); i++)

@@ -214,6 +214,9 @@ const struct amph_conduit_ops *amph_conduit_find(const char *name);
  * (*ops_p = NULL).  An impossible choice is logged in one sentence. */
 enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_ops **ops_p);
 
+/* The same for a program that was built for a conduit (NULL: none in particular), which counts where AMPHORA_CONDUIT is not set. */
+enum amph_status amph_conduit_choose_for(const char *built, bool one_host, const struct amph_conduit_ops **ops_p);
+
 /* Opens an instance; lays emulate.c over it where put/get are missing or AMPHORA_RMA=emulate. */
 enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p);
 

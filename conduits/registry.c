@@ -151,11 +151,18 @@ static enum amph_status want(const char *name, const struct amph_conduit_ops **o
 
 enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_ops **ops_p)
 {
-    const char *name = amph_env_str(AMPH_ENV_CONDUIT);
+    return amph_conduit_choose_for(NULL, one_host, ops_p);
+}
+
+enum amph_status amph_conduit_choose_for(const char *built, bool one_host, const struct amph_conduit_ops **ops_p)
+{
+    const bool told = !built || amph_env_is_set(AMPH_ENV_CONDUIT);
+    const char *name = told ? amph_env_str(AMPH_ENV_CONDUIT) : built;
     bool smp = amph_env_bool(AMPH_ENV_SMP);
     if (strcmp(name, "smp") == 0 && (!one_host || !smp)) {
-        amph_error("AMPHORA_CONDUIT=smp reaches one host only%s; choose tcp or auto",
-                   one_host ? ", and AMPHORA_SMP=0 forbids it" : ", and this job has several");
+        amph_error("the conduit smp (%s) reaches one host only%s; choose tcp or auto by AMPHORA_CONDUIT or amphora-run -conduit",
+                   told ? "AMPHORA_CONDUIT=smp" : "for which this program was built",
+                   smp ? ", and this job has several" : ", and AMPHORA_SMP=0 forbids it");
         return AMPH_ERR_ARG;
     }
     *ops_p = NULL;

@@ -312,6 +312,13 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
     return GASNET_OK;
 }
 
+void amphora_client_built(const char *conduit, int segment, const char *config)
+{
+    amph_job.built_conduit = conduit;
+    amph_job.built_segment = (uint8_t)segment;
+    amph_job.built_config = config;
+}
+
 void gasnet_exit(int exitcode)
 {
     amph_job_exit(exitcode);

@@ -19,6 +19,14 @@ uintptr_t amphora_page_bytes(void)
     return amph_job.page_bytes ? amph_job.page_bytes : amph_page_bytes();
 }
 
+/* What segments' addresses are multiples of: the page size, and where it can be also what GASNET_PAGESIZE is to clients that need a
+ * constant (dropin/). */
+static uintptr_t granule(void)
+{
+    const uintptr_t page = amphora_page_bytes(), constant = 65536;
+    return page < constant && constant % page == 0 ? constant : page;
+}
+
 /* GASNET_MAX_SEGSIZE: a size, or a fraction of physical memory; "/P" of a process (a size's default), "/H" of a host's processes
  * together (a fraction's default). */
 static uint64_t wanted_limit(uint32_t procs_on_host)
@@ -55,7 +63,7 @@ uintptr_t amph_segment_limit(uint32_t procs_on_host)
     uint64_t bytes = wanted_limit(procs_on_host), page = amphora_page_bytes();
     if (bytes > amph_phys_mem_bytes())
         bytes = amph_phys_mem_bytes();
-    bytes -= bytes % page;
+    bytes -= bytes % (bytes >= granule() ? granule() : page);
     return (uintptr_t)(bytes ? bytes : page);
 }
 
@@ -98,7 +106,7 @@ static int make_segment(struct amph_gex *g, uintptr_t size)
 {
     struct amph_arena_part part;
     struct amphora_segment *seg = &g->segment;
-    enum amph_status st = amph_arena_segment(size, amphora_page_bytes(), &part);
+    enum amph_status st = amph_arena_segment(size, granule(), &part);
     if (st != AMPH_OK)
         return amph_gex_error(st);
     st = amph_am_mem_reg(g->ep.am, part.base, size, part.fd, part.offset, &seg->mem);

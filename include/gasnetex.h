@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "amphora/threadmode.h"
+#include "amphora/conduit.h"
 #include "amphora/types.h"
 #include "amphora/operators.h"
 #include "amphora/team.h"
@@ -19,11 +20,5 @@
 #include "amphora/message.h"
 #include "amphora/prepare.h"
 #include "amphora/rma.h"
-
-/* Settings that two objects must agree on to be linked together, in words. */
-#define GASNET_CONFIG_STRING \
-    "RELEASE=" AMPHORA_TEXT(GASNET_RELEASE_VERSION_MAJOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_MINOR) "." \
-    AMPHORA_TEXT(GASNET_RELEASE_VERSION_PATCH) ",SPEC=" AMPHORA_TEXT(GEX_SPEC_VERSION_MAJOR) "." \
-    AMPHORA_TEXT(GEX_SPEC_VERSION_MINOR) ",CONDUIT=AMPHORA,THREADMODEL=" AMPHORA_THREADMODE_NAME ",SEGMENT=FAST"
 
 #endif

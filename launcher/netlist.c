@@ -134,19 +134,65 @@ static char *read_text(const char *name)
     return text;
 }
 
+/* Pretended hosts for -N without a list. */
+static enum amph_status pretend_hosts(struct amph_netlist *list, uint32_t nhosts)
+{
+    memset(list, 0, sizeof *list);
+    for (uint32_t i = 0; i < nhosts; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "host%u", i);
+        if (!add_places(list, name, 1, 0))
+            return AMPH_ERR_NOMEM;
+    }
+    return AMPH_OK;
+}
+
 static enum amph_status read_netlist(const struct amph_options *o, struct amph_netlist *list)
 {
+    if (o->host_list)
+        return amph_netlist_parse(list, "-host", o->host_list);
     if (o->hosts) {
         char *text = read_text(o->hosts);
         enum amph_status st = text ? amph_netlist_parse(list, o->hosts, text) : AMPH_ERR_ARG;
         free(text);
         return st;
     }
+    if (o->nhosts > 1 && o->nhosts != UINT32_MAX)
+        return pretend_hosts(list, o->nhosts < o->ncompute ? o->nhosts : o->ncompute);
     char name[256] = "";
     memset(list, 0, sizeof *list);
     if (gethostname(name, sizeof name - 1) != 0 || !name[0])
         snprintf(name, sizeof name, "localhost");
     return add_places(list, name, o->ncompute + o->nservers, 0) ? AMPH_OK : AMPH_ERR_NOMEM;
+}
+
+/* -N: each of the two groups in runs of equal length (the first runs one longer) over the first hosts of the list. */
+static enum amph_status deal_runs(const struct amph_options *o, struct amph_netlist *list)
+{
+    const uint32_t count[] = { o->ncompute, o->nservers };
+    uint32_t total = o->ncompute + o->nservers, n = 0;
+    uint32_t nhosts = o->nhosts < list->nhosts ? o->nhosts : list->nhosts;
+    uint32_t *place = malloc(total * sizeof *place);
+    if (!place)
+        return AMPH_ERR_NOMEM;
+    if (o->nhosts != UINT32_MAX && o->nhosts > list->nhosts && (o->hosts || o->host_list))
+        amph_say("warning: -N %u asks for more hosts than the list has; its %u are used", o->nhosts, list->nhosts);
+    for (size_t g = 0; g < AMPH_COUNTOF(count); g++) {
+        uint32_t over = nhosts < count[g] ? nhosts : count[g];
+        for (uint32_t h = 0; h < over; h++)
+            for (uint32_t run = count[g] / over + (h < count[g] % over); run; run--)
+                place[n++] = h;
+    }
+    free(list->place);
+    list->place = place;
+    list->nplaces = total;
+    list->again_line = 0;
+    return AMPH_OK;
+}
+
+static const char *source(const struct amph_options *o)
+{
+    return o->host_list ? "-host" : o->hosts;
 }
 
 static enum amph_status check_room(const struct amph_options *o, const struct amph_netlist *list)
@@ -156,11 +202,11 @@ static enum amph_status check_room(const struct amph_options *o, const struct am
     if (o->nservers && list->nplaces >= o->ncompute)
         amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u compute processes take the "
                  "first ones; add lines, or write NAME:COUNT",
-                 o->hosts, o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces, o->ncompute);
+                 source(o), o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces, o->ncompute);
     else
         amph_say("the host file %s has %u places, but %u compute processes and %u servers are to be started; add lines, or write "
                  "NAME:COUNT",
-                 o->hosts, list->nplaces, o->ncompute, o->nservers);
+                 source(o), list->nplaces, o->ncompute, o->nservers);
     return AMPH_ERR_ARG;
 }
 
@@ -226,15 +272,17 @@ enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobd
     enum amph_status st = read_netlist(o, &list);
     if (st != AMPH_OK)
         return st;
-    st = check_room(o, &list);
+    st = o->nhosts ? deal_runs(o, &list) : AMPH_OK;
+    if (st == AMPH_OK)
+        st = check_room(o, &list);
     if (st == AMPH_OK)
         st = deal_out(o, &list, job);
     if (st == AMPH_OK)
         st = amph_map_servers(job, o->map);
-    if (st == AMPH_OK && o->hosts)
+    if (st == AMPH_OK && (o->hosts || o->host_list))
         st = amph_hosts_check(job);
     if (st == AMPH_OK && list.again_line)
-        warn_again(job, o->hosts, list.again_line);
+        warn_again(job, source(o), list.again_line);
     amph_netlist_free(&list);
     return st;
 }

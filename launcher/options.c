@@ -59,6 +59,26 @@ static bool take_hosts(struct amph_options *o, const struct option *opt, const c
     return true;
 }
 
+/* A list on the command line becomes a host file's text. */
+static bool take_host(struct amph_options *o, const struct option *opt, const char *value)
+{
+    free(o->host_list);
+    if (!(o->host_list = strdup(value)))
+        return false;
+    for (char *c = o->host_list; *c; c++)
+        if (*c == ',' || *c == ' ' || *c == '\t')
+            *c = '\n';
+    return true;
+}
+
+static bool take_over(struct amph_options *o, const struct option *opt, const char *value)
+{
+    if (strcmp(value, "all") != 0)
+        return take_count(opt, value, 1, &o->nhosts);
+    o->nhosts = UINT32_MAX;
+    return true;
+}
+
 static bool take_iofwd(struct amph_options *o, const struct option *opt, const char *value)
 {
     char *joined;
@@ -131,6 +151,10 @@ static const struct option options[] = {
     { "hosts", "FILE", take_hosts,
       "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
       "processes', the last S servers'. Several names are several pretended hosts on this machine" },
+    { "host", "NAME,NAME...", take_host, "the same on the command line" },
+    { "N", "HOSTS", take_over,
+      "deal the processes out in equal runs over the first HOSTS hosts (all: as many as there are) of the list; without a list, over so "
+      "many pretended ones" },
     { "iofwd", "PREFIX[=DIR]", take_iofwd,
       "forward the file calls of compute processes under PREFIX to the servers, which keep the files "
       "under DIR (PREFIX unless given); several are separated by colons, or given by several options" },

@@ -12,6 +12,8 @@ struct amph_options {
     uint32_t ncompute, nservers;
     const char *conduit; /* a word of AMPHORA_CONDUIT, or NULL: not given */
     const char *hosts;   /* host file, or NULL */
+    char *host_list;     /* its contents as given by -host, or NULL; allocated */
+    uint32_t nhosts;     /* over so many of them the processes are dealt out in runs; 0: each takes the next place */
     char *prefixes;      /* IOFWD_PREFIX as given (joined where -iofwd was repeated), or NULL; allocated */
     const char *map;     /* name of a mapping row, or a list of servers */
     enum amph_bind bind;

@@ -260,7 +260,10 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     list_set(list, amph_env_name(AMPH_ENV_JOB), file);
     list_set_number(list, amph_env_name(AMPH_ENV_RANK), p->rank);
     list_set_number(list, amph_env_name(AMPH_ENV_SERVERS), l->job.nproc[AMPH_SERVER]);
-    list_set(list, amph_env_name(AMPH_ENV_CONDUIT), l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
+    if (l->o->conduit || amph_env_is_set(AMPH_ENV_CONDUIT))
+        list_set(list, amph_env_name(AMPH_ENV_CONDUIT), l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
+    else
+        list_add(list, amph_env_name(AMPH_ENV_CONDUIT)); /* removed: a program takes the conduit it was built for */
     list_set(list, amph_env_name(AMPH_ENV_ON_SERVER_DEATH), l->o->eio ? "eio" : "end");
     list_set_number(list, "PMI_RANK", p->rank - first);
     list_set_number(list, "PMI_SIZE", l->job.nproc[p->group]);

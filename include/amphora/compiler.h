@@ -40,6 +40,12 @@ typedef void (*amphora_any_fn_t)();
 #pragma GCC diagnostic pop
 #endif
 
+#if __SIZEOF_POINTER__ == 8
+#define AMPHORA_POINTER_BITS 64
+#else
+#define AMPHORA_POINTER_BITS 32
+#endif
+
 #define AMPHORA_CAT(a, b) AMPHORA_CAT_(a, b)
 #define AMPHORA_CAT_(a, b) a##b
 #define AMPHORA_TEXT(a) AMPHORA_TEXT_(a)

@@ -45,6 +45,7 @@ typedef struct {
 /* First call of a client.  Collective; GASNET_OK, or GASNET_ERR_RESOURCE (also for a second call). */
 AMPHORA_INLINE int gasnet_init(int *argc, char ***argv)
 {
+    amphora_client_built(AMPHORA_CONDUIT, AMPHORA_SEGMENT, GASNET_CONFIG_STRING);
     return amphora_client_init(NULL, NULL, NULL, "GASNET1", argc, argv, GEX_FLAG_USES_GASNET1, AMPHORA_THREADMODE);
 }
 

@@ -26,6 +26,10 @@ void amphora_lock_fail(const char *call, int err) AMPHORA_NORETURN;
 int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, const char *client_name, int *argc, char ***argv,
                         gex_Flags_t flags, int threadmode);
 
+/* What the program was built for: its conduit (NULL: none in particular; see conduit.h), its segment mode (AMPHORA_SEGMENT) and
+ * GASNET_CONFIG_STRING; the texts must last.  Before amphora_client_init. */
+void amphora_client_built(const char *conduit, int segment, const char *config);
+
 #ifdef AMPHORA_THREADMODE
 /* Joins the job and makes the primordial client, endpoint and team.  Collective; blocks until all have called it; once a process.
  * client_name: [A-Z][A-Z0-9_]+, the same everywhere.  argc, argv may be NULL.  flags: GEX_FLAG_USES_GASNET1 or 0.
@@ -33,6 +37,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
 AMPHORA_INLINE int gex_Client_Init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, const char *client_name, int *argc,
                                    char ***argv, gex_Flags_t flags)
 {
+    amphora_client_built(AMPHORA_CONDUIT, AMPHORA_SEGMENT, GASNET_CONFIG_STRING);
     return amphora_client_init(client_p, ep_p, tm_p, client_name, argc, argv, flags, AMPHORA_THREADMODE);
 }
 #endif
@@ -44,7 +49,9 @@ void gasnet_exit(int exitcode) AMPHORA_NORETURN;
 
 /* The job's page size: the largest of all its processes; a multiple of each.  Known after initialisation, before: the own one. */
 uintptr_t amphora_page_bytes(void);
+#ifndef GASNET_PAGESIZE
 #define GASNET_PAGESIZE amphora_page_bytes()
+#endif
 
 /* Largest segment that this process can expect, and the least of these over the job, in bytes; multiples of the page size. */
 uintptr_t gasnet_getMaxLocalSegmentSize(void);

@@ -169,7 +169,6 @@ typedef struct {
 #define GASNET_WAIT_SPINBLOCK 2
 
 /* ---- what this implementation is ---- */
-#define GASNET_SEGMENT_FAST 1
 #define GASNET_ALIGNED_SEGMENTS 0
 #define GASNET_PSHM 1
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 0

@@ -1,0 +1,57 @@
+# Amphora in the place of GASNet: for each conduit and thread mode a make fragment, a pkg-config file and the library's name there,
+# each made from one template; and the launchers.
+dropin_conduits = smp tcp udp ofi ibv
+dropin_names = smp-seq smp-par smp-parsync tcp-seq tcp-par tcp-parsync udp-seq udp-par udp-parsync ofi-seq ofi-par ofi-parsync \
+	ibv-seq ibv-par ibv-parsync
+EXTRA_DIST += dropin/conduit.mak.in dropin/conduit.pc.in dropin/fill.sh dropin/gasnetrun.in
+
+smpconduitdir = $(includedir)/smp-conduit
+tcpconduitdir = $(includedir)/tcp-conduit
+udpconduitdir = $(includedir)/udp-conduit
+oficonduitdir = $(includedir)/ofi-conduit
+ibvconduitdir = $(includedir)/ibv-conduit
+nodist_smpconduit_DATA = dropin/smp-seq.mak dropin/smp-par.mak dropin/smp-parsync.mak
+nodist_tcpconduit_DATA = dropin/tcp-seq.mak dropin/tcp-par.mak dropin/tcp-parsync.mak
+nodist_udpconduit_DATA = dropin/udp-seq.mak dropin/udp-par.mak dropin/udp-parsync.mak
+nodist_oficonduit_DATA = dropin/ofi-seq.mak dropin/ofi-par.mak dropin/ofi-parsync.mak
+nodist_ibvconduit_DATA = dropin/ibv-seq.mak dropin/ibv-par.mak dropin/ibv-parsync.mak
+dropin_pc = dropin/gasnet-smp-seq.pc dropin/gasnet-smp-par.pc dropin/gasnet-smp-parsync.pc dropin/gasnet-tcp-seq.pc \
+	dropin/gasnet-tcp-par.pc dropin/gasnet-tcp-parsync.pc dropin/gasnet-udp-seq.pc dropin/gasnet-udp-par.pc \
+	dropin/gasnet-udp-parsync.pc dropin/gasnet-ofi-seq.pc dropin/gasnet-ofi-par.pc dropin/gasnet-ofi-parsync.pc \
+	dropin/gasnet-ibv-seq.pc dropin/gasnet-ibv-par.pc dropin/gasnet-ibv-parsync.pc
+pkgconfig_DATA += $(dropin_pc)
+dropin_mak = $(nodist_smpconduit_DATA) $(nodist_tcpconduit_DATA) $(nodist_udpconduit_DATA) $(nodist_oficonduit_DATA) \
+	$(nodist_ibvconduit_DATA)
+
+dropin_fill = prefix='$(prefix)' includedir='$(includedir)' libdir='$(libdir)' CC='$(CC)' CXX='$(CXX)' OPT='$(DROPIN_OPT)' \
+	DEFINES='$(DROPIN_DEFINES)' VERSION='$(PACKAGE_VERSION)' $(SHELL) $(srcdir)/dropin/fill.sh
+dropin_need = $(srcdir)/dropin/fill.sh Makefile
+$(dropin_mak): $(srcdir)/dropin/conduit.mak.in $(dropin_need)
+	$(AM_V_GEN)$(MKDIR_P) dropin && $(dropin_fill) $(srcdir)/dropin/conduit.mak.in $(basename $(@F)) >$@.tmp && mv $@.tmp $@
+$(dropin_pc): $(srcdir)/dropin/conduit.pc.in $(dropin_need)
+	$(AM_V_GEN)$(MKDIR_P) dropin && $(dropin_fill) $(srcdir)/dropin/conduit.pc.in $(patsubst gasnet-%.pc,%,$(@F)) >$@.tmp && \
+		mv $@.tmp $@
+
+# -lgasnet-<conduit>-<threads>, for builds that name the library themselves: texts that the linker reads, the same for all.
+dropin_so = $(dropin_names:%=dropin/libgasnet-%.so)
+dropin_a = $(dropin_names:%=dropin/libgasnet-%.a)
+dropinlibdir = $(libdir)
+dropinlib_DATA =
+if DROPIN_SHARED
+dropinlib_DATA += $(dropin_so)
+endif
+if DROPIN_STATIC
+dropinlib_DATA += $(dropin_a)
+endif
+$(dropin_so): Makefile
+	$(AM_V_GEN)$(MKDIR_P) dropin && echo 'INPUT ( libamphora.so )' >$@
+$(dropin_a): Makefile
+	$(AM_V_GEN)$(MKDIR_P) dropin && echo 'INPUT ( libamphora.a $(CRYPTO_LIBS) -ldl -lpthread -lrt )' >$@
+
+# The launchers: one script that knows its conduit.
+dropin_run = dropin/gasnetrun_smp dropin/gasnetrun_tcp dropin/gasnetrun_udp dropin/gasnetrun_ofi dropin/gasnetrun_ibv dropin/amudprun
+bin_SCRIPTS = $(dropin_run)
+$(dropin_run): $(srcdir)/dropin/gasnetrun.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) dropin && sed -e 's|@NAME@|$(@F)|g' -e 's|@bindir@|$(bindir)|g' $(srcdir)/dropin/gasnetrun.in >$@.tmp && \
+		chmod +x $@.tmp && mv $@.tmp $@
+CLEANFILES += $(dropin_mak) $(dropin_pc) $(dropin_so) $(dropin_a) $(dropin_run)
