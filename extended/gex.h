@@ -77,7 +77,9 @@ struct amph_gex {
     struct amphora_segment segment;
     struct amph_team team;           /* the primordial one; its ranks are am's peer numbers */
     struct amphora_reach *reach;     /* [size], of the primordial team */
-    struct amph_rmem *rmem;          /* [size] segments of the members */
+    struct amph_rmem *rmem;          /* [size] segments of the members' endpoints 0 */
+    struct amph_rmem *others[GASNET_MAXEPS]; /* [size] of their other endpoints, by index; NULL: none is known; [0] is not used */
+    struct amphora_ep *eps[GASNET_MAXEPS];   /* this process's, by index; NULL: not made */
     struct amph_teams *teams;        /* team.c */
     size_t max_medium, max_long;     /* least of the job */
     uintptr_t max_local, max_global; /* segment sizes */
@@ -130,6 +132,20 @@ void amph_coll_team_close(struct amph_team *team);
 enum amph_status amph_teams_open(struct amph_gex *g);
 /* After segments have become reachable: says so to the teams. */
 void amph_teams_refresh(struct amph_gex *g);
+
+/* What (tm, rank) names in a point-to-point call: tm a team or a pair. */
+struct amph_dest {
+    uint32_t peer;                 /* am's number of the process */
+    gex_EP_Index_t index;          /* of its endpoint */
+    struct amphora_ep *from;       /* the own endpoint */
+    const struct amph_rmem *rmem;  /* the bound segment of its endpoint; len_bytes 0: none is known here */
+};
+
+/* A fatal sentence where it names nothing. */
+struct amph_dest amph_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call);
+
+/* What is known of the segment bound to endpoint `index` of a peer; never NULL (len_bytes 0: nothing). */
+const struct amph_rmem *amph_ep_rmem(const struct amph_gex *g, uint32_t peer, gex_EP_Index_t index);
 
 /* The API's error code for a status; says `call` and why where sentences are wanted and st has not been logged. */
 int amph_gex_error(enum amph_status st);

@@ -250,6 +250,7 @@ static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, i
     g->rmem = calloc(amph_job.size, sizeof *g->rmem);
     g->leader = calloc(amph_job.size, sizeof *g->leader);
     g->ep.client = &g->client;
+    g->eps[0] = &g->ep;
     g->ep.am = amph_job.ep;
     g->team.pub = (struct amphora_team){ .reach = g->reach, .size = amph_job.size, .rank = amph_job.rank };
     g->team.ep = &g->ep;

@@ -26,9 +26,18 @@ void *gex_Client_QueryCData(gex_Client_t client)
 
 /* ---- endpoints ---- */
 
+const struct amph_rmem *amph_ep_rmem(const struct amph_gex *g, uint32_t peer, gex_EP_Index_t index)
+{
+    static const struct amph_rmem nothing;
+    if (AMPH_LIKELY(index == 0))
+        return &g->rmem[peer];
+    const struct amph_rmem *table = __atomic_load_n(&g->others[index], __ATOMIC_ACQUIRE);
+    return table ? &table[peer] : &nothing;
+}
+
 struct amphora_ep *amph_ep_find(struct amph_gex *g, gex_EP_Index_t index)
 {
-    return index == 0 ? &g->ep : NULL;
+    return index < GASNET_MAXEPS ? __atomic_load_n(&g->eps[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
 gex_Client_t gex_EP_QueryClient(gex_EP_t ep)

@@ -18,6 +18,7 @@ struct target {
     gex_Flags_t flags;
     struct amph_gex *g;
     uint32_t peer;
+    gex_EP_Index_t index; /* of its endpoint */
     const struct amph_rmem *rmem;
     uint64_t offset;
     void *local; /* its memory at the target, seen from here */
@@ -31,7 +32,8 @@ static struct target transfer(const char *call, const void *own, size_t nbytes, 
 static void refuse_range(const struct target *t, const void *addr)
 {
     if (!t->rmem->len_bytes)
-        amph_fatal("%s: process %u has no segment; it must attach one first", t->call, t->peer);
+        amph_fatal("%s: no segment of process %u's endpoint %u is known here; it must attach one, or bind and publish it", t->call,
+                   t->peer, t->index);
     if (t->flags & GEX_FLAG_PEER_SEG_OFFSET)
         amph_fatal("%s: %zu bytes at offset %zu lie outside the segment of process %u, which has %llu bytes", t->call, t->nbytes,
                    (size_t)(uintptr_t)addr, t->peer, (unsigned long long)t->rmem->len_bytes);
@@ -42,7 +44,6 @@ static void refuse_range(const struct target *t, const void *addr)
 /* The own process is no exception: what lies outside its segment is no target. */
 static void locate(struct target *t, const void *addr)
 {
-    t->rmem = &t->g->rmem[t->peer];
     t->offset = (uint64_t)(uintptr_t)addr;
     if (!(t->flags & GEX_FLAG_PEER_SEG_OFFSET))
         t->offset -= t->rmem->base;
@@ -51,10 +52,10 @@ static void locate(struct target *t, const void *addr)
 }
 
 /* Where a transfer's memory in this process is. */
-static void *own_side(const void *addr, gex_Flags_t flags)
+static void *own_side(const struct amphora_ep *from, const void *addr, gex_Flags_t flags)
 {
     if (AMPH_UNLIKELY(flags & GEX_FLAG_SELF_SEG_OFFSET))
-        return (char *)amph_gex()->segment.base + (uintptr_t)addr;
+        return (char *)(from->segment ? from->segment->base : NULL) + (uintptr_t)addr;
     return (void *)(uintptr_t)addr;
 }
 
@@ -62,14 +63,17 @@ static void *own_side(const void *addr, gex_Flags_t flags)
  * transfer.  Else it is over when t->local, the place of the range here, has been copied; NULL: there is nothing to copy. */
 static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void *addr)
 {
-    t->peer = amph_team_peer(tm, rank, t->call);
+    const struct amph_dest d = amph_team_dest(tm, rank, t->call);
+    t->peer = d.peer;
+    t->index = d.index;
+    t->rmem = d.rmem;
     t->g = amph_gex();
     amph_check_call(t->call);
     amph_check_transfer(t->peer, t->own, t->nbytes, t->flags, t->call);
     t->local = NULL;
     if (t->nbytes == 0)
         return false;
-    t->own = own_side(t->own, t->flags);
+    t->own = own_side(d.from, t->own, t->flags);
     locate(t, addr);
     if (t->rmem->local)
         t->local = (char *)t->rmem->local + t->offset;

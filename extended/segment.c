@@ -146,7 +146,6 @@ static void encode(const struct amph_gex *g, int status, uint8_t out[RECORD_BYTE
 /* Makes member i's segment reachable. */
 static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r)
 {
-    struct amphora_reach *reach = &g->reach[i];
     struct amph_rmem *rmem = &g->rmem[i];
     uint64_t base = amph_rd_u64(r), len = amph_rd_u64(r);
     size_t key_len;
@@ -165,8 +164,6 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
     if (i == amph_job.rank)
         rmem->local = g->segment.base;
     amph_am_set_peer_segment(g->ep.am, i, rmem);
-    if (rmem->local)
-        *reach = (struct amphora_reach){ .base = (uintptr_t)base, .len = (uintptr_t)len, .delta = (uintptr_t)rmem->local - (uintptr_t)base };
     return AMPH_OK;
 }
 

@@ -116,12 +116,20 @@ static const uint32_t *make_order(const uint32_t *member, uint32_t size)
     return order;
 }
 
+static struct amphora_reach reach_of(const struct amph_rmem *rmem)
+{
+    if (!rmem->local)
+        return (struct amphora_reach){ 0 };
+    return (struct amphora_reach){ .base = (uintptr_t)rmem->base, .len = (uintptr_t)rmem->len_bytes,
+                                   .delta = (uintptr_t)rmem->local - (uintptr_t)rmem->base };
+}
+
 /* How the members' segments are reached: what the job knows, by the team's ranks. */
 static void fill_reach(const struct amph_gex *g, struct amph_team *team)
 {
     struct amphora_reach *reach = (struct amphora_reach *)team->pub.reach;
     for (uint32_t i = 0; reach != g->reach && i < team->pub.size; i++)
-        reach[i] = g->reach[team->member[i]];
+        reach[i] = reach_of(amph_ep_rmem(g, team->member[i], team->member_ep ? team->member_ep[i] : 0));
 }
 
 struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec *spec)
@@ -174,6 +182,8 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
 
 void amph_teams_refresh(struct amph_gex *g)
 {
+    for (uint32_t i = 0; i < g->team.pub.size; i++)
+        g->reach[i] = reach_of(&g->rmem[i]);
     pthread_mutex_lock(&g->teams->lock);
     for (int i = 0; i < AMPH_TEAM_BUCKETS; i++)
         for (struct amph_team *team = g->teams->bucket[i]; team; team = team->next)
@@ -225,6 +235,25 @@ uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call)
     return amph_team_member(team, rank);
 }
 
+struct amph_dest amph_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call)
+{
+    struct amph_gex *g = amph_gex_need(call);
+    struct amph_dest d = { .peer = amph_team_peer(tm, rank, call), .from = &g->ep };
+    if (is_pair(tm)) {
+        d.index = (uintptr_t)tm >> 1 & (GASNET_MAXEPS - 1);
+        d.from = amph_ep_find(g, (gex_EP_Index_t)((uintptr_t)tm >> 16));
+        if (!d.from)
+            amph_fatal("%s: the pair %p was not made by gex_TM_Pair: this process has no endpoint %u", call, (void *)tm,
+                       (unsigned)((uintptr_t)tm >> 16));
+    } else if (tm != &g->team.pub) {
+        const struct amph_team *team = team_in(tm);
+        d.index = team->member_ep ? team->member_ep[rank] : 0;
+        d.from = team->ep;
+    }
+    d.rmem = amph_ep_rmem(g, d.peer, d.index);
+    return d;
+}
+
 gex_Rank_t gex_TM_TranslateRankToJobrank(gex_TM_t tm, gex_Rank_t rank)
 {
     const struct amph_team *team = amph_team_of(tm, "gex_TM_TranslateRankToJobrank");
@@ -265,6 +294,7 @@ gex_TM_t gex_TM_Pair(gex_EP_t local_ep, gex_EP_Index_t remote_ep_index)
 {
     if (!local_ep || remote_ep_index >= GASNET_MAXEPS)
         amph_fatal("gex_TM_Pair: endpoint index %u is out of range; a process has at most %d", remote_ep_index, GASNET_MAXEPS);
+    _Static_assert(GASNET_MAXEPS <= 32 && !(GASNET_MAXEPS & (GASNET_MAXEPS - 1)), "indices of endpoints fit into the fields of a pair");
     return (gex_TM_t)(((uintptr_t)local_ep->index << 16) | ((uintptr_t)remote_ep_index << 1) | 1);
 }
 

@@ -33,7 +33,7 @@ typedef uint32_t gex_TI_t;
 #define GEX_RANK_INVALID ((gex_Rank_t)0xffffffffu)
 #define SIZEOF_GEX_RMA_VALUE_T __SIZEOF_POINTER__
 #define GASNET_MAXNODES 1048576
-#define GASNET_MAXEPS 1
+#define GASNET_MAXEPS 32
 #define GEX_AM_INDEX_BASE 128
 
 /* ---- objects; their insides are the library's ---- */
