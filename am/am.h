@@ -161,8 +161,9 @@ struct amph_waiter {
     uint64_t start_ns;
     uint64_t nap_ns;
     uint32_t seen;  /* what had happened when the condition was last looked at */
-    uint32_t phase; /* spin, yield, sleep */
+    uint32_t phase; /* what the next idle step does */
 };
+enum amph_waiter_phase { AMPH_WAITER_SPINS, AMPH_WAITER_YIELDS, AMPH_WAITER_SLEEPS };
 #define AMPH_WAITER_INIT { 0, 0, 0, 0, 0 }
 
 /* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions

@@ -25,7 +25,6 @@
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS)   /* after a second without an event */
 #define YIELD_NS (500 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
 
-enum { PHASE_SPIN, PHASE_YIELD, PHASE_SLEEP };
 enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
 
 /* ---- the policy of the process ---- */
@@ -230,9 +229,9 @@ static void spin_or_yield(struct amph_waiter *w)
         if (w->rounds == 1)
             w->start_ns = now;
         if (now - w->start_ns >= spin_ns)
-            w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? PHASE_SLEEP : PHASE_YIELD;
+            w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? AMPH_WAITER_SLEEPS : AMPH_WAITER_YIELDS;
     }
-    if (w->phase == PHASE_SPIN)
+    if (w->phase == AMPH_WAITER_SPINS)
         amph_cpu_relax();
     else
         sched_yield();
@@ -244,14 +243,14 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
         amph_cpu_relax();
         if (w->rounds % ROUNDS_BETWEEN_TICKS == 0)
             amph_ep_tick(ep);
-    } else if (w->phase == PHASE_SLEEP) {
+    } else if (w->phase == AMPH_WAITER_SLEEPS) {
         do_sleep(ep, w);
     } else if (mode == AMPH_WAIT_BLOCK) {
-        w->phase = PHASE_SLEEP;
+        w->phase = AMPH_WAITER_SLEEPS;
         w->start_ns = amph_now_ns();
     } else if (amph_am_crowded()) {
         if (w->rounds == CROWD_YIELDS) {
-            w->phase = PHASE_SLEEP;
+            w->phase = AMPH_WAITER_SLEEPS;
             w->start_ns = amph_now_ns();
         }
         sched_yield();
@@ -264,7 +263,7 @@ void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     if (amph_ep_poll_once(ep)) {
         w->rounds = 0;
-        w->phase = PHASE_SPIN;
+        w->phase = AMPH_WAITER_SPINS;
         w->nap_ns = 0;
     } else if (!amph_ep_in_handler(ep)) {
         w->rounds++;

@@ -7,11 +7,9 @@
  */
 #include "extended/barrier.h"
 
-#include <stdlib.h>
-
 #include "base/counters.h"
 #include "base/log.h"
-#include "extended/event.h"
+#include "extended/coll.h"
 
 enum { IDLE, LOCAL, ROUNDS, RESULT, DONE };
 
@@ -43,42 +41,13 @@ struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a, stru
     return b.kind == AMPH_BARRIER_ANONYMOUS || a.id == b.id ? a : mismatch;
 }
 
-/* How many are under way in this process. */
-static void count_active(uint32_t change)
-{
-    struct amph_gex *g = amph_gex();
-    if (g->threaded)
-        __atomic_add_fetch(&g->barriers_active, change, __ATOMIC_RELAXED);
-    else
-        g->barriers_active += change;
-}
-
 /* ---- waking ---- */
-
-/* Wakes a neighbour if it sleeps.  The fence orders what was written for it before the look at its mark. */
-static void wake_one(struct amph_barrier *b, uint32_t i)
-{
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
-    if (i != b->self && __atomic_load_n(&b->line[i].asleep, __ATOMIC_RELAXED)) {
-        /* Without room in its lane it has messages to wake for. */
-        amph_am_request(amph_gex()->ep.am, b->local[i].gex_jobrank, &am, AMPH_AM_IMMEDIATE, NULL);
-        amph_count(WAKES_SENT);
-    }
-}
 
 static void wake_all(struct amph_barrier *b)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    for (uint32_t i = 0; i < b->nlocal; i++)
-        wake_one(b, i);
-}
-
-void amph_barrier_doze(struct amph_barrier *b)
-{
-    if (b->nlocal > 1 && !__atomic_load_n(&b->line[b->self].asleep, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&b->line[b->self].asleep, 1, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    }
+    for (uint32_t i = 0; i < b->coll->nlocal; i++)
+        amph_coll_wake(b->coll, i);
 }
 
 /* ---- the stages; locked ---- */
@@ -87,9 +56,7 @@ static void finish(struct amph_barrier *b)
 {
     struct amph_gex *g = amph_gex();
     struct amph_gex_op *op = b->head;
-    if (b->nlocal > 1)
-        __atomic_store_n(&b->line[b->self].asleep, 0, __ATOMIC_RELAXED);
-    count_active(-1u);
+    amph_coll_count(b->coll, -1u);
     __atomic_store_n(&b->state, DONE, __ATOMIC_RELEASE);
     if (op) {
         b->head = op->next;
@@ -103,8 +70,9 @@ static void finish(struct amph_barrier *b)
 static bool local_stage(struct amph_barrier *b)
 {
     struct amph_barrier_value v;
-    while (b->seen < b->nlocal) {
-        if (b->seen == b->self)
+    const uint32_t nlocal = b->coll->nlocal, self = b->coll->self;
+    while (b->seen < nlocal) {
+        if (b->seen == self)
             v = b->own;
         else if (!value_in(&b->line[b->seen].word[b->phase & 1], b->phase, &v))
             return false;
@@ -116,12 +84,18 @@ static bool local_stage(struct amph_barrier *b)
 
 static bool send_round(struct amph_barrier *b)
 {
-    uint32_t to = b->leader[(b->my_leader + (1u << b->round)) % b->nleaders];
-    const int32_t args[] = { (int32_t)b->number, (int32_t)b->phase, (int32_t)b->round, (int32_t)b->combined.kind, b->combined.id };
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_BARRIER, .nargs = 5, .args = args };
-    enum amph_status st = amph_am_request(amph_gex()->ep.am, to, &am, AMPH_AM_IMMEDIATE, NULL);
-    if (st != AMPH_OK && st != AMPH_AGAIN && !amph_job.exiting)
-        amph_fatal("a barrier cannot reach process %u: %s", to, amph_status_text(st));
+    const struct amph_coll *c = b->coll;
+    uint32_t to = (uint32_t)(((uint64_t)c->mine + (1u << b->round)) % c->count);
+    uint32_t peer = amph_coll_peer(c, c->first[to]);
+    const uint64_t id = amph_team_id_at(c->team, c->first[to]);
+    const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)b->number, (int32_t)b->phase, (int32_t)b->round,
+                             (int32_t)b->combined.kind, b->combined.id };
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_BARRIER, .nargs = 7, .args = args };
+    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, &am, AMPH_AM_IMMEDIATE, NULL);
+    if (st == AMPH_AGAIN)
+        amph_colls()->no_room = true;
+    else if (st != AMPH_OK && !amph_job.exiting)
+        amph_fatal("a barrier cannot reach process %u: %s", peer, amph_status_text(st));
     return st == AMPH_OK;
 }
 
@@ -129,7 +103,7 @@ static bool send_round(struct amph_barrier *b)
 static bool rounds_stage(struct amph_barrier *b)
 {
     struct amph_barrier_value v;
-    for (; (1u << b->round) < b->nleaders; b->round++, b->sent = false) {
+    for (; (UINT64_C(1) << b->round) < b->coll->count; b->round++, b->sent = false) {
         if (!b->sent && !(b->sent = send_round(b)))
             return false;
         if (!value_in(&b->inbox[b->phase & 1][b->round], b->phase, &v))
@@ -141,29 +115,29 @@ static bool rounds_stage(struct amph_barrier *b)
 
 static void publish_result(struct amph_barrier *b)
 {
-    if (b->nlocal == 1)
+    if (b->coll->nlocal == 1)
         return;
-    __atomic_store_n(&b->line[b->nlocal].word[b->phase & 1], word_of(b->phase, b->combined), __ATOMIC_RELEASE);
+    __atomic_store_n(&b->line[b->coll->nlocal].word[b->phase & 1], word_of(b->phase, b->combined), __ATOMIC_RELEASE);
     wake_all(b);
 }
 
 /* The neighbourhood is complete.  Who finds that at its own arrival may have come last, and wakes those that sleep. */
 static void after_local(struct amph_barrier *b, bool arriving)
 {
-    if (b->nleaders == 1) {
+    if (b->coll->count == 1) {
         finish(b);
-        if (arriving && b->nlocal > 1)
+        if (arriving && b->coll->nlocal > 1)
             wake_all(b);
         return;
     }
-    if (b->self == 0) {
+    if (b->coll->self == 0) {
         __atomic_store_n(&b->state, ROUNDS, __ATOMIC_RELAXED);
         return;
     }
     __atomic_store_n(&b->state, RESULT, __ATOMIC_RELAXED);
     if (arriving) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        wake_one(b, 0);
+        amph_coll_wake(b->coll, 0);
     }
 }
 
@@ -176,10 +150,10 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     b->seen = 0;
     b->round = 0;
     b->sent = false;
-    count_active(1);
+    amph_coll_count(b->coll, 1);
     __atomic_store_n(&b->state, LOCAL, __ATOMIC_RELAXED);
-    if (b->nlocal > 1) {
-        __atomic_store_n(&b->line[b->self].word[b->phase & 1], word_of(b->phase, value), __ATOMIC_RELEASE);
+    if (b->coll->nlocal > 1) {
+        __atomic_store_n(&b->line[b->coll->self].word[b->phase & 1], word_of(b->phase, value), __ATOMIC_RELEASE);
         __atomic_thread_fence(__ATOMIC_SEQ_CST); /* of two that arrive together at least one sees both */
     } else {
         __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -196,7 +170,7 @@ static void advance(struct amph_barrier *b, bool arriving)
             publish_result(b);
             finish(b);
         }
-        if (b->state == RESULT && value_in(&b->line[b->nlocal].word[b->phase & 1], b->phase, &b->combined))
+        if (b->state == RESULT && value_in(&b->line[b->coll->nlocal].word[b->phase & 1], b->phase, &b->combined))
             finish(b);
         if (b->state != DONE || !b->head)
             return;
@@ -207,24 +181,12 @@ static void advance(struct amph_barrier *b, bool arriving)
 
 /* ---- the calls ---- */
 
-static bool try_lock(struct amph_barrier *b)
-{
-    return !amph_gex()->threaded || !__atomic_exchange_n(&b->locked, 1, __ATOMIC_ACQUIRE);
-}
-
-static void unlock(struct amph_barrier *b)
-{
-    if (amph_gex()->threaded)
-        __atomic_store_n(&b->locked, 0, __ATOMIC_RELEASE);
-}
-
 void amph_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value)
 {
-    while (!try_lock(b))
-        amph_cpu_relax();
+    amph_spin_lock(&b->locked);
     start(b, value);
     advance(b, true);
-    unlock(b);
+    amph_spin_unlock(&b->locked);
 }
 
 void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
@@ -232,8 +194,7 @@ void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
     static const struct amph_barrier_value anonymous = { .kind = AMPH_BARRIER_ANONYMOUS };
     op->root.pending = 1;
     op->next = NULL;
-    while (!try_lock(b))
-        amph_cpu_relax();
+    amph_spin_lock(&b->locked);
     if (b->head) {
         b->tail->next = op;
         b->tail = op;
@@ -242,15 +203,15 @@ void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
         start(b, anonymous);
     }
     advance(b, true);
-    unlock(b);
+    amph_spin_unlock(&b->locked);
 }
 
 bool amph_barrier_progress(struct amph_barrier *b)
 {
     uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
-    if (state != IDLE && state != DONE && try_lock(b)) {
+    if (state != IDLE && state != DONE && amph_spin_try(&b->locked)) {
         advance(b, false);
-        unlock(b);
+        amph_spin_unlock(&b->locked);
         state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
     }
     return state == DONE;
@@ -274,7 +235,7 @@ void amph_barrier_wait(struct amph_barrier *b)
     for (unsigned i = 0; spins && i < SPINS; i++) {
         if (amph_barrier_progress(b))
             return;
-        if (i % SPINS_BETWEEN_POLLS == 0 || b->nleaders > 1)
+        if (i % SPINS_BETWEEN_POLLS == 0 || b->coll->count > 1)
             amph_am_poll(g->ep.am);
         amph_cpu_relax();
     }
@@ -282,44 +243,32 @@ void amph_barrier_wait(struct amph_barrier *b)
         amph_gex_wait_step(&w);
 }
 
-void amph_gex_progress(void)
-{
-    struct amph_gex *g = amph_gex();
-    if (!g || AMPH_LIKELY(!__atomic_load_n(&g->barriers_active, __ATOMIC_RELAXED)))
-        return;
-    for (int i = 0; i < AMPH_BARRIERS; i++)
-        amph_barrier_progress(&g->barriers->b[i]);
-}
-
-void amph_gex_wait_step(struct amph_waiter *w)
-{
-    struct amph_gex *g = amph_gex();
-    if (AMPH_UNLIKELY(__atomic_load_n(&g->barriers_active, __ATOMIC_RELAXED))) {
-        for (int i = 0; i < AMPH_BARRIERS; i++) {
-            struct amph_barrier *b = &g->barriers->b[i];
-            uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
-            if (state == IDLE || state == DONE)
-                continue;
-            amph_barrier_doze(b);
-            if (amph_barrier_progress(b))
-                return; /* what the caller waits for may have come */
-        }
-    }
-    amph_am_wait_step(g->ep.am, w);
-}
-
 /* ---- messages ---- */
 
-static void on_barrier(struct amph_token *token, const struct amph_am *am)
+enum { ARG_ID_HIGH, ARG_ID_LOW, ARG_NUMBER, ARG_PHASE, ARG_ROUND, ARG_KIND, ARG_NAME, NARGS };
+
+void amph_barrier_deliver(struct amph_coll *c, const int32_t *args)
 {
-    struct amph_barriers *all = amph_gex() ? amph_gex()->barriers : NULL;
-    uint32_t number = (uint32_t)am->args[0], phase = (uint32_t)am->args[1], round = (uint32_t)am->args[2], kind = (uint32_t)am->args[3];
-    if (!all || number >= AMPH_BARRIERS || round >= AMPH_BARRIER_ROUNDS || kind >= AMPH_BARRIER_KINDS) {
+    uint32_t number = (uint32_t)args[ARG_NUMBER], phase = (uint32_t)args[ARG_PHASE], round = (uint32_t)args[ARG_ROUND];
+    if (number >= AMPH_BARRIERS || round >= AMPH_BARRIER_ROUNDS || (uint32_t)args[ARG_KIND] >= AMPH_BARRIER_KINDS) {
         amph_count(DROP_MALFORMED);
         return;
     }
-    const struct amph_barrier_value v = { .kind = kind, .id = am->args[4] };
-    __atomic_store_n(&all->b[number].inbox[phase & 1][round], word_of(phase, v), __ATOMIC_RELEASE);
+    const struct amph_barrier_value v = { .kind = (uint32_t)args[ARG_KIND], .id = args[ARG_NAME] };
+    __atomic_store_n(&c->barrier[number].inbox[phase & 1][round], word_of(phase, v), __ATOMIC_RELEASE);
+}
+
+static void on_barrier(struct amph_token *token, const struct amph_am *am)
+{
+    if (!amph_gex() || !amph_colls())
+        return;
+    amph_spin_lock(&amph_colls()->mail_lock);
+    struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 | (uint32_t)am->args[ARG_ID_LOW]);
+    if (c)
+        amph_barrier_deliver(c, am->args);
+    else
+        amph_mail_keep(token, am);
+    amph_spin_unlock(&amph_colls()->mail_lock);
 }
 
 static void on_wake(struct amph_token *token, const struct amph_am *am)
@@ -327,53 +276,10 @@ static void on_wake(struct amph_token *token, const struct amph_am *am)
     /* Its coming is all. */
 }
 
-/* ---- set-up ---- */
-
-size_t amph_barrier_bytes(uint32_t n)
-{
-    return (size_t)AMPH_BARRIERS * (n + 1) * sizeof(struct amph_barrier_line);
-}
-
-/* The ranks of all leaders; the own one's place among them. */
-static enum amph_status list_leaders(struct amph_gex *g, struct amph_barrier *b)
-{
-    b->leader = calloc(g->nbrhds, sizeof *b->leader);
-    if (!b->leader)
-        return AMPH_ERR_NOMEM;
-    for (uint32_t i = 0; i < g->team.pub.size; i++)
-        if (g->leader[i] == i) {
-            if (i == g->leader[g->team.pub.rank])
-                b->my_leader = b->nleaders;
-            b->leader[b->nleaders++] = i;
-        }
-    return AMPH_OK;
-}
-
 enum amph_status amph_barriers_open(struct amph_gex *g)
 {
-    static const struct amph_am_entry on_barrier_entry = { (void *)on_barrier, false, 1, 1, 5, NULL, "barrier" };
+    static const struct amph_am_entry on_barrier_entry = { (void *)on_barrier, false, 1, 1, NARGS, NULL, "barrier" };
     static const struct amph_am_entry on_wake_entry = { (void *)on_wake, false, 1, 1, 0, NULL, "wake" };
-    g->barriers = calloc(1, sizeof *g->barriers);
-    if (!g->barriers)
-        return AMPH_ERR_NOMEM;
-    for (uint32_t i = 0; i < AMPH_BARRIERS; i++)
-        g->barriers->b[i].number = i;
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_BARRIER, &on_barrier_entry);
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_WAKE, &on_wake_entry) : st;
-}
-
-enum amph_status amph_barriers_join(struct amph_gex *g, void *shared)
-{
-    enum amph_status st = AMPH_OK;
-    for (uint32_t i = 0; i < AMPH_BARRIERS && st == AMPH_OK; i++) {
-        struct amph_barrier *b = &g->barriers->b[i];
-        if (shared)
-            b->line = (struct amph_barrier_line *)shared + (size_t)i * (g->nbrhd.count + 1);
-        b->nlocal = g->nbrhd.count;
-        b->self = g->nbrhd.self;
-        b->local = g->nbrhd.info;
-        st = list_leaders(g, b);
-    }
-    g->team.barrier = &g->barriers->b[AMPH_BARRIER_TEAM];
-    return st;
 }

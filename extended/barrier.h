@@ -6,7 +6,7 @@
  * the lines of the others; nobody but the writer ever writes a line, so two processes meet in one transfer of a line.  Between
  * neighbourhoods their leaders (lowest ranks) exchange values by dissemination, over messages, and write the result for the rest.
  *
- * A process that waits marks its line "asleep"; who completes a stage sends those a message, which wakes them wherever they wait.
+ * Who completes a stage wakes those that sleep (coll_share.h).
  *
  * Thread rule: notify and the taking of a result are serialised by the caller (one thread at a time is inside a barrier call); the
  * progress function may be called by any thread.
@@ -28,47 +28,37 @@ struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a, stru
 
 enum { AMPH_BARRIER_ROUNDS = 32 };
 
-/* One process's line of the shared object.  word[phase & 1] holds phase and value; see barrier.c. */
+/* One process's line in shared memory.  word[phase & 1] holds phase and value; see barrier.c. */
 struct amph_barrier_line {
     uint64_t word[2];
-    uint32_t asleep;
 } AMPH_ALIGN_LINE;
 
+enum { AMPH_BARRIER_NAMED_ONE, AMPH_BARRIER_TEAM, AMPH_BARRIERS };
+struct amph_coll;
+struct amph_gex_op;
+
 struct amph_barrier {
-    uint32_t number;               /* index in messages */
+    struct amph_coll *coll;        /* its team, with the neighbourhoods */
+    uint32_t number;               /* in the team: AMPH_BARRIER_... */
     uint32_t state;                /* enum in barrier.c */
     uint32_t locked;               /* threaded: one thread moves it on */
     uint32_t phase;                /* of the one that is under way, or the last */
     struct amph_barrier_value own, combined;
-    /* the neighbourhood */
-    struct amph_barrier_line *line; /* [nlocal], and one more for the result */
-    uint32_t nlocal, self, seen;    /* seen: how many lines are known to have arrived */
-    const gex_RankInfo_t *local;    /* [nlocal] */
-    /* between neighbourhoods; leaders only */
-    uint32_t nleaders, my_leader;
-    uint32_t *leader;               /* [nleaders] ranks */
-    uint32_t round;
+    struct amph_barrier_value last; /* the result of the one before; kept by its users */
+    struct amph_barrier_line *line; /* [members in the neighbourhood], and one more for the result; NULL: there is one member */
+    uint32_t seen;                 /* how many lines are known to have arrived */
+    uint32_t round;                /* leaders only */
     bool sent;
     uint64_t inbox[2][AMPH_BARRIER_ROUNDS];
     /* gex_Coll_BarrierNB: those that have been asked for, in order; the first is under way */
     struct amph_gex_op *head, *tail;
 };
 
-/* The barriers of this process and the object that is shared with its neighbours. */
-enum { AMPH_BARRIER_NAMED_ONE, AMPH_BARRIER_TEAM, AMPH_BARRIERS };
-struct amph_barriers {
-    struct amph_barrier b[AMPH_BARRIERS];
-};
-
-struct amph_gex_op;
-
-/* Bytes of the object that a neighbourhood of n processes shares. */
-size_t amph_barrier_bytes(uint32_t n);
-
-/* Makes them and registers their handlers: before any process can be beyond the exchange of facts. */
+/* Registers the handlers: before any process can be beyond the exchange of facts. */
 enum amph_status amph_barriers_open(struct amph_gex *g);
-/* Sets them up over g's sets; shared: the neighbourhood's object, zeroed by its maker (NULL: no neighbours). */
-enum amph_status amph_barriers_join(struct amph_gex *g, void *shared);
+
+/* Takes in a message for barriers of c, if it is one that can be. */
+void amph_barrier_deliver(struct amph_coll *c, const int32_t *args);
 
 /* Brings a value.  Allowed when idle or done. */
 void amph_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value);
@@ -76,8 +66,6 @@ void amph_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value
 void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op);
 /* Moves it on; true: done, combined is the result. */
 bool amph_barrier_progress(struct amph_barrier *b);
-/* Says that this process is about to sleep, so that others wake it. */
-void amph_barrier_doze(struct amph_barrier *b);
 /* Waits until done. */
 void amph_barrier_wait(struct amph_barrier *b);
 /* Was notify called, and not yet reset? */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What GASNet-1 needs beyond the header: attach, value gets, try calls, barriers with names; and gex_Coll_BarrierNB, which runs on
- * the same engine.  Layer: extended.  Thread rule: GASNet-1 spec; barrier calls one thread at a time.
+ * What GASNet-1 needs beyond the header: attach, value gets, try calls.  Layer: extended.  Thread rule: GASNet-1 spec.
  */
 #include "amphora/gasnet1.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "extended/barrier.h"
 #include "extended/event.h"
 
 /* ---- job ---- */
@@ -123,88 +121,4 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
     gasnet_register_value_t value = amphora_load_val(&op->value, op->nbytes);
     amph_op_put(op);
     return value;
-}
-
-/* ---- barriers ---- */
-
-static const struct {
-    int flags;
-    enum amph_barrier_kind kind;
-} barrier_kinds[] = {
-    { 0, AMPH_BARRIER_NAMED },
-    { GASNET_BARRIERFLAG_ANONYMOUS, AMPH_BARRIER_ANONYMOUS },
-    { GASNET_BARRIERFLAG_MISMATCH, AMPH_BARRIER_MISMATCH },
-};
-
-static struct amph_barrier_value value_of(int id, int flags, const char *call)
-{
-    for (size_t i = 0; i < AMPH_COUNTOF(barrier_kinds); i++)
-        if (barrier_kinds[i].flags == flags)
-            return (struct amph_barrier_value){ .kind = barrier_kinds[i].kind,
-                                                .id = barrier_kinds[i].kind == AMPH_BARRIER_NAMED ? id : 0 };
-    amph_fatal("%s: flags %#x are not 0, GASNET_BARRIERFLAG_ANONYMOUS or GASNET_BARRIERFLAG_MISMATCH", call, (unsigned)flags);
-}
-
-static struct amph_barrier *named(const char *call)
-{
-    return &amph_gex_need(call)->barriers->b[AMPH_BARRIER_NAMED_ONE];
-}
-
-void gasnet_barrier_notify(int id, int flags)
-{
-    struct amph_barrier *b = named("gasnet_barrier_notify");
-    if (amph_barrier_busy(b))
-        amph_fatal("gasnet_barrier_notify was called twice without gasnet_barrier_wait or a successful gasnet_barrier_try between");
-    amph_barrier_notify(b, value_of(id, flags, "gasnet_barrier_notify"));
-}
-
-static void need_notify(const struct amph_barrier *b, const char *call)
-{
-    if (!amph_barrier_busy(b))
-        amph_fatal("%s was called without gasnet_barrier_notify before it", call);
-}
-
-/* Done: what this process gets to know. */
-static int result(struct amph_barrier *b, struct amph_barrier_value v)
-{
-    bool same = v.kind == b->own.kind && v.id == b->own.id;
-    bool mismatch = b->combined.kind == AMPH_BARRIER_MISMATCH;
-    amph_barrier_reset(b);
-    return same && !mismatch ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH;
-}
-
-int gasnet_barrier_wait(int id, int flags)
-{
-    struct amph_barrier *b = named("gasnet_barrier_wait");
-    need_notify(b, "gasnet_barrier_wait");
-    amph_barrier_wait(b);
-    return result(b, value_of(id, flags, "gasnet_barrier_wait"));
-}
-
-int gasnet_barrier_try(int id, int flags)
-{
-    struct amph_barrier *b = named("gasnet_barrier_try");
-    need_notify(b, "gasnet_barrier_try");
-    if (!amph_barrier_progress(b)) {
-        gasnet_AMPoll();
-        if (!amph_barrier_progress(b))
-            return GASNET_ERR_NOT_READY;
-    }
-    return result(b, value_of(id, flags, "gasnet_barrier_try"));
-}
-
-int gasnet_barrier(int id, int flags)
-{
-    gasnet_barrier_notify(id, flags);
-    return gasnet_barrier_wait(id, flags);
-}
-
-gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags)
-{
-    struct amph_team *team = amph_team_of(tm, "gex_Coll_BarrierNB");
-    struct amph_gex_op *op = amph_op_get();
-    if (flags)
-        amph_fatal("gex_Coll_BarrierNB: flags (%#x) must be 0", (unsigned)flags);
-    amph_barrier_enqueue(team->barrier, op);
-    return amph_op_event(op);
 }

@@ -16,8 +16,10 @@
 #include "amphora/team.h"
 
 /* Handlers of extended/. */
-enum { AMPH_GEX_BARRIER = AMPH_AM_INDEX_EXTENDED, AMPH_GEX_WAKE, AMPH_GEX_MEMSET, AMPH_GEX_MEMSET_DONE,
-       AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24 };
+enum {
+    AMPH_GEX_BARRIER = AMPH_AM_INDEX_EXTENDED, AMPH_GEX_WAKE, AMPH_GEX_MEMSET, AMPH_GEX_MEMSET_DONE, AMPH_GEX_COLL_DATA,
+    AMPH_GEX_COLL_READY, AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24
+};
 
 struct amphora_client {
     const char *name;
@@ -57,8 +59,7 @@ struct amph_team {
     uint32_t domains;                /* atomic domains over it that live; atomic */
     struct amph_exchange *exchange;  /* team_exchange.c */
     struct amph_team *next;          /* in its bucket of the table, or among the destroyed ones */
-    struct amph_barrier *barrier;    /* of gex_Coll_BarrierNB; the primordial team's alone */
-    struct amph_coll *coll;          /* coll*.c; NULL: no collective has been started yet */
+    struct amph_coll *coll;          /* coll.h; from amph_coll_team_open to amph_coll_team_close */
 };
 
 /* A set of processes in order of rank, and the own place in it. */
@@ -86,8 +87,7 @@ struct amph_gex {
     struct amph_set nbrhd, host;
     uint32_t *leader;                /* [size] lowest rank of each member's neighbourhood */
     gex_Rank_t nbrhds, my_nbrhd, hosts, my_host;
-    struct amph_barriers *barriers;  /* barrier.c */
-    uint32_t barriers_active;        /* how many are under way in this process; relaxed */
+    struct amph_colls *colls;        /* coll.h */
     struct amph_handles *handles;    /* handles.c */
 };
 
@@ -153,7 +153,7 @@ int amph_gex_error(enum amph_status st);
 /* Logs a sentence about an error that is returned, if the client wants to see them (gex_System_SetVerboseErrors). */
 void amph_gex_complain(const char *fmt, ...) AMPH_PRINTF(1, 2);
 
-/* Moves barriers on; cheap when none is under way.  Never polls.  Not from handlers. */
+/* Moves collectives on; cheap when none is under way.  Never polls.  Not from handlers. */
 void amph_gex_progress(void);
 
 /* One step of a wait of this layer: amph_am_wait_step and amph_gex_progress. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -15,7 +14,7 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "boot/boot.h"
-#include "extended/barrier.h"
+#include "extended/coll.h"
 #include "extended/gex.h"
 #include "extended/tools/tools.h"
 
@@ -113,7 +112,7 @@ static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *n
     *nlocal_p = nlocal;
     if (nlocal == 1 || f->leader != amph_job.rank)
         return AMPH_OK;
-    return amph_shm_create("amphora-barrier", amph_barrier_bytes(nlocal), &f->fd);
+    return amph_shm_create("amphora-collectives", amph_share_bytes(nlocal), &f->fd);
 }
 
 /* Takes in what the members have said. */
@@ -179,17 +178,11 @@ static void count_hosts(struct amph_gex *g)
     }
 }
 
-static enum amph_status map_shared(struct amph_gex *g, const uint8_t *all, int own_fd, void **shared_p)
+/* Opens the collectives: over the object that the neighbourhood's leader has made. */
+static enum amph_status open_collectives(struct amph_gex *g, const uint8_t *all, int own_fd)
 {
-    size_t len = amph_barrier_bytes(g->nbrhd.count);
-    const uint32_t leader = g->leader[amph_job.rank];
-    const struct fact f = decode(all + (size_t)leader * FACT_BYTES);
-    if (g->nbrhd.count == 1)
-        return AMPH_OK;
-    if (leader != amph_job.rank)
-        return amph_shm_map_peer((pid_t)f.pid, f.fd, 0, len, shared_p);
-    *shared_p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, own_fd, 0);
-    return *shared_p == MAP_FAILED ? AMPH_ERR_NOMEM : AMPH_OK;
+    const struct fact f = decode(all + (size_t)g->leader[amph_job.rank] * FACT_BYTES);
+    return amph_colls_join(g, (int32_t)f.pid, own_fd >= 0 ? own_fd : f.fd, own_fd >= 0);
 }
 
 static enum amph_status meet(struct amph_gex *g)
@@ -199,7 +192,6 @@ static enum amph_status meet(struct amph_gex *g)
     const uint8_t seen = 1;
     uint8_t *all = malloc((size_t)amph_job.size * FACT_BYTES), *met = malloc(amph_job.size);
     uint32_t nlocal;
-    void *shared = NULL;
     enum amph_status st = all && met ? own_fact(g, &own, &nlocal) : AMPH_ERR_NOMEM;
     if (st == AMPH_OK) {
         encode(&own, mine);
@@ -213,13 +205,9 @@ static enum amph_status meet(struct amph_gex *g)
     if (st == AMPH_OK)
         st = make_set(g, &g->host, same_host);
     if (st == AMPH_OK)
-        st = map_shared(g, all, own.fd, &shared);
-    if (st == AMPH_OK)
-        st = amph_barriers_join(g, shared);
+        st = open_collectives(g, all, own.fd);
     if (st == AMPH_OK && amph_job.size > 1)
         st = amph_job_allgather(&seen, sizeof seen, met); /* all have mapped it */
-    if (own.fd >= 0)
-        close(own.fd);
     free(all);
     free(met);
     return st;
@@ -276,7 +264,7 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
     if (!g)
         return AMPH_ERR_NOMEM;
     amph_job.extended = g; /* first: messages of members that are ahead may come from here on */
-    st = amph_barriers_open(g);
+    st = amph_colls_open(g);
     if (st == AMPH_OK)
         st = amph_handles_open(g);
     if (st == AMPH_OK)

@@ -1,13 +1,16 @@
-libamphora_la_SOURCES += extended/amphora.c extended/barrier.c extended/barrier.h extended/coll_team.c extended/event.c extended/event.h extended/gasnet1.c \
+libamphora_la_SOURCES += extended/amphora.c extended/barrier.c extended/barrier.h extended/event.c extended/event.h extended/gasnet1.c \
 	extended/gex.h extended/init.c extended/memset.c extended/message.c extended/objects.c extended/rma.c extended/segment.c \
 	extended/system.c extended/team.c extended/team.h extended/team_exchange.c extended/team_make.c
+libamphora_la_SOURCES += extended/coll.h extended/coll_chain.c extended/coll_choice.c extended/coll_ex.c extended/coll_flat.c \
+	extended/coll_fold.c extended/coll_gasnet1.c extended/coll_local.c extended/coll_mail.c extended/coll_op.c \
+	extended/coll_share.c extended/coll_share.h extended/coll_team.c extended/coll_tree.c extended/gasnet1_barrier.c
 
 # The public API: installed headers.
-include_HEADERS += include/gasnetex.h include/gasnet.h include/amphora.h
+include_HEADERS += include/gasnetex.h include/gasnet.h include/gasnet_coll.h include/amphora.h
 amphoraincludedir = $(includedir)/amphora
-amphorainclude_HEADERS = include/amphora/args.h include/amphora/compiler.h include/amphora/conduit.h include/amphora/event.h include/amphora/gasnet1.h \
-	include/amphora/job.h include/amphora/lock.h include/amphora/message.h include/amphora/operators.h include/amphora/rma.h include/amphora/team.h \
-	include/amphora/threadmode.h include/amphora/types.h
+amphorainclude_HEADERS = include/amphora/args.h include/amphora/coll.h include/amphora/coll1.h include/amphora/compiler.h include/amphora/conduit.h \
+	include/amphora/event.h include/amphora/gasnet1.h include/amphora/job.h include/amphora/lock.h include/amphora/message.h \
+	include/amphora/operators.h include/amphora/rma.h include/amphora/team.h include/amphora/threadmode.h include/amphora/types.h
 
 # Unit tests: values of barriers, event bookkeeping, a job of one process.
 if HAVE_CRITERION
@@ -56,3 +59,12 @@ amphorainclude_HEADERS += include/amphora/prepare.h
 tests_mp_gex_team_SOURCES = tests/mp/gex_team.c tests/mp/gex_common.h
 tests_mp_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_team_LDADD = libamphora.la
+
+# Collectives.
+coll_mp = tests/mp/gex_coll
+check_PROGRAMS += $(coll_mp)
+dist_check_SCRIPTS += $(coll_mp:=.sh)
+TESTS += $(coll_mp:=.sh)
+tests_mp_gex_coll_SOURCES = tests/mp/gex_coll.c tests/mp/gex_coll_common.h tests/mp/gex_common.h
+tests_mp_gex_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_coll_LDADD = libamphora.la

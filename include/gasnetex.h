@@ -17,6 +17,7 @@
 #include "amphora/lock.h"
 #include "amphora/job.h"
 #include "amphora/event.h"
+#include "amphora/coll.h"
 #include "amphora/message.h"
 #include "amphora/prepare.h"
 #include "amphora/rma.h"

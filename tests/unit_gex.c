@@ -7,7 +7,7 @@
 
 #include "amphora.h"
 #include "amphora/gasnet1.h"
-#include "extended/barrier.h"
+#include "extended/coll.h"
 #include "extended/event.h"
 
 static struct amph_barrier_value value(uint32_t kind, int32_t id)
@@ -153,13 +153,13 @@ Test(barrier, many_phases)
 {
     struct amph_barrier *b;
     start_alone(1);
-    b = &amph_gex()->barriers->b[AMPH_BARRIER_NAMED_ONE];
+    b = &amph_gex()->team.coll->barrier[AMPH_BARRIER_NAMED_ONE];
     b->phase = (1u << 30) - 3; /* over the end of the counter */
     for (int i = 0; i < 10; i++) {
         cr_assert_eq(gasnet_barrier(i, 0), GASNET_OK);
         gex_Event_Wait(gex_Coll_BarrierNB(amphora_team0, 0));
     }
-    cr_assert_eq(amph_gex()->barriers_active, 0);
+    cr_assert_eq(amph_gex()->colls->active, 0);
 }
 
 Test(segment, given_back)

@@ -53,9 +53,6 @@ void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t flags);
 void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
 gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
 
-/* Split-phase barrier over tm; several may be under way.  Collective. */
-gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags);
-
 AMPHORA_END_C
 
 #endif

@@ -270,6 +270,9 @@ int gasnet_barrier_wait(int id, int flags);
 int gasnet_barrier_try(int id, int flags);
 /* Both in one. */
 int gasnet_barrier(int id, int flags);
+/* The name of the last barrier that this process has waited for: 0 and *id (which may be NULL), where some process named it and none
+ * mismatched; 1: it was anonymous; GASNET_ERR_BARRIER_MISMATCH. */
+int gasnet_barrier_result(int *id);
 
 AMPHORA_END_C
 

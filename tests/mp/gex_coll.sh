@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Arguments: seed, batches, most bytes.
+. "${srcdir:-.}/tests/mp/lib.sh"
+mp_run tests/mp/gex_coll -- 1
+mp_run tests/mp/gex_coll -n "5 6 12" -c "smp tcp-smp" -- "$(date +%s)" 5 200000
+mp_done
