@@ -41,6 +41,7 @@
     ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", "data slots of a client at each of its servers") \
     ENV(IOFWD_CONSISTENCY, "IOFWD_CONSISTENCY", ENUM, "posix|session", "", 0, 0, "iofwd", "posix: a write has been executed when it returns; session: small consecutive calls are gathered, others see them after fsync or close") \
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "4", "blocks", 1, 16, "iofwd", "how many pieces of IOFWD_PIECE a file may gather, or fetch ahead, at one time") \
+    ENV(IOFWD_THREADS, "IOFWD_THREADS", INT, "4", "threads", 1, 64, "iofwd", "most threads of a process that carry out its non-blocking reads and writes") \
     ENV(IOFWD_STRIPE, "IOFWD_STRIPE", STR, "1", "[PATTERN=]WIDTH[:UNIT],...", 0, 0, "iofwd", "how many servers do a file's data, and how many bytes in a row each (no UNIT: every large call in equal parts); the first rule whose pattern fits the path counts") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", "run without forwarding where no server is found instead of failing") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", "connections to I/O servers that a process hands to its next image by exec; set by Amphora") \

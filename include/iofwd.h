@@ -11,6 +11,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 #include "amphora/compiler.h"
 
@@ -56,6 +58,58 @@ int iofwd_read_prep(int fd, uint64_t bytes, unsigned calls);
  * IOFWD_STRIPE.  Files opened to append, and what is no regular file, stay with one server.  The servers must share the file system.
  * EINVAL, ENAMETOOLONG (a pattern of more than 255 bytes), ENOMEM. */
 int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit);
+
+/*
+ * Files by name.  A path is absolute and lies below a forwarded prefix; a file is this process's until iofwd_close.  Calls have the meaning
+ * of their POSIX namesakes but for how they say what happened: 0 or an errno value, results through pointers.
+ */
+typedef struct iofwd_file iofwd_file_t;
+
+int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file);
+/* The open file behind a descriptor that plain open gave; closing it leaves the descriptor open.  ENOTSUP: it is not forwarded. */
+int iofwd_of_fd(int fd, iofwd_file_t **file);
+/* Also where it gives an error (a late one of a collected write, say) the file is closed.  No operation may be under way on it. */
+int iofwd_close(iofwd_file_t *file);
+int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done);
+int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done);
+int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done);
+int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, size_t *done);
+int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos);
+int iofwd_ftruncate(iofwd_file_t *file, off_t length);
+int iofwd_fallocate(iofwd_file_t *file, off_t off, off_t length);
+int iofwd_fsync(iofwd_file_t *file);
+int iofwd_fstat(iofwd_file_t *file, struct stat *st);
+int iofwd_stat(const char *path, struct stat *st);
+int iofwd_unlink(const char *path);
+int iofwd_mkdir(const char *path, mode_t mode);
+int iofwd_rename(const char *from, const char *to);
+int iofwd_file_write_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls);
+int iofwd_file_read_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls);
+
+/*
+ * Non-blocking forms.  They are carried out by threads of the library (IOFWD_THREADS) while the program goes on, in any order; buf is
+ * the library's until the operation is done.  Not in signal handlers.  A write or read goes on until all bytes are moved, the end of
+ * the file, or an error.
+ */
+typedef void *iofwd_op_t;
+#define IOFWD_OP_NONE ((iofwd_op_t)0)
+
+struct iofwd_result {
+    int error;               /* 0 or an errno value; 0 too where bytes were moved before it */
+    size_t bytes;
+    double seconds;          /* from the call to the end */
+    double bytes_per_second;
+};
+
+/* EINVAL (off below 0, buf NULL), ENOMEM, EAGAIN (no thread can be started). */
+int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_op_t *op);
+int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, iofwd_op_t *op);
+/* Waits at most that long (below 0: for ever).  0: done, *op is IOFWD_OP_NONE again and result (or NULL) filled in; ETIMEDOUT: it
+ * goes on, wait again; EINVAL: no operation. */
+int iofwd_wait(iofwd_op_t *op, double seconds, struct iofwd_result *result);
+int iofwd_test(iofwd_op_t *op, struct iofwd_result *result);
+/* 0: it had not begun; iofwd_wait will say ECANCELED in its result.  EBUSY: too late. */
+int iofwd_cancel(iofwd_op_t op);
 
 /*
  * Handlers.  iofwd has an endpoint and handlers of its own.  A client that keeps one table for everything it registers (and polls

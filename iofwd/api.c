@@ -56,8 +56,7 @@ int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit)
     return err ? err : fwd_stripe_add(pattern, stripe);
 }
 
-/* The open file behind a descriptor: its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
-static int file_of(int fd, struct amph_fwd_file *file)
+int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
 {
     static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
     char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
@@ -76,7 +75,7 @@ static int announce(int fd, bool write, uint64_t bytes, unsigned calls)
 {
     struct amph_fwd_client *cl;
     struct amph_fwd_file file;
-    int err = file_of(fd, &file);
+    int err = fwd_file_of_fd(fd, &file);
     if (err || file.nparts == 0)
         return err;
     err = amph_fwd_process(&cl);

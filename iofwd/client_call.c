@@ -22,6 +22,11 @@ void amph_fwd_set_inside(int (*swap)(int depth))
     fwd_inside_swap = swap;
 }
 
+bool fwd_is_interposed(void)
+{
+    return fwd_inside_swap != NULL;
+}
+
 void fwd_guard_enter(struct fwd_guard *g)
 {
     /* the program's handlers must see them */

@@ -119,6 +119,7 @@ struct fwd_guard {
     int cancel;
     int inside; /* what amph_fwd_set_inside's function gave */
 };
+bool fwd_is_interposed(void); /* the preload library is there: it says when the process forks */
 void fwd_guard_enter(struct fwd_guard *g);
 void fwd_guard_leave(struct fwd_guard *g);
 struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl);
@@ -135,5 +136,8 @@ int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph
 /* The same on a file of several parts; home: the way to its first. */
 int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const struct amph_fwd_file *file, enum amph_fwd_id id,
                       void *args);
+
+/* api.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
+int fwd_file_of_fd(int fd, struct amph_fwd_file *file);
 
 #endif

@@ -194,6 +194,30 @@ void amph_fwd_fork_child(void)
     leave_fork();
 }
 
+/* In a program that nothing is preloaded into, the C library says when it forks. */
+static void fork_prepare(void)
+{
+    if (!fwd_is_interposed())
+        amph_fwd_fork_before();
+}
+
+static void forked_parent(void)
+{
+    if (!fwd_is_interposed())
+        amph_fwd_fork_parent(1);
+}
+
+static void forked_child(void)
+{
+    if (!fwd_is_interposed())
+        amph_fwd_fork_child();
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(fork_prepare, forked_parent, forked_child);
+}
+
 /* ---- exec and exit ---- */
 
 void amph_fwd_ending(void)

@@ -14,7 +14,7 @@ include_HEADERS += include/iofwd.h
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
-	iofwd/api.c \
+	iofwd/api.c iofwd/api_file.c iofwd/client_nb.c iofwd/client_nb.h \
 	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_collect.c iofwd/client_collect.h iofwd/client_int.h iofwd/client_life.c \
 	iofwd/client_stripe.c iofwd/client_stripe.h \
 	iofwd/door.c iofwd/door.h iofwd/encode.c iofwd/encode.h iofwd/exports.c iofwd/exports.h iofwd/layer.c \
@@ -50,11 +50,13 @@ endif
 include $(top_srcdir)/iofwd/preload/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death
+iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files
 check_PROGRAMS += $(iofwd_mp)
-dist_check_SCRIPTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh
-TESTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh
+dist_check_SCRIPTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh
+TESTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh
 tests_mp_iofwd_calls_SOURCES = tests/mp/iofwd_calls.c
 tests_mp_iofwd_calls_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_death_SOURCES = tests/mp/iofwd_death.c
 tests_mp_iofwd_death_LDADD = libiofwd.la libamphora.la
+tests_mp_iofwd_files_SOURCES = tests/mp/iofwd_files.c
+tests_mp_iofwd_files_LDADD = libiofwd.la libamphora.la

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The part of iofwd.h that works on files by name and handle: for programs that call the I/O servers themselves.
+ * Layer: iofwd.  Thread rule: as iofwd.h says.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "iofwd.h"
+#include "iofwd/client_collect.h"
+#include "iofwd/client_nb.h"
+
+struct iofwd_file {
+    struct amph_fwd_client *cl;
+    struct amph_fwd_file file;
+    bool borrowed; /* a descriptor's: closing does not end it */
+};
+
+static int make(struct amph_fwd_client *cl, const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
+{
+    iofwd_file_t *file = malloc(sizeof *file);
+    if (!file)
+        return ENOMEM;
+    *file = (iofwd_file_t){ .cl = cl, .file = *f, .borrowed = borrowed };
+    *file_p = file;
+    return 0;
+}
+
+int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
+{
+    struct amph_fwd_client *cl;
+    struct amph_fwd_file f;
+    int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+    if (!err)
+        err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC, mode, &f);
+    if (!err && (err = make(cl, &f, false, file_p)))
+        amph_fwd_close(cl, &f);
+    return err;
+}
+
+int iofwd_of_fd(int fd, iofwd_file_t **file_p)
+{
+    struct amph_fwd_client *cl;
+    struct amph_fwd_file f;
+    int err = fwd_file_of_fd(fd, &f);
+    if (!err && f.nparts == 0)
+        err = ENOTSUP;
+    if (!err)
+        err = amph_fwd_process(&cl);
+    return err ? err : make(cl, &f, true, file_p);
+}
+
+int iofwd_close(iofwd_file_t *file)
+{
+    int err = file->borrowed ? 0 : amph_fwd_close(file->cl, &file->file);
+    free(file);
+    return err;
+}
+
+int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done_p)
+{
+    return amph_fwd_read(file->cl, &file->file, buf, len, done_p);
+}
+
+int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done_p)
+{
+    return amph_fwd_write(file->cl, &file->file, buf, len, done_p);
+}
+
+int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done_p)
+{
+    return off < 0 ? EINVAL : amph_fwd_pread(file->cl, &file->file, off, buf, len, done_p);
+}
+
+int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, size_t *done_p)
+{
+    return off < 0 ? EINVAL : amph_fwd_pwrite(file->cl, &file->file, off, buf, len, done_p);
+}
+
+int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos_p)
+{
+    return amph_fwd_lseek(file->cl, &file->file, off, whence, pos_p);
+}
+
+int iofwd_ftruncate(iofwd_file_t *file, off_t length)
+{
+    return length < 0 ? EINVAL : amph_fwd_ftruncate(file->cl, &file->file, length);
+}
+
+int iofwd_fallocate(iofwd_file_t *file, off_t off, off_t length)
+{
+    return off < 0 || length <= 0 ? EINVAL : amph_fwd_fallocate(file->cl, &file->file, 0, off, length);
+}
+
+int iofwd_fsync(iofwd_file_t *file)
+{
+    return amph_fwd_fsync(file->cl, &file->file);
+}
+
+int iofwd_fstat(iofwd_file_t *file, struct stat *st)
+{
+    return amph_fwd_fstat(file->cl, &file->file, st);
+}
+
+/* ---- by path ---- */
+
+int iofwd_stat(const char *path, struct stat *st)
+{
+    struct amph_fwd_client *cl;
+    int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+    return err ? err : amph_fwd_stat(cl, NULL, path, 0, st);
+}
+
+int iofwd_unlink(const char *path)
+{
+    struct amph_fwd_client *cl;
+    int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+    return err ? err : amph_fwd_unlink(cl, NULL, path, 0);
+}
+
+int iofwd_mkdir(const char *path, mode_t mode)
+{
+    struct amph_fwd_client *cl;
+    int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+    return err ? err : amph_fwd_mkdir(cl, NULL, path, mode);
+}
+
+int iofwd_rename(const char *from, const char *to)
+{
+    struct amph_fwd_client *cl;
+    int err = from && to && *from == '/' && *to == '/' ? amph_fwd_process(&cl) : EINVAL;
+    return err ? err : amph_fwd_rename(cl, NULL, from, NULL, to, 0);
+}
+
+/* ---- collecting ---- */
+
+int iofwd_file_write_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
+{
+    return fwd_collect_announce(file->cl, &file->file, true, bytes, calls);
+}
+
+int iofwd_file_read_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
+{
+    return fwd_collect_announce(file->cl, &file->file, false, bytes, calls);
+}
+
+/* ---- non-blocking ---- */
+
+int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_op_t *op_p)
+{
+    return fwd_nb_start(file->cl, &file->file, false, buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
+}
+
+int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, iofwd_op_t *op_p)
+{
+    return fwd_nb_start(file->cl, &file->file, true, (void *)buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
+}
+
+int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
+{
+    struct fwd_nb_result r;
+    if (!*op_p)
+        return EINVAL;
+    uint64_t ns = seconds < 0 ? UINT64_MAX : seconds > 1e9 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
+    int err = fwd_nb_wait((struct fwd_nb *)*op_p, ns, &r);
+    if (err)
+        return err;
+    *op_p = IOFWD_OP_NONE;
+    if (result)
+        *result = (struct iofwd_result){ .error = r.error, .bytes = r.bytes, .seconds = (double)r.ns * 1e-9,
+                                         .bytes_per_second = r.ns ? (double)r.bytes * 1e9 / (double)r.ns : 0 };
+    return 0;
+}
+
+int iofwd_test(iofwd_op_t *op_p, struct iofwd_result *result)
+{
+    return iofwd_wait(op_p, 0, result);
+}
+
+int iofwd_cancel(iofwd_op_t op)
+{
+    return op && fwd_nb_cancel((struct fwd_nb *)op) ? 0 : EBUSY;
+}
