@@ -49,6 +49,39 @@ void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_by
     keyed_hash(key, 0x5c, inner, sizeof inner, mac);
 }
 
+_Static_assert(2 * sizeof(SHA256_CTX) <= sizeof(struct amph_mac_key), "room for the inner and the outer state");
+
+void amph_mac_key_init(struct amph_mac_key *k, const uint8_t key[AMPH_KEY_BYTES])
+{
+    static const uint8_t pads[2] = { 0x36, 0x5c };
+    SHA256_CTX ctx[2];
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t block[BLOCK_BYTES];
+        memset(block, pads[i], sizeof block);
+        for (size_t b = 0; b < AMPH_KEY_BYTES; b++)
+            block[b] ^= key[b];
+        if (!SHA256_Init(&ctx[i]) || !SHA256_Update(&ctx[i], block, sizeof block))
+            amph_fatal("libcrypto cannot compute SHA-256");
+    }
+    memcpy(k->state, ctx, sizeof ctx);
+}
+
+uint64_t amph_mac64(const struct amph_mac_key *k, const struct amph_mac_part *part, unsigned nparts)
+{
+    SHA256_CTX ctx[2];
+    uint8_t out[AMPH_MAC_BYTES];
+    uint64_t word = 0;
+    memcpy(ctx, k->state, sizeof ctx);
+    for (unsigned i = 0; i < nparts; i++)
+        SHA256_Update(&ctx[0], part[i].at, part[i].len_bytes);
+    SHA256_Final(out, &ctx[0]);
+    SHA256_Update(&ctx[1], out, sizeof out);
+    SHA256_Final(out, &ctx[1]);
+    for (unsigned i = 0; i < sizeof word; i++)
+        word |= (uint64_t)out[i] << 8 * i;
+    return word;
+}
+
 uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_t src, uint32_t dst)
 {
     uint8_t text[12], mac[AMPH_MAC_BYTES];

@@ -21,6 +21,19 @@ void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_by
 /* The 64-bit cookie of messages from source to destination: the first 8 bytes of HMAC(key, domain, src, dst), all little-endian. */
 uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_t src, uint32_t dst);
 
+/* A key that is used often: what of the code depends on the key alone is computed once. */
+struct amph_mac_key {
+    uint64_t state[28];
+};
+void amph_mac_key_init(struct amph_mac_key *k, const uint8_t key[AMPH_KEY_BYTES]);
+
+struct amph_mac_part {
+    const void *at;
+    size_t len_bytes;
+};
+/* The first 8 bytes (as a number, little-endian) of HMAC-SHA256 of the parts, one behind the other. */
+uint64_t amph_mac64(const struct amph_mac_key *k, const struct amph_mac_part *part, unsigned nparts);
+
 /* Compares in constant time. */
 bool amph_mac_equal(const void *a, const void *b, size_t len_bytes);
 

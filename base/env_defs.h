@@ -8,9 +8,12 @@
  * least and most bound INT, SIZE and DUR (0,0: unbounded).
  */
 #define AMPH_ENV_TABLE(ENV) \
-    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, "auto|smp|tcp|udp|verbs", "", 0, 0, "conduits", "network that carries messages between hosts (udp and verbs: in a later release)") \
+    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, "auto|smp|tcp|udp|verbs", "", 0, 0, "conduits", "network that carries messages between hosts (verbs: in a later release)") \
     ENV(SMP, "AMPHORA_SMP", BOOL, "1", "", 0, 0, "conduits", "peers on the same host talk through shared memory") \
     ENV(INTERFACE, "AMPHORA_INTERFACE", STR, "", "name or address", 0, 0, "conduits", "network interface or address that tcp uses; empty: loopback on one host, else the route to the launcher") \
+    ENV(UDP_PORT, "AMPHORA_UDP_PORT", ENUM, "auto|socket|ofi", "", 0, 0, "conduits", "what the udp conduit sends datagrams through: a kernel socket, or libfabric's udp provider; auto: the faster, as measured") \
+    ENV(UDP_TIMEOUT, "AMPHORA_UDP_TIMEOUT", DUR, "600s", "ns", 0, 0, "conduits", "silence after which the udp conduit gives a peer up that owes it an answer (0: never)") \
+    ENV(UDP_MEMORY, "AMPHORA_UDP_MEMORY", SIZE, "64M", "bytes", 1 << 20, 1 << 30, "conduits", "received messages that may wait for their turn in a process, on udp") \
     ENV(SERVERS, "AMPHORA_SERVERS", INT, "0", "processes", 0, 1000000, "job", "how many processes of the job are I/O servers (the last ones)") \
     ENV(JOB, "AMPHORA_JOB", STR, "", "path", 0, 0, "job", "address file of the job; set by the launcher") \
     ENV(RANK, "AMPHORA_RANK", INT, "-1", "", -1, 1000000, "job", "absolute number of this process; set by the launcher") \
@@ -47,6 +50,8 @@
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", "connections to I/O servers that a process hands to its next image by exec; set by Amphora") \
     ENV(ON_SERVER_DEATH, "AMPHORA_ON_SERVER_DEATH", ENUM, "end|eio", "", 0, 0, "iofwd", "what a server's death does to the job") \
     ENV(RMA, "AMPHORA_RMA", ENUM, "native|emulate", "", 0, 0, "testing", "carry put and get by messages although the conduit has its own") \
+    ENV(UDP_LOSS, "AMPHORA_UDP_LOSS", INT, "0", "percent", 0, 90, "testing", "the udp conduit does not send this many of its datagrams") \
+    ENV(UDP_SEED, "AMPHORA_UDP_SEED", INT, "1", "", 0, 1000000000, "testing", "chooses which datagrams AMPHORA_UDP_LOSS takes") \
     ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", "pretend this page size (0: the real one)") \
     ENV(TEST_SWAP, "AMPHORA_TEST_SWAP", BOOL, "0", "", 0, 0, "testing", "pretend the other byte order: state it to peers and put wire words in the swapped order")
 

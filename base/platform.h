@@ -134,6 +134,23 @@ static inline void amph_copy_stream(void *to, const void *from, size_t len)
 #endif
 }
 
+/* Adds a * b, in full, to the number of 128 bits in sum (low half first). */
+static inline void amph_add_product(uint64_t sum[2], uint64_t a, uint64_t b)
+{
+#if defined(__SIZEOF_INT128__)
+    __extension__ typedef unsigned __int128 wide;
+    wide s = ((wide)sum[1] << 64 | sum[0]) + (wide)a * b;
+    sum[0] = (uint64_t)s;
+    sum[1] = (uint64_t)(s >> 64);
+#else
+    uint64_t al = (uint32_t)a, ah = a >> 32, bl = (uint32_t)b, bh = b >> 32;
+    uint64_t mid = ah * bl + (al * bl >> 32), mid2 = al * bh + (uint32_t)mid;
+    uint64_t low = a * b, high = ah * bh + (mid >> 32) + (mid2 >> 32);
+    sum[0] += low;
+    sum[1] += high + (sum[0] < low);
+#endif
+}
+
 /* Rounds n up to a multiple of align, a power of two. */
 static inline uint64_t amph_align_up(uint64_t n, uint64_t align)
 {

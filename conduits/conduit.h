@@ -223,7 +223,11 @@ enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops, const str
 /* The libfabric module's entry: symbol "amph_ofi_conduits" of type amph_conduit_module_fn gives its table. */
 typedef const struct amph_conduit_ops *const *(*amph_conduit_module_fn)(void);
 
-/* The shared-memory conduit (always built in). */
+/* A data symbol of that module, or NULL where there is no module. */
+const void *amph_conduit_module_symbol(const char *name);
+
+/* The conduits that are always built in. */
 extern const struct amph_conduit_ops amph_smp_ops;
+extern const struct amph_conduit_ops amph_udp_ops;
 
 #endif

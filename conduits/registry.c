@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "conduits/conduit.h"
 #include "conduits/emulate.h"
+#include "conduits/port.h"
 
 #define MODULE "amphora_ofi.so"
 #define MODULE_ENTRY "amph_ofi_conduits"
@@ -22,8 +23,11 @@
 
 /* Present where a program links the conduits statically. */
 extern const struct amph_conduit_ops *const *amph_ofi_conduits(void) __attribute__((weak));
+extern const struct amph_port_ops amph_port_ofi_ops __attribute__((weak));
 
 static const struct amph_conduit_ops *list[MAX_CONDUITS + 1];
+static const struct amph_conduit_ops *const built_in[] = { &amph_smp_ops, &amph_udp_ops };
+static void *module_handle; /* of the one that was loaded */
 static char module_error[512];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -79,6 +83,7 @@ static amph_conduit_module_fn load_from(const char *dir, const char *sub)
     snprintf(module_error, sizeof module_error, "%s", why ? why : "");
     amph_conduit_module_fn fn;
     memcpy(&fn, &entry, sizeof fn);
+    module_handle = fn ? module : module_handle;
     return fn;
 }
 
@@ -112,6 +117,8 @@ static void fill(void)
     amph_conduit_module_fn module = find_module();
     for (const struct amph_conduit_ops *const *ops = module ? module() : NULL; ops && *ops && n < MAX_CONDUITS; ops++)
         list[n++] = *ops;
+    if (n < MAX_CONDUITS)
+        list[n++] = &amph_udp_ops; /* behind tcp: who says nothing gets what moves large data with less work */
 }
 
 const struct amph_conduit_ops *const *amph_conduit_list(void)
@@ -122,12 +129,21 @@ const struct amph_conduit_ops *const *amph_conduit_list(void)
 
 const struct amph_conduit_ops *amph_conduit_find(const char *name)
 {
-    if (strcmp(name, amph_smp_ops.name) == 0)
-        return &amph_smp_ops;
+    for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++) /* these need no module */
+        if (strcmp(name, built_in[i]->name) == 0)
+            return built_in[i];
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++)
         if (strcmp((*ops)->name, name) == 0)
             return *ops;
     return NULL;
+}
+
+const void *amph_conduit_module_symbol(const char *name)
+{
+    amph_conduit_list();
+    if (strcmp(name, AMPH_PORT_OFI_ENTRY) == 0 && &amph_port_ofi_ops)
+        return &amph_port_ofi_ops;
+    return module_handle ? dlsym(module_handle, name) : NULL;
 }
 
 /* The network called name, tried out. */

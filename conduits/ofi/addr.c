@@ -6,110 +6,30 @@
  * fi_getname is not used: on 64-bit big-endian hosts its tcp providers fail, and its bytes are the host's own.  The port is chosen
  * here instead: a socket that allows reuse binds to it and keeps other processes away until the provider listens there.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "conduits/inet.h"
 #include "conduits/ofi/ofi.h"
 
 size_t ofi_sockaddr_len(const struct sockaddr_storage *sa)
 {
-    return sa->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
-static bool parse_ip(const char *text, struct sockaddr_storage *sa)
-{
-    struct sockaddr_in *v4 = (struct sockaddr_in *)sa;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)sa;
-    memset(sa, 0, sizeof *sa);
-    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-        sa->ss_family = AF_INET;
-        return true;
-    }
-    if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
-        sa->ss_family = AF_INET6;
-        return true;
-    }
-    return false;
-}
-
-/* The address of the interface called name; IPv4 before IPv6, link-local ones never. */
-static bool interface_ip(const char *name, struct sockaddr_storage *sa)
-{
-    struct ifaddrs *all, *i;
-    bool found = false;
-    if (getifaddrs(&all) != 0)
-        return false;
-    for (int pass = 0; pass < 2 && !found; pass++)
-        for (i = all; i && !found; i = i->ifa_next) {
-            int family = pass == 0 ? AF_INET : AF_INET6;
-            if (!i->ifa_addr || i->ifa_addr->sa_family != family || strcmp(i->ifa_name, name) != 0 || !(i->ifa_flags & IFF_UP))
-                continue;
-            memset(sa, 0, sizeof *sa);
-            sa->ss_family = (sa_family_t)family;
-            memcpy(sa, i->ifa_addr, ofi_sockaddr_len(sa));
-            found = family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)sa)->sin6_addr);
-        }
-    freeifaddrs(all);
-    return found;
-}
-
-/* The source address of the route to the world: a datagram socket that is connected (nothing is sent) shows it. */
-static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
-{
-    struct sockaddr_storage to;
-    if (!parse_ip(far_away, &to))
-        return false;
-    ((struct sockaddr_in *)&to)->sin_port = htons(9); /* the port lies at the same place in both families */
-    int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    memset(sa, 0, sizeof *sa);
-    socklen_t len = sizeof *sa;
-    bool ok = connect(fd, (struct sockaddr *)&to, (socklen_t)ofi_sockaddr_len(&to)) == 0 &&
-              getsockname(fd, (struct sockaddr *)sa, &len) == 0;
-    close(fd);
-    return ok;
-}
-
-static enum amph_status choose_ip(const struct amph_cx_config *cfg, struct sockaddr_storage *sa)
-{
-    if (cfg->interface && cfg->interface[0]) {
-        if (parse_ip(cfg->interface, sa) || interface_ip(cfg->interface, sa))
-            return AMPH_OK;
-        amph_error("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of this host that is up and has one",
-                   cfg->interface);
-        return AMPH_ERR_NOENT;
-    }
-    if (!cfg->loopback_only && (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa)))
-        return AMPH_OK;
-    if (!cfg->loopback_only)
-        amph_warn("this host has no route to others; tcp listens on 127.0.0.1 (set AMPHORA_INTERFACE to choose)");
-    parse_ip("127.0.0.1", sa);
-    return AMPH_OK;
+    return amph_inet_len(sa);
 }
 
 enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct sockaddr_storage *sa_p, int *fd_p)
 {
     struct sockaddr_storage sa;
-    enum amph_status st = choose_ip(cfg, &sa);
+    enum amph_status st = amph_inet_choose("tcp", cfg->loopback_only, cfg->interface, &sa);
     if (st != AMPH_OK)
         return st;
-    ((struct sockaddr_in *)&sa)->sin_port = 0;
     int one = 1, fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t len = sizeof sa;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
         bind(fd, (struct sockaddr *)&sa, (socklen_t)ofi_sockaddr_len(&sa)) != 0 ||
         getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
-        char text[INET6_ADDRSTRLEN] = "?";
-        const void *ip = sa.ss_family == AF_INET6 ? (const void *)&((struct sockaddr_in6 *)&sa)->sin6_addr
-                                                  : (const void *)&((struct sockaddr_in *)&sa)->sin_addr;
-        inet_ntop(sa.ss_family, ip, text, sizeof text);
-        amph_error("cannot listen on %s (%s); AMPHORA_INTERFACE chooses another interface", text, strerror(err));
+        amph_inet_report(&sa, err);
         if (fd >= 0)
             close(fd);
         return amph_status_from_errno(err);
@@ -121,33 +41,10 @@ enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct so
 
 size_t ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob)
 {
-    bool v6 = sa->ss_family == AF_INET6;
-    const struct sockaddr_in *in4 = (const struct sockaddr_in *)sa;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
-    blob[0] = OFI_WIRE_VERSION;
-    blob[1] = v6 ? 6 : 4;
-    memcpy(blob + 2, v6 ? &in6->sin6_port : &in4->sin_port, 2);
-    memcpy(blob + 4, v6 ? (const void *)&in6->sin6_addr : (const void *)&in4->sin_addr, v6 ? 16 : 4);
-    return v6 ? 20 : 8;
+    return amph_inet_put(sa, blob);
 }
 
 enum amph_status ofi_get_address(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p)
 {
-    const uint8_t *b = blob;
-    struct sockaddr_in *in4 = (struct sockaddr_in *)sa_p;
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)sa_p;
-    memset(sa_p, 0, sizeof *sa_p);
-    if (len_bytes == 8 && b[0] == OFI_WIRE_VERSION && b[1] == 4) {
-        in4->sin_family = AF_INET;
-        memcpy(&in4->sin_port, b + 2, 2);
-        memcpy(&in4->sin_addr, b + 4, 4);
-        return in4->sin_port ? AMPH_OK : AMPH_ERR_PROTO;
-    }
-    if (len_bytes == 20 && b[0] == OFI_WIRE_VERSION && b[1] == 6) {
-        in6->sin6_family = AF_INET6;
-        memcpy(&in6->sin6_port, b + 2, 2);
-        memcpy(&in6->sin6_addr, b + 4, 16);
-        return in6->sin6_port ? AMPH_OK : AMPH_ERR_PROTO;
-    }
-    return AMPH_ERR_PROTO;
+    return amph_inet_get(blob, len_bytes, sa_p);
 }

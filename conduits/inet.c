@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IP addresses of the networks; see inet.h.  Layer: conduits.  Thread rule: any thread. */
+#include "conduits/inet.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define BLOB_VERSION 1
+
+size_t amph_inet_len(const struct sockaddr_storage *sa)
+{
+    return sa->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+static bool parse_ip(const char *text, struct sockaddr_storage *sa)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)sa;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)sa;
+    memset(sa, 0, sizeof *sa);
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        sa->ss_family = AF_INET;
+        return true;
+    }
+    if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+        sa->ss_family = AF_INET6;
+        return true;
+    }
+    return false;
+}
+
+/* The address of the interface called name; IPv4 before IPv6, link-local ones never. */
+static bool interface_ip(const char *name, struct sockaddr_storage *sa)
+{
+    struct ifaddrs *all, *i;
+    bool found = false;
+    if (getifaddrs(&all) != 0)
+        return false;
+    for (int pass = 0; pass < 2 && !found; pass++)
+        for (i = all; i && !found; i = i->ifa_next) {
+            int family = pass == 0 ? AF_INET : AF_INET6;
+            if (!i->ifa_addr || i->ifa_addr->sa_family != family || strcmp(i->ifa_name, name) != 0 || !(i->ifa_flags & IFF_UP))
+                continue;
+            memset(sa, 0, sizeof *sa);
+            sa->ss_family = (sa_family_t)family;
+            memcpy(sa, i->ifa_addr, amph_inet_len(sa));
+            found = family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)sa)->sin6_addr);
+        }
+    freeifaddrs(all);
+    return found;
+}
+
+/* The source address of the route to the world: a datagram socket that is connected (nothing is sent) shows it. */
+static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
+{
+    struct sockaddr_storage to;
+    if (!parse_ip(far_away, &to))
+        return false;
+    ((struct sockaddr_in *)&to)->sin_port = htons(9); /* the port lies at the same place in both families */
+    int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    memset(sa, 0, sizeof *sa);
+    socklen_t len = sizeof *sa;
+    bool ok = connect(fd, (struct sockaddr *)&to, (socklen_t)amph_inet_len(&to)) == 0 &&
+              getsockname(fd, (struct sockaddr *)sa, &len) == 0;
+    close(fd);
+    return ok;
+}
+
+static bool choose(const char *interface, bool loopback_only, struct sockaddr_storage *sa)
+{
+    if (interface && interface[0])
+        return parse_ip(interface, sa) || interface_ip(interface, sa);
+    return !loopback_only && (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa));
+}
+
+enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface, struct sockaddr_storage *sa)
+{
+    if (!choose(interface, loopback_only, sa)) {
+        if (interface && interface[0]) {
+            amph_error("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of this host that is up and has one", interface);
+            return AMPH_ERR_NOENT;
+        }
+        if (!loopback_only)
+            amph_warn("this host has no route to others; %s listens on 127.0.0.1 (set AMPHORA_INTERFACE to choose)", conduit);
+        parse_ip("127.0.0.1", sa);
+    }
+    ((struct sockaddr_in *)sa)->sin_port = 0; /* the port lies at the same place in both families */
+    return AMPH_OK;
+}
+
+void amph_inet_report(const struct sockaddr_storage *sa, int err)
+{
+    char text[INET6_ADDRSTRLEN] = "?";
+    const void *ip = sa->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr
+                                               : (const void *)&((const struct sockaddr_in *)sa)->sin_addr;
+    inet_ntop(sa->ss_family, ip, text, sizeof text);
+    amph_error("cannot listen on %s (%s); AMPHORA_INTERFACE chooses another interface", text, strerror(err));
+}
+
+size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)
+{
+    bool v6 = sa->ss_family == AF_INET6;
+    const struct sockaddr_in *in4 = (const struct sockaddr_in *)sa;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+    blob[0] = BLOB_VERSION;
+    blob[1] = v6 ? 6 : 4;
+    memcpy(blob + 2, v6 ? &in6->sin6_port : &in4->sin_port, 2);
+    memcpy(blob + 4, v6 ? (const void *)&in6->sin6_addr : (const void *)&in4->sin_addr, v6 ? 16 : 4);
+    return v6 ? 20 : 8;
+}
+
+enum amph_status amph_inet_get(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p)
+{
+    const uint8_t *b = blob;
+    struct sockaddr_in *in4 = (struct sockaddr_in *)sa_p;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)sa_p;
+    memset(sa_p, 0, sizeof *sa_p);
+    if (len_bytes == 8 && b[0] == BLOB_VERSION && b[1] == 4) {
+        in4->sin_family = AF_INET;
+        memcpy(&in4->sin_port, b + 2, 2);
+        memcpy(&in4->sin_addr, b + 4, 4);
+        return in4->sin_port ? AMPH_OK : AMPH_ERR_PROTO;
+    }
+    if (len_bytes == 20 && b[0] == BLOB_VERSION && b[1] == 6) {
+        in6->sin6_family = AF_INET6;
+        memcpy(&in6->sin6_port, b + 2, 2);
+        memcpy(&in6->sin6_addr, b + 4, 16);
+        return in6->sin6_port ? AMPH_OK : AMPH_ERR_PROTO;
+    }
+    return AMPH_ERR_PROTO;
+}

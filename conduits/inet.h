@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IP addresses of the networks: which one to listen on, and their portable form.  Layer: conduits.  Thread rule: any thread. */
+#ifndef AMPH_CONDUITS_INET_H
+#define AMPH_CONDUITS_INET_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/status.h"
+
+size_t amph_inet_len(const struct sockaddr_storage *sa);
+/* The address to listen on, port 0: `interface` (name or address, may be NULL or ""), else loopback, else the one that leads to
+ * others.  conduit is named in the warning that there is none. */
+enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface, struct sockaddr_storage *sa_p);
+/* Says why an address cannot be listened on. */
+void amph_inet_report(const struct sockaddr_storage *sa, int err);
+
+/* version | family (4, 6) | port, network order | IP address, network order (4 or 16 bytes); 8 or 20 bytes. */
+size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob);
+enum amph_status amph_inet_get(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p);
+
+#endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reliable-datagram protocol of the udp conduit.  Layer: conduits (udp).
+ *
+ * One module with a clock and a wire that its user gives: the conduit gives the machine's and a datagram port, the simulator
+ * (tests/udp_sim.c) gives virtual ones.  Peers, lanes, messages and operations mean what conduit.h says.
+ *
+ * Thread rule.  That of conduit.h; where cfg.threaded is set the module's own lock serialises both sides and is not held in
+ * upcalls, done calls or while the port receives.
+ *
+ *   rdp_auth.c  codes of packets        rdp_conn.c  acquaintance, time-outs, end     rdp_recv.c  what comes in, order, delivery
+ *   rdp_wire.c  bytes                   rdp_send.c  segments, what goes out          rdp_rma.c   put and get
+ *   rdp_pool.c  memory, tables          rdp_ack.c   acknowledgement, loss            rdp_cc.c    how much may be under way
+ */
+#ifndef AMPH_CONDUITS_UDP_RDP_H
+#define AMPH_CONDUITS_UDP_RDP_H
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "conduits/port.h"
+#include "conduits/udp/rdp_wire.h"
+
+#define RDP_MAX_MEDIUM 65536u
+#define RDP_MSG_HEAD_MAX (sizeof(struct rdp_msg) + 4u * AMPH_AM_MAX_ARGS)
+#define RDP_WINDOW_FIRST (256u << 10) /* bytes of a lane before the receiver has said more; both sides know it */
+#define RDP_WINDOW_LEAST (128u << 10)
+#define RDP_SEG_COST 256u             /* that a segment counts in the window beside its body */
+#define RDP_PN_WINDOW 2048u           /* packets that may come late by */
+#define RDP_RECORDS_MAX 65536u        /* packets under way to one peer */
+#define RDP_QUEUE_BYTES (512u << 10)  /* of a lane that wait for their turn; then AMPH_AGAIN */
+#define RDP_RMA_SPAN 32768u           /* numbers between the oldest segment of an RMA lane that is under way and the newest */
+#define RDP_OPS_MAX 256u              /* gets of a peer that are answered at once */
+#define RDP_COPY_BYTES 2048u          /* payloads up to this are copied although their owner would wait */
+#define RDP_BULK_BYTES 512u           /* bodies above this are hashed, not fed to the code */
+#define RDP_NEVER UINT64_MAX
+
+/* ---- clock and wire ---- */
+
+struct rdp_env {
+    void *ctx;
+    uint64_t (*now)(void *ctx);
+    unsigned (*send)(void *ctx, const struct amph_port_out *v, unsigned n); /* taken; fewer than n: no room now */
+};
+
+struct rdp_config {
+    struct rdp_env env;
+    const struct amph_upcalls *upcalls;
+    void *up;
+    uint32_t max_peers;
+    bool threaded;
+    uint32_t datagram;    /* longest that we take */
+    uint64_t queue_bytes; /* that may wait for us; 0: not known */
+    uint64_t timeout_ns;  /* silence after which a peer is given up; 0: never */
+    uint64_t memory;      /* bytes of received messages that may wait, all peers together */
+};
+
+/* ---- codes (rdp_auth.c) ---- */
+
+#define RDP_HASH_BLOCK 2048u /* bytes that one block of the universal hash covers */
+struct rdp_hash {
+    uint64_t key[RDP_HASH_BLOCK / 8];
+};
+/* The keys of one direction. */
+struct rdp_keys {
+    struct amph_mac_key mac;
+    struct rdp_hash *hash; /* made when a long body is first sent or received */
+};
+void rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
+void rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct rdp_keys *k);
+void rdp_keys_fini(struct rdp_keys *k);
+bool rdp_keys_want_hash(struct rdp_keys *k);
+/* The code of a packet: of its head behind the code, of the first split bytes of the body, and of a hash of the rest. */
+uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, const uint8_t *head, size_t head_len,
+                  const struct amph_mac_part *body, unsigned nbody, const void *bulk, size_t bulk_len);
+bool rdp_code_right(const struct amph_mac_key *mac, const struct rdp_hash *hash, const void *packet, const struct rdp_packet *p);
+
+/* ---- memory (rdp_pool.c) ---- */
+
+enum { RDP_POOL_SMALL, RDP_POOL_MIDDLE, RDP_POOL_LARGE, RDP_NPOOLS };
+struct rdp_chunk {
+    struct rdp_chunk *next;
+};
+struct rdp_pool {
+    struct rdp_chunk *free[RDP_NPOOLS];
+    unsigned nfree[RDP_NPOOLS];
+    uint64_t in_use; /* bytes handed out */
+};
+/* At least len_bytes, aligned to 16; NULL: memory has run out.  Give it back with the same length. */
+void *rdp_pool_get(struct rdp_pool *p, size_t len_bytes);
+void rdp_pool_put(struct rdp_pool *p, void *at, size_t len_bytes);
+size_t rdp_pool_room(size_t len_bytes); /* bytes that a get of len_bytes really gives */
+void rdp_pool_fini(struct rdp_pool *p);
+
+/* ---- what goes out ---- */
+
+struct rdp_conn;
+
+/* A put under way at its origin, or the answer to a get at its target: cut into segments in the order of its lane's queue. */
+struct rdp_xfer {
+    struct rdp_xfer *next;
+    struct amph_op *lc, *rc;
+    uint8_t code; /* enum rdp_rma_code */
+    bool owned;   /* base is a copy of ours */
+    enum amph_status st;
+    uint64_t id, key, offset;
+    const uint8_t *base;
+    uint64_t len_bytes, cut;
+    uint32_t chunk;
+    uint32_t under_way; /* segments */
+    uint32_t holds;     /* reasons besides these to keep it */
+};
+
+/* A message whose payload is sent from where it lies. */
+struct rdp_lent {
+    struct amph_op *lc;
+    uint32_t under_way;
+    enum amph_status st;
+};
+
+enum rdp_seg_state { RDP_SEG_QUEUED, RDP_SEG_OUT, RDP_SEG_LOST, RDP_SEG_DONE };
+struct rdp_seg {
+    struct rdp_seg *next, *prev; /* in its lane's queue; under way: in its lane's list, oldest first */
+    struct rdp_seg *next_lost;
+    struct rdp_xfer *xfer;
+    struct rdp_lent *lent;
+    uint64_t lseq, after;
+    uint64_t last_pn; /* of the newest packet that carried it */
+    uint8_t *head; /* in the pool */
+    uint32_t head_len, head_room;
+    const uint8_t *data; /* elsewhere */
+    uint32_t data_len, body_len;
+    uint32_t refs; /* records of packets that carried it, and the lane's own one */
+    uint8_t lane, state, flags;
+    bool in_lost;
+};
+
+/* One transmission. */
+enum rdp_rec_state { RDP_REC_NONE, RDP_REC_OUT, RDP_REC_LOST };
+struct rdp_rec {
+    struct rdp_seg *seg; /* NULL: a ping */
+    uint64_t sent_ns, first_sent_ns, delivered, delivered_ns;
+    uint32_t bytes;
+    uint8_t state;
+    bool app_limited;
+};
+
+struct rdp_txlane {
+    struct rdp_seg *head, *tail;   /* never sent yet */
+    struct rdp_seg *out, *out_tail; /* sent, not acknowledged, by number */
+    struct rdp_xfer *xfers, **xfers_tail;
+    uint64_t next_lseq;  /* of the next segment that is cut */
+    uint64_t reserved;   /* PUT: numbers that all queued puts will have used up */
+    uint64_t sent_bytes, limit;
+    uint32_t queued_bytes;
+};
+
+/* ---- what comes in ---- */
+
+/* A segment that waits for those before it, or for progress of its lane. */
+struct rdp_held {
+    uint64_t after;
+    uint32_t len_bytes, at;
+    uint8_t flags;
+    uint64_t body[];
+};
+
+struct rdp_rxlane {
+    struct rdp_held **ring; /* by number; NULL: none */
+    uint32_t ring_size, nheld;
+    uint64_t expected;      /* number of the next segment to deliver */
+    uint64_t used_bytes;    /* of the window */
+    uint64_t limit;         /* that we have told */
+    uint32_t window;
+    uint64_t grow_ns;       /* when the window was last looked at */
+    uint64_t grow_used;
+    bool busy, ready;
+    /* a long message of which parts have come */
+    uint8_t *assembly;
+    uint32_t assembled, assembly_len;
+    struct rdp_msg msg;
+    int32_t args[AMPH_AM_MAX_ARGS];
+};
+
+/* Numbers that have come in an RMA lane. */
+struct rdp_seen {
+    uint64_t floor; /* all below have */
+    uint64_t *bits;
+    uint32_t nbits;
+};
+
+/* ---- congestion (rdp_cc.c) ---- */
+
+enum rdp_cc_mode { RDP_CC_STARTUP, RDP_CC_DRAIN, RDP_CC_STEADY };
+struct rdp_cc {
+    uint64_t delivered, delivered_ns, first_sent_ns;
+    uint64_t app_limited_until;
+    uint64_t round_end;
+    uint32_t round;
+    uint64_t bw_round[3];  /* windowed maximum: value and round */
+    uint64_t bw[3];        /* bytes a second */
+    uint64_t min_rtt_ns, min_rtt_at;
+    uint64_t drain_until;  /* looking for the shortest round trip with little under way */
+    uint64_t full_bw, cycle_at, startup_cwnd;
+    uint64_t cwnd, rate, hi;
+    uint64_t pace_ns;
+    uint64_t lost_round, delivered_round;
+    uint64_t rtt_round;    /* least of this round */
+    uint32_t loss_ppk;     /* of 1024, smoothed */
+    uint8_t mode, full_count, cycle;
+};
+
+/* ---- a peer ---- */
+
+enum rdp_state {
+    RDP_CONN_HELLO, /* not yet acquainted */
+    RDP_CONN_UP,
+    RDP_CONN_LEFT,   /* has said goodbye */
+    RDP_CONN_FAILED, /* given up; upcall still to come */
+    RDP_CONN_DEAD
+};
+
+struct rdp_conn {
+    uint32_t peer, remote_index;
+    uint8_t state, reason;
+    bool active;    /* in rdp.active */
+    bool gone;      /* forgotten; freed when no upcall is under way that began with it */
+    bool confirmed; /* a packet of this acquaintance has come */
+    uint16_t users;
+    uint32_t hellos;
+    struct rdp_conn *next_active, *prev_active;
+    uint64_t cookie_in, cookie_out, nonce, peer_nonce;
+    struct rdp_keys out, in;
+    uint32_t datagram, body_most;
+    uint64_t queue_cap; /* bytes that may wait for the peer in its kernel */
+
+    /* sending */
+    uint64_t next_pn, least_pn, largest_acked; /* packets [least_pn, next_pn) have records */
+    uint64_t scan_pn; /* none below this is OUT */
+    struct rdp_rec *rec;
+    uint32_t nrec;
+    uint64_t inflight, inflight_cost, out_packets;
+    struct rdp_seg *lost, *lost_tail;
+    struct rdp_txlane tx[RDP_NLANES];
+    unsigned turn;
+    uint64_t srtt_ns, rttvar_ns, last_sent_ns, last_heard_ns, waiting_since_ns, hello_ns;
+    uint32_t pto_count, reorder, probes;
+    uint64_t timer_ns;   /* of all that is to be done for it; RDP_NEVER */
+    uint64_t loss_ns;    /* when the next packet counts as lost by its age, or RDP_NEVER */
+    uint64_t send_ns;    /* when pacing allows the next packet, or RDP_NEVER */
+    uint64_t refused_ns;
+    uint64_t served;     /* its last turn in delivery */
+    uint32_t ngets;      /* of ours under way */
+    uint32_t nanswers;   /* of the peer's */
+    struct rdp_cc cc;
+
+    /* receiving */
+    uint64_t largest;    /* number of the newest packet; valid once any_come */
+    uint64_t largest_ns;
+    uint64_t ack_ns;     /* an acknowledgement is due by then, or RDP_NEVER */
+    uint32_t ack_packets, ack_bytes;
+    bool any_come;
+    uint64_t come[RDP_PN_WINDOW / 64];
+    uint8_t fresh[RDP_PN_WINDOW / 64]; /* acknowledgements that shall still repeat this word */
+    struct rdp_rxlane rx[AMPH_NLANES];
+    struct rdp_seen seen[2];
+};
+
+struct rdp_region {
+    struct rdp_region *next;
+    uint64_t key;
+    uint8_t *base;
+    uint64_t len_bytes;
+};
+
+/* A get at its origin. */
+struct rdp_get {
+    struct rdp_get *next;
+    struct amph_op *done;
+    uint64_t id;
+    uint32_t peer;
+    uint8_t *dst;
+    uint64_t len_bytes, got;
+    enum amph_status st;
+};
+
+/* An operation to give back when the lock is not held. */
+struct rdp_finished {
+    struct amph_op *op;
+    enum amph_status st;
+};
+
+#define RDP_OUT_BATCH 32
+struct rdp {
+    struct rdp_config cfg;
+    pthread_mutex_t lock;
+    struct rdp_conn **conn; /* [max_peers] */
+    struct rdp_conn *active;
+    struct rdp_pool pool;
+    uint64_t timer_ns; /* no timer of any peer is earlier */
+    uint64_t held_bytes;
+    struct rdp_region *regions;
+    struct rdp_get *gets;
+    uint64_t next_id;
+    uint32_t nfailed;
+    uint64_t turns;
+    uint32_t nready; /* lanes with something to deliver */
+    unsigned work;   /* done for others since it was last reported */
+    struct rdp_finished *finished;
+    uint32_t nfinished, finished_room;
+    /* packets that go out together */
+    unsigned nout;
+    struct amph_port_out out[RDP_OUT_BATCH];
+    uint64_t head[RDP_OUT_BATCH][RDP_HEAD_MAX / 8 + 1];
+    struct {
+        struct rdp_conn *c;
+        uint64_t pn; /* 0: no record */
+    } out_from[RDP_OUT_BATCH];
+    uint64_t hello[RDP_OUT_BATCH][sizeof(struct rdp_hello) / 8];
+    uint64_t scan_ns;  /* next look at idle peers */
+    bool closing;
+};
+
+/* ---- the interface (see conduit.h for what the calls mean) ---- */
+
+enum amph_status rdp_open(const struct rdp_config *cfg, struct rdp **r_p);
+void rdp_close(struct rdp *r);
+enum amph_status rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index, uint64_t cookie_out, uint64_t cookie_in,
+                              uint32_t datagram);
+void rdp_del_peer(struct rdp *r, uint32_t peer);
+enum amph_status rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
+enum amph_status rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
+                         struct amph_op *lc, struct amph_op *rc);
+enum amph_status rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
+                         struct amph_op *done);
+enum amph_status rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct rdp_region **region_p);
+void rdp_mem_dereg(struct rdp *r, struct rdp_region *region);
+/* A datagram has come.  lanes, budget: as in progress; gives the messages delivered. */
+unsigned rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget);
+/* Delivers what waits, does what is due. */
+unsigned rdp_progress(struct rdp *r, unsigned lanes, unsigned budget);
+/* After a batch of datagrams: sends what may now be sent, gives operations back. */
+unsigned rdp_after_input(struct rdp *r);
+/* Before a sleep: all acknowledgements out; *deadline_p: when rdp_progress must be called.  false: there is work. */
+bool rdp_settle(struct rdp *r, uint64_t *deadline_p);
+/* Says goodbye to all; true: nothing is under way any more. */
+bool rdp_finish(struct rdp *r);
+void rdp_goodbye(struct rdp *r);
+/* The wire says that nobody is there. */
+void rdp_refused(struct rdp *r, uint32_t peer);
+
+/* ---- between the files ---- */
+
+static inline uint64_t rdp_now(const struct rdp *r)
+{
+    return r->cfg.env.now(r->cfg.env.ctx);
+}
+static inline void rdp_lock(struct rdp *r)
+{
+    if (r->cfg.threaded)
+        pthread_mutex_lock(&r->lock);
+}
+static inline void rdp_unlock(struct rdp *r)
+{
+    if (r->cfg.threaded)
+        pthread_mutex_unlock(&r->lock);
+}
+
+/* rdp_conn.c */
+void rdp_activate(struct rdp *r, struct rdp_conn *c);
+void rdp_set_timer(struct rdp *r, struct rdp_conn *c, uint64_t at_ns);
+void rdp_note_deadline(struct rdp *r, uint64_t at_ns);
+void rdp_say_hello(struct rdp *r, struct rdp_conn *c, uint64_t now);
+void rdp_fail(struct rdp *r, struct rdp_conn *c, unsigned reason);
+void rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st);
+unsigned rdp_tell(struct rdp *r); /* without the lock */
+void rdp_on_hello(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint64_t now);
+void rdp_release_conn(struct rdp *r, struct rdp_conn *c); /* an upcall for it is over */
+void rdp_due(struct rdp *r, struct rdp_conn *c, uint64_t now);
+void rdp_scan(struct rdp *r, uint64_t now);
+enum { RDP_WHY_SILENT, RDP_WHY_REFUSED, RDP_WHY_LEFT, RDP_WHY_MEMORY };
+
+/* rdp_send.c */
+struct rdp_seg *rdp_seg_new(struct rdp *r, struct rdp_conn *c, unsigned lane, size_t head_room);
+void rdp_seg_unref(struct rdp *r, struct rdp_seg *s);
+void rdp_seg_queue(struct rdp_conn *c, struct rdp_seg *s);
+void rdp_seg_arrived(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s);
+void rdp_seg_lost(struct rdp_conn *c, struct rdp_seg *s);
+void rdp_pump(struct rdp *r, struct rdp_conn *c, uint64_t now);
+void rdp_send_ack(struct rdp *r, struct rdp_conn *c, uint64_t now);
+void rdp_send_ping(struct rdp *r, struct rdp_conn *c, uint64_t now);
+void rdp_send_bye(struct rdp *r, struct rdp_conn *c, uint64_t now);
+void rdp_flush(struct rdp *r);
+void rdp_drop_all(struct rdp *r, struct rdp_conn *c, enum amph_status st); /* everything that waits to be sent or acknowledged */
+bool rdp_has_outgoing(const struct rdp_conn *c);
+
+/* rdp_ack.c */
+void rdp_note_packet(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, uint64_t now);
+unsigned rdp_make_ack(struct rdp_conn *c, unsigned most_words, struct rdp_ackblk *blk, uint64_t words[], uint64_t now);
+void rdp_on_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint64_t now);
+void rdp_on_timer(struct rdp *r, struct rdp_conn *c, uint64_t now);
+void rdp_rearm(struct rdp *r, struct rdp_conn *c, uint64_t now);
+struct rdp_rec *rdp_rec_new(struct rdp_conn *c, uint64_t now, size_t bytes);
+
+/* rdp_recv.c */
+void rdp_rx_fini(struct rdp *r, struct rdp_conn *c);
+bool rdp_seen_test(const struct rdp_seen *s, uint64_t lseq);
+bool rdp_seen_mark(struct rdp_seen *s, uint64_t lseq); /* false: memory has run out, or it lies too far ahead */
+
+/* rdp_rma.c */
+bool rdp_on_rma(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p); /* false: as if it had not come */
+struct rdp_seg *rdp_xfer_cut(struct rdp *r, struct rdp_conn *c, unsigned lane);
+void rdp_xfer_release(struct rdp *r, struct rdp_conn *c, struct rdp_xfer *x);
+void rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st);
+
+/* rdp_cc.c */
+void rdp_cc_init(struct rdp_cc *cc, uint32_t datagram);
+void rdp_cc_sent(struct rdp_conn *c, struct rdp_rec *rec, uint64_t now, size_t bytes, bool more);
+/* newest: a copy of the newest packet's record that was acknowledged; rtt_ns 0: no sample. */
+void rdp_cc_acked(struct rdp_conn *c, const struct rdp_rec *newest, uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns,
+                  uint64_t now);
+/* May a packet of `bytes` go out?  *when_p: when, if pacing holds it back (else RDP_NEVER). */
+bool rdp_cc_may_send(const struct rdp_conn *c, size_t bytes, uint64_t now, uint64_t *when_p);
+
+#endif

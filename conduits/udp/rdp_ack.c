@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Acknowledgement, round-trip time and loss.  Layer: conduits (udp).  Thread rule: the caller holds the module's lock.
+ *
+ * Each transmission has a number of its own, so a round trip is measured on what really went round (Karn's rule needs no care).  A
+ * packet is lost when enough later ones have come, or when it is older than a round trip and a later one has come; how many is
+ * "enough" is learned from packets that came after all.  Where nothing comes, time-outs, each twice as long as the one before, send the
+ * oldest segments again, and it is the answer to these that tells which packets were lost.
+ */
+#include "conduits/udp/rdp.h"
+
+#define WORDS (RDP_PN_WINDOW / 64)
+#define FRESH 3            /* acknowledgements that repeat a word */
+#define ACK_PACKETS 16u
+#define ACK_BYTES (192u << 10)
+#define ACK_LEAST_NS (25 * AMPH_NS_PER_US)
+#define ACK_MOST_NS AMPH_NS_PER_MS
+#define REORDER_MOST 1024u
+#define KEEP_NS (5 * AMPH_NS_PER_MS) /* and two round trips: how long a lost packet may still turn up */
+
+/* ---- what has come ---- */
+
+static void enter_words(struct rdp_conn *c, uint64_t pn)
+{
+    uint64_t from = c->largest / 64 + 1, to = pn / 64;
+    if (to - from >= WORDS && to >= from)
+        from = to - WORDS + 1;
+    for (uint64_t w = from; w <= to; w++) {
+        c->come[w % WORDS] = 0;
+        c->fresh[w % WORDS] = 0;
+    }
+}
+
+/* A packet that wants to be acknowledged has been taken. */
+void rdp_note_packet(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, uint64_t now)
+{
+    uint64_t pn = p->h.pn;
+    bool gap = c->any_come && pn != c->largest + 1;
+    if (!c->any_come || pn > c->largest) {
+        enter_words(c, pn);
+        c->largest = pn;
+        c->largest_ns = now;
+        c->any_come = true;
+    } else if (c->largest / 64 - pn / 64 >= WORDS) {
+        return; /* too late to be told: its segment will come again */
+    }
+    c->come[pn / 64 % WORDS] |= UINT64_C(1) << pn % 64;
+    c->fresh[pn / 64 % WORDS] = FRESH;
+    c->ack_packets++;
+    c->ack_bytes += (uint32_t)len_bytes;
+    uint64_t delay = c->srtt_ns / 8;
+    delay = delay < ACK_LEAST_NS ? ACK_LEAST_NS : delay > ACK_MOST_NS ? ACK_MOST_NS : delay;
+    if (gap || p->h.flags & RDP_F_NOW || c->ack_packets >= ACK_PACKETS || c->ack_bytes >= ACK_BYTES)
+        delay = 0;
+    if (now + delay < c->ack_ns)
+        c->ack_ns = now + delay;
+    rdp_activate(r, c);
+    rdp_note_deadline(r, c->ack_ns);
+    if (c->ack_ns < c->timer_ns)
+        c->timer_ns = c->ack_ns;
+}
+
+unsigned rdp_make_ack(struct rdp_conn *c, unsigned most_words, struct rdp_ackblk *blk, uint64_t words[], uint64_t now)
+{
+    uint64_t top = c->largest / 64;
+    unsigned n = 1, reach = top + 1 < WORDS ? (unsigned)top + 1 : WORDS;
+    if (!c->any_come)
+        return 0;
+    for (unsigned i = 0; i < reach; i++)
+        if (c->fresh[(top - i) % WORDS])
+            n = i + 1;
+    n = n < RDP_ACK_WORDS ? n : RDP_ACK_WORDS;
+    if (n > most_words)
+        return 0;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned w = (unsigned)((top - i) % WORDS);
+        words[i] = c->come[w];
+        c->fresh[w] -= c->fresh[w] > 0;
+    }
+    for (unsigned i = n; i < reach; i++)
+        c->fresh[(top - i) % WORDS] = 0;
+    uint64_t delay = (now - c->largest_ns) / AMPH_NS_PER_US;
+    *blk = (struct rdp_ackblk){ .largest = c->largest, .delay_us = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX };
+    for (unsigned i = 0; i < AMPH_NLANES; i++) {
+        struct rdp_rxlane *rx = &c->rx[i];
+        if (rx->used_bytes + rx->window > rx->limit)
+            rx->limit = rx->used_bytes + rx->window;
+        blk->limit[i] = rx->limit;
+    }
+    c->ack_packets = c->ack_bytes = 0;
+    c->ack_ns = RDP_NEVER;
+    return n;
+}
+
+/* ---- what of ours has come ---- */
+
+struct rdp_rec *rdp_rec_new(struct rdp_conn *c, uint64_t now, size_t bytes)
+{
+    struct rdp_rec *rec = &c->rec[c->next_pn & (c->nrec - 1)];
+    *rec = (struct rdp_rec){ .sent_ns = now, .bytes = (uint32_t)bytes, .state = RDP_REC_OUT };
+    return rec;
+}
+
+static struct rdp_rec *rec_of(struct rdp_conn *c, uint64_t pn)
+{
+    return &c->rec[pn & (c->nrec - 1)];
+}
+
+static void off_the_wire(struct rdp_conn *c, const struct rdp_rec *rec)
+{
+    c->inflight -= rec->bytes;
+    c->inflight_cost -= rec->bytes + RDP_SEG_COST;
+    c->out_packets--;
+}
+
+static void end_record(struct rdp *r, struct rdp_rec *rec)
+{
+    rec->state = RDP_REC_NONE;
+    if (rec->seg)
+        rdp_seg_unref(r, rec->seg);
+    rec->seg = NULL;
+}
+
+struct acked {
+    uint64_t bytes, newest_pn;
+    struct rdp_rec newest;
+};
+
+static void one_acked(struct rdp *r, struct rdp_conn *c, uint64_t pn, struct acked *a)
+{
+    struct rdp_rec *rec = rec_of(c, pn);
+    if (rec->state == RDP_REC_NONE)
+        return;
+    if (rec->state == RDP_REC_OUT) {
+        off_the_wire(c, rec);
+    } else if (c->largest_acked > pn) { /* it was thought lost too early */
+        uint64_t late = c->largest_acked - pn + 1;
+        if (late > c->reorder)
+            c->reorder = late < REORDER_MOST ? (uint32_t)late : REORDER_MOST;
+    }
+    a->bytes += rec->bytes;
+    if (pn >= a->newest_pn) {
+        a->newest_pn = pn;
+        a->newest = *rec;
+    }
+    if (rec->seg)
+        rdp_seg_arrived(r, c, rec->seg);
+    end_record(r, rec);
+}
+
+static void walk_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, struct acked *a)
+{
+    uint64_t top = p->ack.largest & ~UINT64_C(63);
+    for (unsigned i = 0; i < p->h.ack_words; i++) {
+        uint64_t bits, base = top - 64 * (uint64_t)i;
+        memcpy(&bits, p->word + 8 * i, sizeof bits);
+        bits = amph_le64(bits);
+        if (base + 63 < c->least_pn || base > top)
+            break;
+        if (base < c->least_pn)
+            bits &= ~UINT64_C(0) << (c->least_pn - base);
+        for (; bits; bits &= bits - 1) {
+            uint64_t pn = base + (unsigned)__builtin_ctzll(bits);
+            if (pn < c->next_pn)
+                one_acked(r, c, pn, a);
+        }
+    }
+}
+
+static void take_rtt(struct rdp_conn *c, uint64_t rtt)
+{
+    if (c->cc.round == 0 && c->cc.delivered == 0) {
+        c->srtt_ns = rtt;
+        c->rttvar_ns = rtt / 2;
+        return;
+    }
+    uint64_t diff = rtt > c->srtt_ns ? rtt - c->srtt_ns : c->srtt_ns - rtt;
+    c->rttvar_ns = (3 * c->rttvar_ns + diff) / 4;
+    c->srtt_ns = (7 * c->srtt_ns + rtt) / 8;
+}
+
+/* Finds packets that must be lost by now; gives their bytes. */
+static uint64_t find_lost(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    uint64_t lost = 0, patience = c->srtt_ns + c->srtt_ns / 4 + 20 * AMPH_NS_PER_US;
+    c->loss_ns = RDP_NEVER;
+    if (c->scan_pn < c->least_pn)
+        c->scan_pn = c->least_pn;
+    bool first = true;
+    for (uint64_t pn = c->scan_pn; pn < c->largest_acked && pn < c->next_pn; pn++) {
+        struct rdp_rec *rec = rec_of(c, pn);
+        if (rec->state == RDP_REC_OUT && (pn + c->reorder <= c->largest_acked || rec->sent_ns + patience <= now)) {
+            rec->state = RDP_REC_LOST;
+            off_the_wire(c, rec);
+            lost += rec->bytes;
+            if (rec->seg && rec->seg->last_pn == pn)
+                rdp_seg_lost(c, rec->seg);
+        }
+        if (rec->state != RDP_REC_OUT) {
+            c->scan_pn += first;
+            continue;
+        }
+        first = false;
+        if (rec->sent_ns + patience < c->loss_ns)
+            c->loss_ns = rec->sent_ns + patience;
+    }
+    return lost;
+}
+
+/* Forgets the oldest records of which nothing more can be heard. */
+static void advance(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    uint64_t keep = 2 * c->srtt_ns + KEEP_NS;
+    while (c->least_pn < c->next_pn) {
+        struct rdp_rec *rec = rec_of(c, c->least_pn);
+        bool old = rec->state == RDP_REC_LOST && (!rec->seg || rec->seg->state == RDP_SEG_DONE || now - rec->sent_ns > keep);
+        if (rec->state != RDP_REC_NONE && !old)
+            break;
+        if (old)
+            end_record(r, rec);
+        c->least_pn++;
+    }
+}
+
+void rdp_on_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint64_t now)
+{
+    struct acked a = { .newest_pn = 0 };
+    uint64_t rtt = 0;
+    if (p->ack.largest >= c->next_pn) {
+        amph_count(DROP_MALFORMED);
+        return;
+    }
+    for (unsigned i = 0; i < AMPH_NLANES; i++)
+        if (p->ack.limit[i] > c->tx[i].limit)
+            c->tx[i].limit = p->ack.limit[i];
+    walk_ack(r, c, p, &a);
+    if (a.bytes) {
+        uint64_t away = (uint64_t)p->ack.delay_us * AMPH_NS_PER_US, whole = now - a.newest.sent_ns;
+        if (a.newest_pn == p->ack.largest) {
+            rtt = whole > away ? whole - away : whole;
+            rtt = rtt ? rtt : 1;
+            take_rtt(c, rtt);
+        }
+        if (a.newest_pn > c->largest_acked)
+            c->largest_acked = a.newest_pn;
+        c->pto_count = 0;
+    }
+    uint64_t lost = find_lost(r, c, now);
+    advance(r, c, now);
+    if (a.bytes || lost)
+        rdp_cc_acked(c, a.bytes ? &a.newest : NULL, a.bytes, lost, rtt, now);
+}
+
+/* ---- time-outs ---- */
+
+/* Up to two of the oldest segments go out once more, whatever congestion says. */
+static void probe(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < RDP_NLANES && n < 2; i++) {
+        struct rdp_seg *s = c->tx[(c->pto_count + i) % RDP_NLANES].out;
+        if (s) {
+            rdp_seg_lost(c, s);
+            n++;
+        }
+    }
+    c->probes = n;
+    c->pto_count++;
+    if (!c->confirmed)
+        rdp_say_hello(r, c, now);
+    if (n == 0)
+        rdp_send_ping(r, c, now);
+}
+
+void rdp_on_timer(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    uint64_t lost = now >= c->loss_ns ? find_lost(r, c, now) : 0;
+    advance(r, c, now);
+    if (lost)
+        rdp_cc_acked(c, NULL, 0, lost, 0, now);
+    uint64_t send = c->send_ns;
+    rdp_rearm(r, c, now);
+    /* What is left, apart from pacing and loss, is the time-out: no packet for long although something is waited for. */
+    if (c->timer_ns <= now && now < send && now < c->loss_ns)
+        probe(r, c, now);
+    rdp_pump(r, c, now);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Codes of packets.  Layer: conduits (udp).  Thread rule: pure functions on the caller's memory.
+ *
+ * Each direction of each acquaintance has a key of its own, made from the pair's cookie and the two numbers that the peers chose at
+ * random when they met: a packet of an earlier acquaintance, or one sent back to its sender, has no right code.
+ *
+ * HMAC-SHA256 runs at 2 GB/s, which would halve the speed of the loopback interface.  So long bodies first go through a universal
+ * hash with a secret key (the NH function of UMAC, RFC 4418, with words of 64 bits: two different texts collide with a chance
+ * of 2^-64; 22 GB/s), 2048 bytes at a time, and what it gives, 16 bytes each, is fed to the HMAC with the head of the packet.
+ */
+#include <stdlib.h>
+
+#include "base/auth.h"
+#include "conduits/udp/rdp.h"
+
+#define GROUP 32u /* bytes that the hash takes at once */
+
+static void put_u64(uint8_t *at, uint64_t v)
+{
+    for (unsigned i = 0; i < 8; i++)
+        at[i] = (uint8_t)(v >> 8 * i);
+}
+
+static void cookie_key(uint64_t cookie, uint8_t key[AMPH_KEY_BYTES])
+{
+    memset(key, 0, AMPH_KEY_BYTES);
+    put_u64(key, cookie);
+}
+
+void rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k)
+{
+    uint8_t key[AMPH_KEY_BYTES];
+    cookie_key(cookie, key);
+    amph_mac_key_init(k, key);
+}
+
+void rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct rdp_keys *k)
+{
+    uint8_t key[AMPH_KEY_BYTES], text[24] = "session", mac[AMPH_MAC_BYTES];
+    cookie_key(cookie, key);
+    put_u64(text + 8, nonce_sender);
+    put_u64(text + 16, nonce_receiver);
+    amph_mac(key, text, sizeof text, mac);
+    amph_mac_key_init(&k->mac, mac);
+}
+
+bool rdp_keys_want_hash(struct rdp_keys *k)
+{
+    if (k->hash)
+        return true;
+    k->hash = malloc(sizeof *k->hash);
+    for (uint64_t i = 0; k->hash && i < AMPH_COUNTOF(k->hash->key); i++) {
+        uint8_t text[16] = "hash";
+        put_u64(text + 8, i);
+        struct amph_mac_part part = { text, sizeof text };
+        k->hash->key[i] = amph_mac64(&k->mac, &part, 1);
+    }
+    return k->hash != NULL;
+}
+
+void rdp_keys_fini(struct rdp_keys *k)
+{
+    free(k->hash);
+    k->hash = NULL;
+}
+
+static inline uint64_t load(const uint8_t *at)
+{
+    uint64_t v;
+    memcpy(&v, at, sizeof v);
+    return AMPH_BIG_ENDIAN ? __builtin_bswap64(v) : v;
+}
+
+static void hash_groups(const uint64_t *key, const uint8_t *at, size_t groups, uint64_t sum[4])
+{
+    for (size_t i = 0; i < groups; i++, key += 4, at += GROUP) {
+        amph_add_product(sum, load(at) + key[0], load(at + 8) + key[1]);
+        amph_add_product(sum + 2, load(at + 16) + key[2], load(at + 24) + key[3]);
+    }
+}
+
+/* One block; a short one counts as filled up with zeros (the length stands in the head of the packet). */
+static void hash_block(const struct rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t out[16])
+{
+    size_t whole = len_bytes / GROUP, rest = len_bytes % GROUP;
+    uint64_t sum[4] = { 0, 0, 0, 0 };
+    hash_groups(hash->key, at, whole, sum);
+    if (rest) {
+        uint8_t tail[GROUP] = { 0 };
+        memcpy(tail, at + whole * GROUP, rest);
+        hash_groups(hash->key + whole * (GROUP / 8), tail, 1, sum);
+    }
+    sum[0] += sum[2];
+    sum[1] += sum[3] + (sum[0] < sum[2]);
+    put_u64(out, sum[0]);
+    put_u64(out + 8, sum[1]);
+}
+
+uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, const uint8_t *head, size_t head_len,
+                  const struct amph_mac_part *body, unsigned nbody, const void *bulk, size_t bulk_len)
+{
+    uint8_t digest[(RDP_DATAGRAM_MAX / RDP_HASH_BLOCK + 1) * 16];
+    struct amph_mac_part part[4];
+    unsigned n = 0;
+    size_t at = 0, out = 0;
+    part[n++] = (struct amph_mac_part){ head + sizeof(uint64_t), head_len - sizeof(uint64_t) };
+    for (unsigned i = 0; i < nbody; i++)
+        part[n++] = body[i];
+    for (; at < bulk_len; at += RDP_HASH_BLOCK, out += 16)
+        hash_block(hash, (const uint8_t *)bulk + at, bulk_len - at < RDP_HASH_BLOCK ? bulk_len - at : RDP_HASH_BLOCK, digest + out);
+    if (out)
+        part[n++] = (struct amph_mac_part){ digest, out };
+    return amph_mac64(mac, part, n);
+}
+
+bool rdp_code_right(const struct amph_mac_key *mac, const struct rdp_hash *hash, const void *packet, const struct rdp_packet *p)
+{
+    size_t bulk = p->h.body_len - p->h.split;
+    struct amph_mac_part body = { p->body, p->h.split };
+    if (bulk && !hash)
+        return false;
+    uint64_t code = rdp_code(mac, hash, packet, p->head_len, &body, 1, p->body + p->h.split, bulk);
+    return amph_mac_equal(&code, &p->h.mac, sizeof code);
+}

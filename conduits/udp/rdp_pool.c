@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of segments and held messages: three sizes, made on demand, a few kept for the next.  Layer: conduits (udp).
+ * Thread rule: the caller holds the module's lock.
+ */
+#include <stdlib.h>
+
+#include "conduits/udp/rdp.h"
+
+static const struct {
+    size_t bytes;
+    unsigned keep;
+} sizes[RDP_NPOOLS] = {
+    [RDP_POOL_SMALL] = { 256, 256 },
+    [RDP_POOL_MIDDLE] = { 2048, 128 },
+    [RDP_POOL_LARGE] = { RDP_DATAGRAM_MAX + 96, 8 },
+};
+
+static unsigned size_for(size_t len_bytes)
+{
+    unsigned i = 0;
+    while (i < RDP_NPOOLS && sizes[i].bytes < len_bytes)
+        i++;
+    return i;
+}
+
+size_t rdp_pool_room(size_t len_bytes)
+{
+    unsigned i = size_for(len_bytes);
+    return i < RDP_NPOOLS && i != RDP_POOL_LARGE ? sizes[i].bytes : len_bytes;
+}
+
+/* What lies far below the largest size is made as long as it is: a held datagram of an Ethernet shall not cost 64 KiB. */
+static bool exact(unsigned i, size_t len_bytes)
+{
+    return i == RDP_NPOOLS || (i == RDP_POOL_LARGE && len_bytes <= sizes[i].bytes / 2);
+}
+
+void *rdp_pool_get(struct rdp_pool *p, size_t len_bytes)
+{
+    unsigned i = size_for(len_bytes);
+    void *at;
+    if (!exact(i, len_bytes) && p->free[i]) {
+        at = p->free[i];
+        p->free[i] = p->free[i]->next;
+        p->nfree[i]--;
+    } else {
+        at = malloc(exact(i, len_bytes) ? len_bytes : sizes[i].bytes);
+    }
+    if (at)
+        p->in_use += len_bytes;
+    return at;
+}
+
+void rdp_pool_put(struct rdp_pool *p, void *at, size_t len_bytes)
+{
+    unsigned i = size_for(len_bytes);
+    if (!at)
+        return;
+    p->in_use -= len_bytes;
+    if (exact(i, len_bytes) || p->nfree[i] >= sizes[i].keep) {
+        free(at);
+        return;
+    }
+    struct rdp_chunk *chunk = at;
+    chunk->next = p->free[i];
+    p->free[i] = chunk;
+    p->nfree[i]++;
+}
+
+void rdp_pool_fini(struct rdp_pool *p)
+{
+    for (unsigned i = 0; i < RDP_NPOOLS; i++)
+        while (p->free[i]) {
+            struct rdp_chunk *chunk = p->free[i];
+            p->free[i] = chunk->next;
+            free(chunk);
+        }
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What comes in: checked, put in order, delivered once.  Layer: conduits (udp).
+ * Thread rule: see rdp.h; functions here that are not static take the lock, except where said.
+ *
+ * A segment in its turn is delivered from the datagram itself.  Others (those that came too early, or whose lane is not wanted now, or for
+ * which the budget is used up) are copied and wait.  An upcall may do anything but progress, also forget the peer whose message it
+ * handles; and it may lead to an inner progress for the reply lane: `busy` keeps that from the lane that is being delivered.
+ */
+#include <stdlib.h>
+
+#include "conduits/udp/rdp.h"
+
+#define RING_MOST 65536u
+#define SEEN_MOST 65536u
+#define WINDOW_MOST (16u << 20)
+#define TURN 8u /* messages of one peer before the next has its turn */
+
+/* ---- numbers of an RMA lane ---- */
+
+bool rdp_seen_test(const struct rdp_seen *s, uint64_t lseq)
+{
+    uint64_t ahead = lseq - s->floor;
+    if (lseq < s->floor)
+        return true;
+    return ahead < s->nbits && s->bits[lseq % s->nbits / 64] >> lseq % 64 & 1;
+}
+
+static bool seen_grow(struct rdp_seen *s, uint64_t ahead)
+{
+    uint32_t n = s->nbits ? s->nbits : 256;
+    if (ahead >= SEEN_MOST)
+        return false;
+    while (n <= ahead)
+        n *= 2;
+    uint64_t *bits = calloc(n / 64, sizeof *bits);
+    if (!bits)
+        return false;
+    for (uint64_t i = s->floor; i < s->floor + s->nbits; i++)
+        if (s->bits[i % s->nbits / 64] >> i % 64 & 1)
+            bits[i % n / 64] |= UINT64_C(1) << i % 64;
+    free(s->bits);
+    s->bits = bits;
+    s->nbits = n;
+    return true;
+}
+
+bool rdp_seen_mark(struct rdp_seen *s, uint64_t lseq)
+{
+    uint64_t ahead = lseq - s->floor;
+    if (ahead == 0 && !s->bits) {
+        s->floor++;
+        return true;
+    }
+    if (ahead >= s->nbits && !seen_grow(s, ahead))
+        return false;
+    s->bits[lseq % s->nbits / 64] |= UINT64_C(1) << lseq % 64;
+    for (uint64_t f = s->floor; s->bits[f % s->nbits / 64] >> f % 64 & 1; f = ++s->floor)
+        s->bits[f % s->nbits / 64] &= ~(UINT64_C(1) << f % 64);
+    return true;
+}
+
+/* ---- what waits ---- */
+
+static struct rdp_held **slot(struct rdp_rxlane *rx, uint64_t lseq)
+{
+    return &rx->ring[lseq & (rx->ring_size - 1)];
+}
+
+static bool ring_reach(struct rdp_rxlane *rx, uint64_t lseq)
+{
+    uint64_t ahead = lseq - rx->expected;
+    uint32_t n = rx->ring_size ? rx->ring_size : 16;
+    if (ahead < rx->ring_size)
+        return true;
+    if (ahead >= RING_MOST)
+        return false;
+    while (n <= ahead)
+        n *= 2;
+    struct rdp_held **ring = calloc(n, sizeof *ring);
+    if (!ring)
+        return false;
+    for (uint64_t i = 0; i < rx->ring_size; i++)
+        ring[(rx->expected + i) & (n - 1)] = *slot(rx, rx->expected + i);
+    free(rx->ring);
+    rx->ring = ring;
+    rx->ring_size = n;
+    return true;
+}
+
+static bool is_held(const struct rdp_rxlane *rx, uint64_t lseq)
+{
+    return lseq - rx->expected < rx->ring_size && rx->ring[lseq & (rx->ring_size - 1)];
+}
+
+/* Can the segment in turn be delivered now? */
+static bool in_turn(const struct rdp_conn *c, const struct rdp_rxlane *rx, uint64_t after)
+{
+    return !rx->busy && after <= c->seen[0].floor;
+}
+
+static void update_ready(struct rdp *r, struct rdp_conn *c, unsigned lane)
+{
+    struct rdp_rxlane *rx = &c->rx[lane];
+    bool ready = is_held(rx, rx->expected) && in_turn(c, rx, (*slot(rx, rx->expected))->after);
+    if (ready != rx->ready) {
+        rx->ready = ready;
+        r->nready += ready ? 1 : UINT32_MAX;
+    }
+    if (ready)
+        rdp_activate(r, c);
+}
+
+static size_t held_bytes(uint32_t len_bytes)
+{
+    return sizeof(struct rdp_held) + len_bytes;
+}
+
+/* Copies a segment, or what is left of it, to wait; false: no room. */
+static bool hold(struct rdp *r, struct rdp_conn *c, unsigned lane, uint64_t lseq, uint64_t after, unsigned flags,
+                 const uint8_t *body, uint32_t len_bytes, bool must)
+{
+    struct rdp_rxlane *rx = &c->rx[lane];
+    size_t bytes = held_bytes(len_bytes);
+    if ((!must && r->held_bytes + bytes > r->cfg.memory) || !ring_reach(rx, lseq))
+        return false;
+    struct rdp_held *h = rdp_pool_get(&r->pool, bytes);
+    if (!h)
+        return false;
+    *h = (struct rdp_held){ .after = after, .len_bytes = len_bytes, .flags = (uint8_t)flags };
+    memcpy(h->body, body, len_bytes);
+    *slot(rx, lseq) = h;
+    rx->nheld++;
+    r->held_bytes += bytes;
+    update_ready(r, c, lane);
+    return true;
+}
+
+static void unhold(struct rdp *r, struct rdp_rxlane *rx, uint64_t lseq)
+{
+    struct rdp_held *h = *slot(rx, lseq);
+    *slot(rx, lseq) = NULL;
+    rx->nheld--;
+    r->held_bytes -= held_bytes(h->len_bytes);
+    rdp_pool_put(&r->pool, h, held_bytes(h->len_bytes));
+}
+
+void rdp_rx_fini(struct rdp *r, struct rdp_conn *c)
+{
+    for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
+        struct rdp_rxlane *rx = &c->rx[lane];
+        for (uint64_t i = 0; i < rx->ring_size; i++)
+            if (rx->ring[i]) {
+                r->held_bytes -= held_bytes(rx->ring[i]->len_bytes);
+                rdp_pool_put(&r->pool, rx->ring[i], held_bytes(rx->ring[i]->len_bytes));
+            }
+        r->nready -= rx->ready;
+        free(rx->ring);
+        free(rx->assembly);
+        rx->ring = NULL;
+        rx->assembly = NULL;
+        rx->ring_size = 0;
+        rx->ready = false;
+    }
+}
+
+/* ---- delivery ---- */
+
+static void upcall(struct rdp *r, struct rdp_conn *c, unsigned lane, const struct rdp_msg *m, const int32_t *args,
+                   const void *payload)
+{
+    struct amph_am am = { .kind = m->kind, .handler = m->handler, .nargs = m->nargs, .flags = m->flags, .aux = m->aux,
+                          .nbytes = m->nbytes, .dest = m->dest, .args = args, .payload = payload };
+    uint32_t peer = c->peer;
+    rdp_unlock(r);
+    r->cfg.upcalls->on_am(r->cfg.up, peer, lane, &am);
+    rdp_lock(r);
+}
+
+/* More of a long message; true: it is complete and was delivered. */
+static bool assemble(struct rdp *r, struct rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes)
+{
+    struct rdp_rxlane *rx = &c->rx[lane];
+    uint32_t left = rx->assembly_len - rx->assembled, take = len_bytes < left ? len_bytes : left;
+    if (!rx->assembly || len_bytes > rdp_pad8(left)) {
+        amph_count(DROP_MALFORMED);
+        return false;
+    }
+    memcpy(rx->assembly + rx->assembled, body, take);
+    rx->assembled += take;
+    if (rx->assembled < rx->assembly_len)
+        return false;
+    uint8_t *whole = rx->assembly;
+    struct rdp_msg m = rx->msg;
+    int32_t args[AMPH_AM_MAX_ARGS];
+    memcpy(args, rx->args, sizeof args);
+    rx->assembly = NULL;
+    upcall(r, c, lane, &m, args, whole);
+    free(whole);
+    return true;
+}
+
+static bool start_assembly(struct rdp_rxlane *rx, const struct rdp_msg *m, const int32_t *args, const uint8_t *part, uint32_t len)
+{
+    free(rx->assembly); /* of a peer that does not keep the rules */
+    rx->assembly = malloc(m->nbytes);
+    if (!rx->assembly)
+        return false;
+    rx->msg = *m;
+    memcpy(rx->args, args, sizeof rx->args);
+    rx->assembly_len = m->nbytes;
+    rx->assembled = len;
+    memcpy(rx->assembly, part, len);
+    return true;
+}
+
+/* Delivers messages of a segment from *at_p on until the budget is used up; gives their number.  *at_p == len_bytes: all. */
+static unsigned deliver_body(struct rdp *r, struct rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes,
+                             uint32_t *at_p, unsigned flags, unsigned budget)
+{
+    struct rdp_rxlane *rx = &c->rx[lane];
+    unsigned n = 0;
+    if (flags & (RDP_F_CONT | RDP_F_VOID)) {
+        *at_p = len_bytes;
+        return flags & RDP_F_CONT ? assemble(r, c, lane, body, len_bytes) : 0;
+    }
+    while (*at_p < len_bytes && n < budget && !c->gone) {
+        struct rdp_msg m;
+        int32_t args[AMPH_AM_MAX_ARGS] = { 0 };
+        const uint8_t *at = body + *at_p;
+        uint32_t left = len_bytes - *at_p;
+        size_t head = rdp_get_msg(at, left, &m, args);
+        uint32_t payload = rdp_kind_packs(m.kind) ? m.nbytes : 0;
+        if (!head || payload > RDP_MAX_MEDIUM) {
+            amph_count(DROP_MALFORMED);
+            *at_p = len_bytes;
+            break;
+        }
+        if (payload > left - head) {
+            if (!start_assembly(rx, &m, args, at + head, (uint32_t)(left - head)))
+                break; /* no memory now: tried again */
+            *at_p = len_bytes;
+            break;
+        }
+        *at_p += (uint32_t)(head + rdp_pad8(payload));
+        if (*at_p > len_bytes)
+            *at_p = len_bytes;
+        n++;
+        upcall(r, c, lane, &m, args, payload ? at + head : NULL);
+    }
+    return n;
+}
+
+/* A lane whose window is what holds the sender up gets a larger one, as long as memory lasts. */
+static void grow_window(struct rdp *r, struct rdp_conn *c, struct rdp_rxlane *rx)
+{
+    uint64_t now = rdp_now(r), span = now - rx->grow_ns;
+    if (span < c->srtt_ns)
+        return;
+    if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 && rx->window < WINDOW_MOST &&
+        r->held_bytes + rx->window < r->cfg.memory / 2)
+        rx->window *= 2;
+    rx->grow_ns = now;
+    rx->grow_used = rx->used_bytes;
+}
+
+/* A segment has been delivered whole. */
+static void consumed(struct rdp *r, struct rdp_conn *c, unsigned lane, uint32_t len_bytes)
+{
+    struct rdp_rxlane *rx = &c->rx[lane];
+    rx->expected++;
+    rx->used_bytes += len_bytes + RDP_SEG_COST;
+    grow_window(r, c, rx);
+    /* A sender that may be waiting for room is told at once. */
+    if (c->any_come && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
+        c->ack_ns = rdp_now(r);
+        c->timer_ns = c->ack_ns < c->timer_ns ? c->ack_ns : c->timer_ns;
+        rdp_activate(r, c);
+        rdp_note_deadline(r, c->ack_ns);
+    }
+}
+
+/* Delivers from what waits in a lane. */
+static unsigned deliver_held(struct rdp *r, struct rdp_conn *c, unsigned lane, unsigned budget)
+{
+    struct rdp_rxlane *rx = &c->rx[lane];
+    unsigned n = 0;
+    c->users++;
+    while (rx->ready && n < budget) {
+        struct rdp_held *h = *slot(rx, rx->expected);
+        uint32_t at = h->at;
+        rx->busy = true;
+        update_ready(r, c, lane);
+        n += deliver_body(r, c, lane, (const uint8_t *)h->body, h->len_bytes, &at, h->flags, budget - n);
+        rx->busy = false;
+        if (c->gone)
+            break;
+        bool stuck = at == h->at && at < h->len_bytes;
+        h->at = at;
+        if (at == h->len_bytes) {
+            uint32_t len = h->len_bytes;
+            unhold(r, rx, rx->expected);
+            consumed(r, c, lane, len);
+        }
+        update_ready(r, c, lane);
+        if (stuck)
+            break;
+    }
+    rdp_release_conn(r, c);
+    return n;
+}
+
+/* The peer with something to deliver in this lane whose last turn is longest ago. */
+static struct rdp_conn *longest_waiting(const struct rdp *r, unsigned lane)
+{
+    struct rdp_conn *best = NULL;
+    for (struct rdp_conn *c = r->active; c; c = c->next_active)
+        if (c->rx[lane].ready && (!best || c->served < best->served))
+            best = c;
+    return best;
+}
+
+static unsigned deliver_ready(struct rdp *r, unsigned lanes, unsigned budget)
+{
+    unsigned n = 0;
+    for (unsigned lane = AMPH_NLANES; lane-- > 0 && r->nready && n < budget;) {
+        struct rdp_conn *c;
+        while ((lanes >> lane & 1) && n < budget && (c = longest_waiting(r, lane))) {
+            uint64_t before = c->served;
+            c->served = ++r->turns;
+            unsigned got = deliver_held(r, c, lane, budget - n < TURN ? budget - n : TURN);
+            n += got;
+            if (!got && before + 1 == r->turns)
+                break; /* nothing moves: memory has run out */
+        }
+    }
+    return n;
+}
+
+/* A segment of an AM lane. */
+static void on_segment(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, unsigned lanes,
+                       unsigned budget, unsigned *n_p)
+{
+    unsigned lane = p->h.lane;
+    struct rdp_rxlane *rx = &c->rx[lane];
+    uint64_t lseq = p->seg.lseq;
+    bool known = lseq < rx->expected || is_held(rx, lseq); /* a repetition: acknowledged again, otherwise nothing */
+    bool now = !known && lseq == rx->expected && (lanes >> lane & 1) && budget && in_turn(c, rx, p->seg.after);
+    if (!known && !now && !hold(r, c, lane, lseq, p->seg.after, p->h.flags, p->body, p->h.body_len, false))
+        return;
+    rdp_note_packet(r, c, p, len_bytes, rdp_now(r)); /* before the handler, whose reply takes the acknowledgement along */
+    if (!now)
+        return;
+    uint32_t at = 0;
+    rx->busy = true;
+    *n_p = deliver_body(r, c, lane, p->body, p->h.body_len, &at, p->h.flags, budget);
+    rx->busy = false;
+    if (c->gone)
+        return;
+    if (at == p->h.body_len)
+        consumed(r, c, lane, p->h.body_len);
+    else if (!hold(r, c, lane, lseq, p->seg.after, p->h.flags, p->body + at, p->h.body_len - at, true))
+        rdp_fail(r, c, RDP_WHY_MEMORY);
+    update_ready(r, c, lane);
+}
+
+/* ---- packets ---- */
+
+static void on_bye(struct rdp *r, struct rdp_conn *c)
+{
+    if (c->state != RDP_CONN_UP)
+        return;
+    c->state = RDP_CONN_LEFT;
+    if (rdp_has_outgoing(c) || c->ngets)
+        rdp_fail(r, c, RDP_WHY_LEFT);
+}
+
+static bool is_authentic(struct rdp_conn *c, const void *packet, const struct rdp_packet *p)
+{
+    if (!c->peer_nonce || c->state >= RDP_CONN_FAILED)
+        return false;
+    if (p->h.body_len > p->h.split && !rdp_keys_want_hash(&c->in))
+        return false;
+    return rdp_code_right(&c->in.mac, c->in.hash, packet, p);
+}
+
+/* The packet is the peer's, of this acquaintance. */
+static void on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, unsigned lanes, unsigned budget,
+                    unsigned *n_p)
+{
+    uint64_t now = rdp_now(r);
+    c->last_heard_ns = now;
+    c->confirmed = true;
+    if (c->state == RDP_CONN_HELLO) { /* its code was made with our nonce */
+        c->state = RDP_CONN_UP;
+        c->waiting_since_ns = now;
+    }
+    if (p->h.flags & RDP_F_ACK)
+        rdp_on_ack(r, c, p, now);
+    if (p->kind == RDP_BYE) {
+        on_bye(r, c);
+        return;
+    }
+    c->users++;
+    if (!(p->h.flags & RDP_F_SEG)) {
+        if (p->h.flags & RDP_F_PING)
+            rdp_note_packet(r, c, p, len_bytes, now);
+    } else if (p->h.lane < AMPH_NLANES) {
+        on_segment(r, c, p, len_bytes, lanes, budget, n_p);
+    } else if (rdp_on_rma(r, c, p)) {
+        rdp_note_packet(r, c, p, len_bytes, now);
+        for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
+            update_ready(r, c, lane); /* a message may have waited for this put */
+    }
+    if (!c->gone)
+        rdp_pump(r, c, now);
+    rdp_release_conn(r, c);
+}
+
+unsigned rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget)
+{
+    struct rdp_packet p;
+    unsigned n = 0;
+    if (!rdp_parse(packet, len_bytes, &p)) {
+        amph_count(DROP_MALFORMED);
+        return 0;
+    }
+    rdp_lock(r);
+    struct rdp_conn *c = p.h.src < r->cfg.max_peers ? r->conn[p.h.src] : NULL;
+    if (!c) {
+        amph_count(DROP_STRANGER);
+    } else if (p.kind == RDP_HELLO) {
+        rdp_on_hello(r, c, &p, rdp_now(r));
+        rdp_flush(r);
+    } else if (!is_authentic(c, packet, &p)) {
+        amph_count(DROP_COOKIE);
+    } else {
+        on_data(r, c, &p, len_bytes, lanes, budget, &n);
+    }
+    rdp_unlock(r);
+    return n;
+}
+
+/* ---- progress ---- */
+
+static const char *const reasons[] = { [RDP_WHY_SILENT] = "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT",
+                                       [RDP_WHY_REFUSED] = "its host says that nobody listens at its address",
+                                       [RDP_WHY_LEFT] = "it has left", [RDP_WHY_MEMORY] = "memory for its messages has run out" };
+
+static unsigned tell_failures(struct rdp *r)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; i < r->cfg.max_peers && r->nfailed && !r->closing; i++) {
+        struct rdp_conn *c = r->conn[i];
+        if (!c || c->state != RDP_CONN_FAILED)
+            continue;
+        c->state = RDP_CONN_DEAD;
+        r->nfailed--;
+        const char *why = reasons[c->reason];
+        rdp_rearm(r, c, 0);
+        rdp_unlock(r);
+        r->cfg.upcalls->on_peer_error(r->cfg.up, i, AMPH_ERR_PEER, why);
+        rdp_lock(r);
+        n++;
+    }
+    return n;
+}
+
+/* Everything whose time has come. */
+static void do_due(struct rdp *r, uint64_t now)
+{
+    if (now < r->timer_ns)
+        return;
+    r->timer_ns = RDP_NEVER;
+    for (struct rdp_conn *c = r->active, *next; c; c = next) {
+        next = c->next_active;
+        if (c->timer_ns <= now)
+            rdp_due(r, c, now);
+        rdp_note_deadline(r, c->timer_ns);
+    }
+    rdp_flush(r);
+}
+
+unsigned rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
+{
+    rdp_lock(r);
+    unsigned n = r->nready ? deliver_ready(r, lanes, budget) : 0;
+    uint64_t now = rdp_now(r);
+    do_due(r, now);
+    if (now >= r->scan_ns)
+        rdp_scan(r, now);
+    if (AMPH_UNLIKELY(r->nfailed))
+        n += tell_failures(r);
+    bool tell = r->nfinished > 0;
+    rdp_unlock(r);
+    return n + (tell ? rdp_tell(r) : 0);
+}
+
+unsigned rdp_after_input(struct rdp *r)
+{
+    rdp_lock(r);
+    do_due(r, rdp_now(r));
+    unsigned n = r->work;
+    r->work = 0;
+    if (AMPH_UNLIKELY(r->nfailed))
+        n += tell_failures(r);
+    bool tell = r->nfinished > 0;
+    rdp_unlock(r);
+    return n + (tell ? rdp_tell(r) : 0);
+}
+
+bool rdp_settle(struct rdp *r, uint64_t *deadline_p)
+{
+    rdp_lock(r);
+    uint64_t now = rdp_now(r);
+    for (struct rdp_conn *c = r->active, *next; c; c = next) {
+        next = c->next_active;
+        if (c->ack_ns == RDP_NEVER)
+            continue;
+        rdp_send_ack(r, c, now);
+        rdp_rearm(r, c, now);
+    }
+    rdp_flush(r);
+    /* The earliest is reckoned anew: what was noted may long be done. */
+    r->timer_ns = RDP_NEVER;
+    for (struct rdp_conn *c = r->active; c; c = c->next_active)
+        rdp_note_deadline(r, c->timer_ns);
+    *deadline_p = r->timer_ns;
+    bool idle = !r->nready && !r->nfailed && !r->nfinished && r->timer_ns > now;
+    rdp_unlock(r);
+    return idle;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Put and get.  Layer: conduits (udp).  Thread rule: see rdp.h.
+ *
+ * A put is cut into segments that name key and offset, so that each is written to its place when it comes, in whatever order; its
+ * number keeps a repetition from being written twice.  The acknowledgement of its last packet is its remote completion.  A get is one
+ * segment, answered by segments that are read from the memory when they leave.  Nothing here waits for the target's
+ * handlers; a message says how many numbers of the PUT lane must have come before it (`after`).
+ *
+ * A target that refuses a put (no such memory) does not acknowledge it but says so; the origin then voids its segments.
+ */
+#include <stdlib.h>
+
+#include "base/auth.h"
+#include "conduits/udp/rdp.h"
+
+#define EARLY_BYTES 4096u  /* puts up to this are copied, so that lc need not wait */
+#define PIECE 64u          /* pieces of a transfer are multiples of this, the last apart */
+#define QUEUED_MOST 1024u  /* transfers to one peer */
+#define RMA_HEAD sizeof(struct rdp_rma)
+
+/* ---- memory ---- */
+
+enum amph_status rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct rdp_region **region_p)
+{
+    struct rdp_region *reg = malloc(sizeof *reg);
+    if (!reg)
+        return AMPH_ERR_NOMEM;
+    *reg = (struct rdp_region){ .base = base, .len_bytes = len_bytes };
+    amph_random(&reg->key, sizeof reg->key);
+    rdp_lock(r);
+    reg->next = r->regions;
+    r->regions = reg;
+    rdp_unlock(r);
+    *region_p = reg;
+    return AMPH_OK;
+}
+
+static uint8_t *find(const struct rdp *r, uint64_t key, uint64_t offset, uint64_t len_bytes)
+{
+    for (const struct rdp_region *reg = r->regions; reg; reg = reg->next)
+        if (reg->key == key)
+            return len_bytes <= reg->len_bytes && offset <= reg->len_bytes - len_bytes ? reg->base + offset : NULL;
+    return NULL;
+}
+
+/* ---- transfers ---- */
+
+static uint32_t piece_of(const struct rdp_conn *c, uint64_t len_bytes)
+{
+    uint64_t most = (c->body_most - RMA_HEAD) & ~(uint64_t)7, n = (len_bytes + most - 1) / most;
+    uint64_t even = ((len_bytes + n - 1) / n + PIECE - 1) & ~(uint64_t)(PIECE - 1);
+    return (uint32_t)(even < most ? even : most);
+}
+
+static void queue_xfer(struct rdp_conn *c, unsigned lane, struct rdp_xfer *x)
+{
+    x->next = NULL;
+    *c->tx[lane].xfers_tail = x;
+    c->tx[lane].xfers_tail = &x->next;
+}
+
+/* Ends a transfer of which nothing is left to be cut or acknowledged. */
+void rdp_xfer_release(struct rdp *r, struct rdp_conn *c, struct rdp_xfer *x)
+{
+    if (x->cut < x->len_bytes || x->under_way)
+        return;
+    rdp_finish_op(r, x->lc, x->st);
+    rdp_finish_op(r, x->rc, x->st);
+    if (x->code == RDP_RMA_DATA)
+        c->nanswers--;
+    if (x->owned)
+        free((void *)(uintptr_t)x->base);
+    free(x);
+}
+
+/* The next segment of the first transfer that waits in the lane. */
+struct rdp_seg *rdp_xfer_cut(struct rdp *r, struct rdp_conn *c, unsigned lane)
+{
+    struct rdp_xfer *x = c->tx[lane].xfers;
+    struct rdp_seg *s = rdp_seg_new(r, c, lane, RMA_HEAD);
+    if (!s)
+        return NULL;
+    uint64_t left = x->len_bytes - x->cut;
+    struct rdp_rma m = { .code = x->code, .len_bytes = (uint32_t)(left < x->chunk ? left : x->chunk), .id = x->id, .key = x->key,
+                         .offset = x->offset + x->cut };
+    s->head_len = (uint32_t)rdp_put_rma(s->head, &m);
+    if (x->st != AMPH_OK) { /* refused meanwhile */
+        s->flags = RDP_F_VOID;
+        s->head_len = 0;
+    } else {
+        s->data = x->base + x->cut;
+        s->data_len = m.len_bytes;
+    }
+    s->xfer = x;
+    x->under_way++;
+    x->cut += m.len_bytes;
+    if (x->cut == x->len_bytes) {
+        c->tx[lane].xfers = x->next;
+        if (!x->next)
+            c->tx[lane].xfers_tail = &c->tx[lane].xfers;
+    }
+    return s;
+}
+
+static bool usable(struct rdp *r, struct rdp_conn *c, enum amph_status *st_p)
+{
+    *st_p = AMPH_ERR_STATE;
+    if (!c)
+        return false;
+    *st_p = AMPH_ERR_PEER;
+    if (c->state == RDP_CONN_LEFT)
+        rdp_fail(r, c, RDP_WHY_LEFT);
+    return c->state <= RDP_CONN_UP;
+}
+
+static enum amph_status start_put(struct rdp *r, struct rdp_conn *c, uint64_t key, uint64_t offset, const void *src,
+                                  size_t len_bytes, struct amph_op **lc, struct amph_op *rc)
+{
+    struct rdp_txlane *tx = &c->tx[RDP_PUT];
+    uint64_t waiting = tx->reserved - tx->next_lseq;
+    if (waiting >= QUEUED_MOST && tx->xfers)
+        return AMPH_AGAIN;
+    struct rdp_xfer *x = calloc(1, sizeof *x);
+    bool copy = (*lc && len_bytes <= EARLY_BYTES) || (!*lc && !rc);
+    void *own = x && copy ? malloc(len_bytes) : NULL;
+    if (!x || (copy && !own)) {
+        free(x);
+        return AMPH_AGAIN;
+    }
+    *x = (struct rdp_xfer){ .code = RDP_RMA_PUT, .owned = copy, .id = r->next_id++, .key = key, .offset = offset,
+                            .base = copy ? memcpy(own, src, len_bytes) : src, .len_bytes = len_bytes, .lc = copy ? NULL : *lc,
+                            .rc = rc, .chunk = piece_of(c, len_bytes) };
+    if (!copy)
+        *lc = NULL;
+    tx->reserved += (len_bytes + x->chunk - 1) / x->chunk;
+    queue_xfer(c, RDP_PUT, x);
+    rdp_pump(r, c, rdp_now(r));
+    return AMPH_OK;
+}
+
+enum amph_status rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
+                         struct amph_op *lc, struct amph_op *rc)
+{
+    enum amph_status st;
+    if (peer >= r->cfg.max_peers)
+        return AMPH_ERR_RANGE;
+    rdp_lock(r);
+    struct rdp_conn *c = r->conn[peer];
+    if (usable(r, c, &st))
+        st = len_bytes ? start_put(r, c, key, offset, src, len_bytes, &lc, rc) : AMPH_OK;
+    rdp_unlock(r);
+    if (st == AMPH_OK && lc) /* copied, or nothing to do */
+        lc->done(lc, AMPH_OK);
+    if (st == AMPH_OK && rc && len_bytes == 0)
+        rc->done(rc, AMPH_OK);
+    return st;
+}
+
+/* ---- gets ---- */
+
+/* A segment that is nothing but its head. */
+static bool send_word(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m)
+{
+    struct rdp_seg *s = rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
+    if (!s)
+        return false;
+    s->head_len = (uint32_t)rdp_put_rma(s->head, m);
+    rdp_seg_queue(c, s);
+    return true;
+}
+
+enum amph_status rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
+                         struct amph_op *done)
+{
+    enum amph_status st;
+    if (peer >= r->cfg.max_peers)
+        return AMPH_ERR_RANGE;
+    rdp_lock(r);
+    struct rdp_conn *c = r->conn[peer];
+    bool go = usable(r, c, &st);
+    struct rdp_get *g = go && len_bytes && c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
+    if (g) {
+        *g = (struct rdp_get){ .next = r->gets, .done = done, .id = r->next_id++, .peer = peer, .dst = dst, .len_bytes = len_bytes };
+        struct rdp_rma m = { .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes };
+        if (send_word(r, c, &m)) {
+            r->gets = g;
+            c->ngets++;
+            st = AMPH_OK;
+            rdp_pump(r, c, rdp_now(r));
+        } else {
+            free(g);
+            st = AMPH_AGAIN;
+        }
+    } else if (go) {
+        st = len_bytes ? AMPH_AGAIN : AMPH_OK;
+    }
+    rdp_unlock(r);
+    if (go && len_bytes == 0 && done)
+        done->done(done, AMPH_OK);
+    return st;
+}
+
+static struct rdp_get **find_get(struct rdp *r, uint32_t peer, uint64_t id)
+{
+    for (struct rdp_get **at = &r->gets; *at; at = &(*at)->next)
+        if ((*at)->id == id && (*at)->peer == peer)
+            return at;
+    return NULL;
+}
+
+static void end_get(struct rdp *r, struct rdp_get **at, enum amph_status st)
+{
+    struct rdp_get *g = *at;
+    *at = g->next;
+    if (r->conn[g->peer])
+        r->conn[g->peer]->ngets--;
+    rdp_finish_op(r, g->done, st);
+    free(g);
+}
+
+void rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
+{
+    for (struct rdp_get **at = &r->gets; *at;)
+        if ((*at)->peer == peer)
+            end_get(r, at, st);
+        else
+            at = &(*at)->next;
+}
+
+/* ---- the target's side, and answers ---- */
+
+static bool refuse(struct rdp *r, struct rdp_conn *c, uint64_t id)
+{
+    struct rdp_rma m = { .code = RDP_RMA_REFUSED, .id = id, .key = AMPH_ERR_RANGE };
+    for (struct rdp_seg *s = c->tx[RDP_GET].out; s; s = s->next) { /* said already, not yet heard? */
+        struct rdp_rma said;
+        if (s->head_len == RMA_HEAD && s->data_len == 0 && s->head[0] == RDP_RMA_REFUSED) {
+            memcpy(&said, s->head, sizeof said);
+            if (amph_le64(said.id) == id)
+                return true;
+        }
+    }
+    return send_word(r, c, &m);
+}
+
+static bool on_put(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+{
+    uint8_t *to = find(r, m->key, m->offset, m->len_bytes);
+    if (to)
+        memcpy(to, data, m->len_bytes);
+    else
+        refuse(r, c, m->id);
+    return to != NULL;
+}
+
+static bool on_get(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+{
+    uint8_t *from = m->total ? find(r, m->key, m->offset, m->total) : NULL;
+    if (!from)
+        return refuse(r, c, m->id);
+    struct rdp_xfer *x = c->nanswers < 2 * RDP_OPS_MAX ? calloc(1, sizeof *x) : NULL;
+    if (!x)
+        return false;
+    *x = (struct rdp_xfer){ .code = RDP_RMA_DATA, .id = m->id, .key = m->key, .base = from, .len_bytes = m->total,
+                            .chunk = piece_of(c, m->total) };
+    c->nanswers++;
+    queue_xfer(c, RDP_GET, x);
+    return true;
+}
+
+static bool on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+{
+    struct rdp_get **at = find_get(r, c->peer, m->id);
+    struct rdp_get *g = at ? *at : NULL;
+    if (!g || m->len_bytes > g->len_bytes - g->got || m->offset > g->len_bytes || m->len_bytes > g->len_bytes - m->offset) {
+        amph_count(DROP_MALFORMED);
+        return true;
+    }
+    memcpy(g->dst + m->offset, data, m->len_bytes);
+    g->got += m->len_bytes;
+    if (g->got == g->len_bytes)
+        end_get(r, at, AMPH_OK);
+    return true;
+}
+
+/* Nothing of a refused put is sent any more; its numbers are. */
+static void void_segments(struct rdp_seg *s, const struct rdp_xfer *x)
+{
+    for (; s; s = s->next)
+        if (s->xfer == x) {
+            s->flags |= RDP_F_VOID;
+            s->data = NULL;
+            s->data_len = s->head_len = s->body_len = 0;
+        }
+}
+
+static void void_xfer(struct rdp_conn *c, unsigned lane, struct rdp_xfer *x)
+{
+    x->st = AMPH_ERR_RANGE;
+    void_segments(c->tx[lane].head, x);
+    void_segments(c->tx[lane].out, x);
+}
+
+static bool on_refused(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+{
+    struct rdp_txlane *tx = &c->tx[RDP_PUT];
+    struct rdp_get **at = find_get(r, c->peer, m->id);
+    if (at) {
+        end_get(r, at, AMPH_ERR_RANGE);
+        return true;
+    }
+    for (struct rdp_xfer *x = tx->xfers; x; x = x->next)
+        if (x->id == m->id)
+            void_xfer(c, RDP_PUT, x);
+    struct rdp_seg *lists[] = { tx->out, tx->head };
+    for (unsigned i = 0; i < AMPH_COUNTOF(lists); i++)
+        for (struct rdp_seg *s = lists[i]; s; s = s->next)
+            if (s->xfer && s->xfer->id == m->id)
+                void_xfer(c, RDP_PUT, s->xfer);
+    return true;
+}
+
+static const struct {
+    bool (*fn)(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data);
+    unsigned lane;
+} actions[] = {
+    [RDP_RMA_PUT] = { on_put, RDP_PUT },
+    [RDP_RMA_GET] = { on_get, RDP_GET },
+    [RDP_RMA_DATA] = { on_data, RDP_GET },
+    [RDP_RMA_REFUSED] = { on_refused, RDP_GET },
+};
+
+bool rdp_on_rma(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p)
+{
+    struct rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
+    struct rdp_rma m;
+    const uint8_t *data;
+    if (rdp_seen_test(seen, p->seg.lseq))
+        return true;
+    if (p->seg.lseq - seen->floor >= 2 * RDP_RMA_SPAN)
+        return false;
+    if (!(p->h.flags & RDP_F_VOID)) {
+        if (!rdp_get_rma(p, &m, &data) || actions[m.code].lane != p->h.lane)
+            amph_count(DROP_MALFORMED);
+        else if (!actions[m.code].fn(r, c, &m, data))
+            return false;
+        r->work++;
+    }
+    return rdp_seen_mark(seen, p->seg.lseq);
+}
+
+void rdp_mem_dereg(struct rdp *r, struct rdp_region *region)
+{
+    rdp_lock(r);
+    for (struct rdp_region **at = &r->regions; *at; at = &(*at)->next)
+        if (*at == region) {
+            *at = region->next;
+            break;
+        }
+    /* Answers that would still be read from it say that it is gone. */
+    for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
+        struct rdp_conn *c = r->conn[i];
+        struct rdp_txlane *tx = c ? &c->tx[RDP_GET] : NULL;
+        if (!c || !c->nanswers)
+            continue;
+        struct rdp_seg *lists[] = { tx->out, tx->head };
+        for (unsigned k = 0; k < AMPH_COUNTOF(lists); k++)
+            for (struct rdp_seg *s = lists[k]; s; s = s->next)
+                if (s->xfer && s->xfer->key == region->key && s->xfer->st == AMPH_OK) {
+                    refuse(r, c, s->xfer->id);
+                    void_xfer(c, RDP_GET, s->xfer);
+                }
+        for (struct rdp_xfer *x = tx->xfers; x; x = x->next)
+            if (x->key == region->key && x->st == AMPH_OK) {
+                refuse(r, c, x->id);
+                x->st = AMPH_ERR_RANGE;
+            }
+    }
+    rdp_unlock(r);
+    free(region);
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes out: messages become segments, segments go into packets as congestion and the receiver's window allow.
+ * Layer: conduits (udp).  Thread rule: the caller holds the module's lock, except in rdp_am_send, which takes it.
+ *
+ * Lost segments go first; then the lanes in turn, so that a flood in one of them does not keep another from being heard.
+ */
+#include <stdlib.h>
+
+#include "conduits/udp/rdp.h"
+
+#define BLOCKED_NS (100 * AMPH_NS_PER_US) /* after the wire took nothing */
+
+/* ---- segments ---- */
+
+struct rdp_seg *rdp_seg_new(struct rdp *r, struct rdp_conn *c, unsigned lane, size_t head_room)
+{
+    struct rdp_seg *s = rdp_pool_get(&r->pool, sizeof *s);
+    uint8_t *head = head_room ? rdp_pool_get(&r->pool, head_room) : NULL;
+    if (!s || (head_room && !head)) {
+        rdp_pool_put(&r->pool, s, sizeof *s);
+        return NULL;
+    }
+    *s = (struct rdp_seg){ .lane = (uint8_t)lane, .head = head, .head_room = (uint32_t)head_room, .refs = 1,
+                           .lseq = c->tx[lane].next_lseq++ };
+    return s;
+}
+
+void rdp_seg_unref(struct rdp *r, struct rdp_seg *s)
+{
+    if (--s->refs)
+        return;
+    rdp_pool_put(&r->pool, s->head, s->head_room);
+    rdp_pool_put(&r->pool, s, sizeof *s);
+}
+
+void rdp_seg_queue(struct rdp_conn *c, struct rdp_seg *s)
+{
+    struct rdp_txlane *tx = &c->tx[s->lane];
+    s->body_len = (uint32_t)rdp_pad8(s->head_len + s->data_len);
+    s->state = RDP_SEG_QUEUED;
+    s->next = NULL;
+    if (tx->head)
+        tx->tail->next = s;
+    else
+        tx->head = s;
+    tx->tail = s;
+    tx->queued_bytes += s->body_len + RDP_SEG_COST;
+}
+
+static void lent_done(struct rdp *r, struct rdp_seg *s)
+{
+    struct rdp_lent *lent = s->lent;
+    s->lent = NULL;
+    if (!lent || --lent->under_way)
+        return;
+    rdp_finish_op(r, lent->lc, lent->st);
+    free(lent);
+}
+
+void rdp_seg_arrived(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s)
+{
+    struct rdp_txlane *tx = &c->tx[s->lane];
+    if (s->state == RDP_SEG_DONE)
+        return;
+    s->state = RDP_SEG_DONE;
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        tx->out = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    else
+        tx->out_tail = s->prev;
+    lent_done(r, s);
+    if (s->xfer) {
+        s->xfer->under_way--;
+        rdp_xfer_release(r, c, s->xfer);
+        s->xfer = NULL;
+    }
+    s->data = NULL;
+    rdp_seg_unref(r, s);
+}
+
+void rdp_seg_lost(struct rdp_conn *c, struct rdp_seg *s)
+{
+    if (s->in_lost || s->state != RDP_SEG_OUT)
+        return;
+    s->state = RDP_SEG_LOST;
+    s->in_lost = true;
+    s->refs++;
+    s->next_lost = NULL;
+    if (c->lost)
+        c->lost_tail->next_lost = s;
+    else
+        c->lost = s;
+    c->lost_tail = s;
+}
+
+static struct rdp_seg *pop_lost(struct rdp *r, struct rdp_conn *c)
+{
+    while (c->lost) {
+        struct rdp_seg *s = c->lost;
+        if (s->state == RDP_SEG_LOST)
+            return s;
+        c->lost = s->next_lost;
+        s->in_lost = false;
+        rdp_seg_unref(r, s);
+    }
+    return NULL;
+}
+
+bool rdp_has_outgoing(const struct rdp_conn *c)
+{
+    for (unsigned i = 0; i < RDP_NLANES; i++)
+        if (c->tx[i].head || c->tx[i].out || c->tx[i].xfers)
+            return true;
+    return false;
+}
+
+static void drop_list(struct rdp *r, struct rdp_seg *s, enum amph_status st)
+{
+    while (s) {
+        struct rdp_seg *next = s->next;
+        s->state = RDP_SEG_DONE;
+        s->data = NULL;
+        s->xfer = NULL;
+        if (s->lent)
+            s->lent->st = st;
+        lent_done(r, s);
+        rdp_seg_unref(r, s);
+        s = next;
+    }
+}
+
+/* Transfers that are cut wholly are found through their segments only. */
+static void drop_cut(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s, enum amph_status st)
+{
+    for (; s; s = s->next)
+        if (s->xfer && s->xfer->cut == s->xfer->len_bytes && s->xfer->under_way) {
+            struct rdp_xfer *x = s->xfer;
+            x->st = st;
+            s->xfer = NULL;
+            x->under_way--;
+            rdp_xfer_release(r, c, x);
+        }
+}
+
+void rdp_drop_all(struct rdp *r, struct rdp_conn *c, enum amph_status st)
+{
+    for (unsigned i = 0; i < RDP_NLANES; i++) {
+        struct rdp_txlane *tx = &c->tx[i];
+        for (struct rdp_xfer *x = tx->xfers; x; x = x->next) { /* being cut: held by the queue; else only by their segments */
+            x->st = st;
+            x->under_way = 0;
+        }
+        drop_cut(r, c, tx->out, st);
+        drop_cut(r, c, tx->head, st);
+        while (tx->xfers) {
+            struct rdp_xfer *x = tx->xfers;
+            tx->xfers = x->next;
+            x->cut = x->len_bytes;
+            rdp_xfer_release(r, c, x);
+        }
+        tx->xfers_tail = &tx->xfers;
+        drop_list(r, tx->out, st);
+        drop_list(r, tx->head, st);
+        tx->out = tx->out_tail = tx->head = tx->tail = NULL;
+        tx->queued_bytes = 0;
+    }
+    while (pop_lost(r, c))
+        continue;
+    c->inflight = c->inflight_cost = c->out_packets = 0;
+    for (; c->least_pn < c->next_pn; c->least_pn++) {
+        struct rdp_rec *rec = &c->rec[c->least_pn & (c->nrec - 1)];
+        if (rec->state != RDP_REC_NONE && rec->seg)
+            rdp_seg_unref(r, rec->seg);
+        rec->state = RDP_REC_NONE;
+    }
+}
+
+/* ---- packets ---- */
+
+void rdp_flush(struct rdp *r)
+{
+    unsigned n = r->nout, taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
+    r->nout = 0;
+    for (unsigned i = taken; i < n; i++) { /* the wire has no room: sent again a little later, and no sign of congestion */
+        struct rdp_conn *c = r->out_from[i].c;
+        uint64_t pn = r->out_from[i].pn, now = rdp_now(r);
+        c->cc.pace_ns = c->cc.pace_ns > now + BLOCKED_NS ? c->cc.pace_ns : now + BLOCKED_NS;
+        struct rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn ? &c->rec[pn & (c->nrec - 1)] : NULL;
+        if (!rec || rec->state != RDP_REC_OUT)
+            continue;
+        rec->state = RDP_REC_LOST;
+        c->inflight -= rec->bytes;
+        c->inflight_cost -= rec->bytes + RDP_SEG_COST;
+        c->out_packets--;
+        if (rec->seg && rec->seg->last_pn == pn)
+            rdp_seg_lost(c, rec->seg);
+    }
+}
+
+struct packet {
+    struct rdp_hdr h;
+    struct rdp_seghdr seg;
+    struct amph_mac_part part[2];
+    unsigned nparts, split_parts; /* of these, how many go into the code as they are */
+};
+
+/* Puts a packet into the batch; gives its length. */
+static size_t emit(struct rdp *r, struct rdp_conn *c, struct packet *p, bool ack, uint64_t pn, uint64_t now)
+{
+    static const uint64_t zeros;
+    if (r->nout == RDP_OUT_BATCH)
+        rdp_flush(r);
+    unsigned n = r->nout++;
+    uint8_t *head = (uint8_t *)r->head[n];
+    struct rdp_ackblk blk;
+    uint64_t words[RDP_ACK_WORDS];
+    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS, nwords = ack ? rdp_make_ack(c, most, &blk, words, now) : 0;
+    p->h.src = c->remote_index;
+    p->h.type |= RDP_VERSION << 4;
+    size_t head_len = sizeof p->h, body_len = 0;
+    if (nwords) {
+        p->h.flags |= RDP_F_ACK;
+        p->h.ack_words = (uint8_t)nwords;
+        head_len += rdp_put_ack(head + head_len, &blk, words, nwords);
+    }
+    if (p->h.flags & RDP_F_SEG)
+        head_len += rdp_put_seghdr(head + head_len, &p->seg);
+    for (unsigned i = 0; i < p->nparts; i++)
+        body_len += p->part[i].len_bytes;
+    size_t pad = rdp_pad8(body_len) - body_len;
+    const void *bulk = NULL;
+    size_t bulk_len = 0;
+    unsigned plain = p->nparts;
+    /* What is long stands last: hashed.  Padding cannot be (it lies elsewhere), so that such a body is padded by its writer. */
+    if (p->nparts && p->part[p->nparts - 1].len_bytes > RDP_BULK_BYTES && rdp_keys_want_hash(&c->out)) {
+        plain--;
+        bulk = p->part[plain].at;
+        bulk_len = p->part[plain].len_bytes;
+    }
+    p->h.body_len = (uint32_t)(body_len + pad);
+    p->h.split = (uint32_t)(body_len - bulk_len);
+    struct amph_mac_part part[3];
+    for (unsigned i = 0; i < plain; i++)
+        part[i] = p->part[i];
+    if (!bulk_len) {
+        p->h.split += (uint32_t)pad;
+        if (pad)
+            part[plain++] = (struct amph_mac_part){ &zeros, pad };
+    }
+    rdp_put_hdr(head, &p->h);
+    p->h.mac = rdp_code(&c->out.mac, c->out.hash, head, head_len, part, plain, bulk, bulk_len);
+    rdp_put_hdr(head, &p->h);
+    struct amph_port_out *out = &r->out[n];
+    *out = (struct amph_port_out){ .peer = c->peer, .nparts = 1, .part = { { head, head_len } } };
+    for (unsigned i = 0; i < p->nparts; i++)
+        if (p->part[i].len_bytes) {
+            out->part[out->nparts].at = p->part[i].at;
+            out->part[out->nparts++].len_bytes = p->part[i].len_bytes;
+        }
+    if (pad) {
+        out->part[out->nparts].at = &zeros;
+        out->part[out->nparts++].len_bytes = pad;
+    }
+    out->len_bytes = head_len + body_len + pad;
+    r->out_from[n].c = c;
+    r->out_from[n].pn = pn;
+    c->last_sent_ns = now;
+    amph_count(UDP_PACKETS);
+    return out->len_bytes;
+}
+
+void rdp_send_ack(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    struct packet p = { .h = { .type = RDP_DATA } };
+    emit(r, c, &p, true, 0, now);
+}
+
+void rdp_send_bye(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct packet p = { .h = { .type = RDP_BYE } };
+        emit(r, c, &p, c->any_come, 0, now);
+    }
+}
+
+static struct rdp_rec *record(struct rdp_conn *c, struct rdp_seg *s, size_t bytes, uint64_t now, bool more)
+{
+    struct rdp_rec *rec = rdp_rec_new(c, now, bytes);
+    rec->seg = s;
+    if (s) {
+        s->refs++;
+        s->last_pn = c->next_pn;
+    }
+    rdp_cc_sent(c, rec, now, bytes, more);
+    c->inflight += bytes;
+    c->inflight_cost += bytes + RDP_SEG_COST;
+    c->out_packets++;
+    c->next_pn++;
+    return rec;
+}
+
+/* Room for one more record? */
+static bool may_record(struct rdp_conn *c)
+{
+    if (c->next_pn - c->least_pn < c->nrec)
+        return true;
+    if (c->nrec == RDP_RECORDS_MAX)
+        return false;
+    uint32_t more = c->nrec ? 2 * c->nrec : 16;
+    struct rdp_rec *rec = calloc(more, sizeof *rec);
+    if (!rec)
+        return false;
+    for (uint64_t pn = c->least_pn; pn < c->next_pn; pn++)
+        rec[pn & (more - 1)] = c->rec[pn & (c->nrec - 1)];
+    free(c->rec);
+    c->rec = rec;
+    c->nrec = more;
+    return true;
+}
+
+void rdp_send_ping(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    if (!may_record(c))
+        return;
+    struct packet p = { .h = { .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
+    size_t bytes = emit(r, c, &p, c->any_come, c->next_pn, now);
+    record(c, NULL, bytes, now, false);
+    rdp_rearm(r, c, now);
+}
+
+static void send_segment(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s, unsigned flags, bool more, uint64_t now)
+{
+    struct packet p = { .h = { .type = RDP_DATA, .flags = (uint8_t)(RDP_F_SEG | s->flags | flags), .lane = s->lane,
+                               .pn = c->next_pn },
+                        .seg = { s->lseq, s->after } };
+    if (!(s->flags & RDP_F_VOID)) {
+        p.part[p.nparts++] = (struct amph_mac_part){ s->head, s->head_len };
+        if (s->data_len)
+            p.part[p.nparts++] = (struct amph_mac_part){ s->data, s->data_len };
+    }
+    size_t bytes = emit(r, c, &p, c->ack_packets > 0, c->next_pn, now);
+    record(c, s, bytes, now, more);
+    s->state = RDP_SEG_OUT;
+}
+
+/* ---- the choice of what goes next ---- */
+
+/* The next new segment of a lane whose turn it is, or NULL. */
+static struct rdp_seg *next_of_lane(struct rdp *r, struct rdp_conn *c, unsigned lane)
+{
+    struct rdp_txlane *tx = &c->tx[lane];
+    if (lane >= RDP_PUT && tx->out && tx->next_lseq - tx->out->lseq >= RDP_RMA_SPAN)
+        return NULL;
+    if (!tx->head && tx->xfers) {
+        struct rdp_seg *s = rdp_xfer_cut(r, c, lane);
+        if (s)
+            rdp_seg_queue(c, s);
+    }
+    struct rdp_seg *s = tx->head;
+    if (s && tx->sent_bytes + s->body_len + RDP_SEG_COST > tx->limit)
+        return NULL;
+    return s;
+}
+
+static void take_from_queue(struct rdp_conn *c, struct rdp_seg *s)
+{
+    struct rdp_txlane *tx = &c->tx[s->lane];
+    tx->head = s->next;
+    tx->queued_bytes -= s->body_len + RDP_SEG_COST;
+    tx->sent_bytes += s->body_len + RDP_SEG_COST;
+    s->next = NULL;
+    s->prev = tx->out_tail;
+    if (tx->out_tail)
+        tx->out_tail->next = s;
+    else
+        tx->out = s;
+    tx->out_tail = s;
+}
+
+static struct rdp_seg *next_segment(struct rdp *r, struct rdp_conn *c)
+{
+    struct rdp_seg *s = pop_lost(r, c);
+    for (unsigned i = 0; !s && i < RDP_NLANES; i++)
+        s = next_of_lane(r, c, (c->turn + i) % RDP_NLANES);
+    return s;
+}
+
+static bool has_more(const struct rdp_conn *c)
+{
+    if (c->lost)
+        return true;
+    for (unsigned i = 0; i < RDP_NLANES; i++)
+        if (c->tx[i].head || c->tx[i].xfers)
+            return true;
+    return false;
+}
+
+void rdp_pump(struct rdp *r, struct rdp_conn *c, uint64_t now)
+{
+    struct rdp_seg *s;
+    uint64_t when = RDP_NEVER;
+    if (c->state != RDP_CONN_UP) {
+        if (c->state == RDP_CONN_HELLO && !c->hellos)
+            rdp_say_hello(r, c, now);
+        rdp_flush(r);
+        rdp_rearm(r, c, now);
+        return;
+    }
+    c->send_ns = RDP_NEVER;
+    while ((s = next_segment(r, c))) {
+        size_t bytes = s->body_len + RDP_SEG_OVERHEAD;
+        bool probe = c->probes > 0;
+        if ((!probe && !rdp_cc_may_send(c, bytes, now, &when)) || !may_record(c))
+            break;
+        if (s->state == RDP_SEG_QUEUED) {
+            take_from_queue(c, s);
+            c->turn = (s->lane + 1u) % RDP_NLANES;
+        } else {
+            amph_count(UDP_RESENT);
+        }
+        bool more = has_more(c);
+        uint64_t ignore;
+        bool last = probe || (s->lane == RDP_PUT && !more) || (more && !rdp_cc_may_send(c, 2 * bytes, now, &ignore));
+        send_segment(r, c, s, last ? RDP_F_NOW : 0, more, now);
+        c->probes -= probe;
+    }
+    c->send_ns = when;
+    rdp_flush(r);
+    rdp_rearm(r, c, now);
+}
+
+/* ---- messages ---- */
+
+static enum amph_status check(const struct amph_am *am, enum amph_lane lane)
+{
+    if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL || (unsigned)lane >= AMPH_NLANES)
+        return AMPH_ERR_ARG;
+    return rdp_kind_packs(am->kind) && am->nbytes > RDP_MAX_MEDIUM ? AMPH_ERR_ARG : AMPH_OK;
+}
+
+/* Behind the last message that waits, if it fits: many small ones become one packet. */
+static bool append(struct rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload, size_t total, uint64_t after)
+{
+    struct rdp_txlane *tx = &c->tx[lane];
+    struct rdp_seg *s = tx->head ? tx->tail : NULL;
+    if (!s || s->flags || s->data_len || s->lent || s->head_room - s->head_len < total)
+        return false;
+    uint8_t *at = s->head + s->head_len;
+    size_t head = rdp_put_msg(at, am);
+    if (payload)
+        memcpy(at + head, am->payload, payload);
+    memset(at + head + payload, 0, total - head - payload);
+    s->head_len += (uint32_t)total;
+    s->body_len = s->head_len;
+    s->after = after > s->after ? after : s->after;
+    tx->queued_bytes += (uint32_t)total;
+    return true;
+}
+
+/* Segments that were made for a message which then found no memory. */
+static enum amph_status undo(struct rdp *r, struct rdp_conn *c, unsigned lane, struct rdp_seg *first)
+{
+    while (first) {
+        struct rdp_seg *next = first->next;
+        c->tx[lane].next_lseq--;
+        rdp_seg_unref(r, first);
+        first = next;
+    }
+    return AMPH_AGAIN;
+}
+
+/* One segment with the bytes from `at` of the payload on; the first also has the head of the message. */
+static struct rdp_seg *make_segment(struct rdp *r, struct rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
+                                    size_t at, struct rdp_lent *lent)
+{
+    size_t head = at ? 0 : sizeof(struct rdp_msg) + rdp_pad8(4u * am->nargs), left = payload - at;
+    size_t part = head + left <= c->body_most ? left : c->body_most - head;
+    size_t room = lent ? head : rdp_pad8(head + part);
+    bool waits = c->tx[lane].head != NULL && !lent && at == 0 && part == payload;
+    if (waits && room < 1024) /* others may join it */
+        room = c->body_most < 2048 ? c->body_most : 2048;
+    struct rdp_seg *s = rdp_seg_new(r, c, lane, room);
+    if (!s)
+        return NULL;
+    s->flags = at ? RDP_F_CONT : 0;
+    if (!at)
+        rdp_put_msg(s->head, am);
+    s->head_len = (uint32_t)(lent ? head : rdp_pad8(head + part));
+    if (lent) {
+        s->data = (const uint8_t *)am->payload + at;
+        s->data_len = (uint32_t)part;
+        s->lent = lent;
+        lent->under_way++;
+    } else if (part) {
+        memcpy(s->head + head, (const uint8_t *)am->payload + at, part);
+        memset(s->head + head + part, 0, s->head_len - head - part);
+    }
+    return s;
+}
+
+static enum amph_status enqueue(struct rdp *r, struct rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
+                                struct amph_op **lc, uint64_t after)
+{
+    struct rdp_lent *lent = *lc && payload > RDP_COPY_BYTES ? calloc(1, sizeof *lent) : NULL;
+    struct rdp_seg *first = NULL, **tail = &first, *s;
+    size_t at = 0, head = sizeof(struct rdp_msg) + rdp_pad8(4u * am->nargs);
+    do {
+        s = make_segment(r, c, lane, am, payload, at, lent);
+        if (!s) {
+            free(lent);
+            return undo(r, c, lane, first);
+        }
+        s->after = after;
+        at = at ? at + c->body_most : c->body_most - head;
+        *tail = s;
+        tail = &s->next;
+    } while (at < payload);
+    if (lent) {
+        lent->lc = *lc;
+        *lc = NULL;
+    }
+    while (first) {
+        s = first;
+        first = s->next;
+        rdp_seg_queue(c, s);
+    }
+    return AMPH_OK;
+}
+
+enum amph_status rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    if (peer >= r->cfg.max_peers)
+        return AMPH_ERR_RANGE;
+    enum amph_status st = check(am, lane);
+    if (st != AMPH_OK)
+        return st;
+    rdp_lock(r);
+    struct rdp_conn *c = r->conn[peer];
+    if (!c || c->state >= RDP_CONN_LEFT) {
+        if (c && c->state == RDP_CONN_LEFT)
+            rdp_fail(r, c, RDP_WHY_LEFT);
+        rdp_unlock(r);
+        return c ? AMPH_ERR_PEER : AMPH_ERR_STATE;
+    }
+    struct rdp_txlane *put = &c->tx[RDP_PUT], *tx = &c->tx[lane];
+    uint64_t after = put->out || put->xfers || put->head ? put->reserved : 0;
+    size_t payload = rdp_kind_packs(am->kind) ? am->nbytes : 0;
+    size_t total = rdp_pad8(sizeof(struct rdp_msg) + rdp_pad8(4u * am->nargs) + payload);
+    if (tx->head && tx->queued_bytes >= RDP_QUEUE_BYTES)
+        st = AMPH_AGAIN;
+    else if (total > c->body_most || !append(c, lane, am, payload, total, after))
+        st = enqueue(r, c, lane, am, payload, &lc, after);
+    else
+        st = AMPH_OK;
+    if (st == AMPH_OK)
+        rdp_pump(r, c, rdp_now(r));
+    rdp_unlock(r);
+    if (st == AMPH_OK && lc)
+        lc->done(lc, AMPH_OK);
+    return st;
+}

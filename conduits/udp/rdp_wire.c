@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets of the udp conduit, taken apart and put together; see rdp_wire.h.  Layer: conduits (udp).  Thread rule: pure functions. */
+#include "conduits/udp/rdp_wire.h"
+
+static bool type_is_known(struct rdp_packet *p)
+{
+    p->kind = p->h.type & 15;
+    return p->h.type >> 4 == RDP_VERSION && p->kind >= RDP_HELLO && p->kind <= RDP_BYE && !(p->h.flags & ~RDP_F_ALL);
+}
+
+bool rdp_parse(const void *buf, size_t len_bytes, struct rdp_packet *p)
+{
+    const uint8_t *at = buf;
+    if (len_bytes < sizeof p->h || len_bytes % 8)
+        return false;
+    memcpy(&p->h, at, sizeof p->h);
+    p->h.mac = amph_le64(p->h.mac);
+    p->h.src = amph_le32(p->h.src);
+    p->h.pn = amph_le64(p->h.pn);
+    p->h.body_len = amph_le32(p->h.body_len);
+    p->h.split = amph_le32(p->h.split);
+    size_t head = sizeof p->h;
+    if (!type_is_known(p) || p->h.ack_words > RDP_ACK_WORDS || p->h.split > p->h.body_len || p->h.lane >= RDP_NLANES)
+        return false;
+    size_t ack_len = p->h.flags & RDP_F_ACK ? sizeof p->ack + 8u * p->h.ack_words : 0;
+    size_t seg_len = p->h.flags & RDP_F_SEG ? sizeof p->seg : 0;
+    p->head_len = head + ack_len + seg_len;
+    if ((p->h.ack_words && !ack_len) || len_bytes < p->head_len || len_bytes - p->head_len != p->h.body_len)
+        return false;
+    if (ack_len) {
+        memcpy(&p->ack, at + head, sizeof p->ack);
+        p->ack.largest = amph_le64(p->ack.largest);
+        p->ack.delay_us = amph_le32(p->ack.delay_us);
+        for (unsigned i = 0; i < AMPH_NLANES; i++)
+            p->ack.limit[i] = amph_le64(p->ack.limit[i]);
+    }
+    p->word = at + head + sizeof p->ack;
+    if (seg_len) {
+        memcpy(&p->seg, at + head + ack_len, sizeof p->seg);
+        p->seg.lseq = amph_le64(p->seg.lseq);
+        p->seg.after = amph_le64(p->seg.after);
+    }
+    p->body = at + p->head_len;
+    return true;
+}
+
+bool rdp_get_hello(const struct rdp_packet *p, struct rdp_hello *m)
+{
+    if (p->h.body_len != sizeof *m)
+        return false;
+    memcpy(m, p->body, sizeof *m);
+    m->nonce = amph_le64(m->nonce);
+    m->echo = amph_le64(m->echo);
+    m->want = amph_le32(m->want);
+    m->queue = amph_le64(m->queue);
+    return m->nonce != 0 && m->want <= 1 && m->zero == 0;
+}
+
+size_t rdp_get_msg(const uint8_t *at, size_t left, struct rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS])
+{
+    if (left < sizeof *m)
+        return 0;
+    memcpy(m, at, sizeof *m);
+    m->dest = amph_le64(m->dest);
+    m->nbytes = amph_le32(m->nbytes);
+    m->aux = amph_le16(m->aux);
+    size_t head = sizeof *m + rdp_pad8(4u * m->nargs);
+    if (m->nargs > AMPH_AM_MAX_ARGS || m->kind > AMPH_AM_INTERNAL || left < head)
+        return 0;
+    for (unsigned i = 0; i < m->nargs; i++) {
+        uint32_t w;
+        memcpy(&w, at + sizeof *m + 4 * i, sizeof w);
+        args[i] = (int32_t)amph_le32(w);
+    }
+    return head;
+}
+
+bool rdp_get_rma(const struct rdp_packet *p, struct rdp_rma *m, const uint8_t **data_p)
+{
+    if (p->h.body_len < sizeof *m)
+        return false;
+    memcpy(m, p->body, sizeof *m);
+    m->len_bytes = amph_le32(m->len_bytes);
+    m->id = amph_le64(m->id);
+    m->key = amph_le64(m->key);
+    m->offset = amph_le64(m->offset);
+    m->total = amph_le64(m->total);
+    *data_p = p->body + sizeof *m;
+    size_t data = p->h.body_len - sizeof *m;
+    bool carries = m->code == RDP_RMA_PUT || m->code == RDP_RMA_DATA;
+    return m->code >= RDP_RMA_PUT && m->code <= RDP_RMA_REFUSED &&
+           (carries ? m->len_bytes > 0 && m->len_bytes <= data && data - m->len_bytes < 8 : data == 0);
+}
+
+size_t rdp_put_hdr(void *buf, const struct rdp_hdr *h)
+{
+    struct rdp_hdr w = *h;
+    w.mac = amph_le64(h->mac);
+    w.src = amph_le32(h->src);
+    w.pn = amph_le64(h->pn);
+    w.body_len = amph_le32(h->body_len);
+    w.split = amph_le32(h->split);
+    memcpy(buf, &w, sizeof w);
+    return sizeof w;
+}
+
+size_t rdp_put_ack(void *buf, const struct rdp_ackblk *a, const uint64_t *words, unsigned nwords)
+{
+    struct rdp_ackblk w = { .largest = amph_le64(a->largest), .delay_us = amph_le32(a->delay_us) };
+    for (unsigned i = 0; i < AMPH_NLANES; i++)
+        w.limit[i] = amph_le64(a->limit[i]);
+    memcpy(buf, &w, sizeof w);
+    for (unsigned i = 0; i < nwords; i++) {
+        uint64_t v = amph_le64(words[i]);
+        memcpy((uint8_t *)buf + sizeof w + 8 * i, &v, sizeof v);
+    }
+    return sizeof w + 8 * nwords;
+}
+
+size_t rdp_put_seghdr(void *buf, const struct rdp_seghdr *s)
+{
+    struct rdp_seghdr w = { amph_le64(s->lseq), amph_le64(s->after) };
+    memcpy(buf, &w, sizeof w);
+    return sizeof w;
+}
+
+size_t rdp_put_hello(void *buf, const struct rdp_hello *m)
+{
+    struct rdp_hello w = { .nonce = amph_le64(m->nonce), .echo = amph_le64(m->echo), .want = amph_le32(m->want),
+                           .queue = amph_le64(m->queue) };
+    memcpy(buf, &w, sizeof w);
+    return sizeof w;
+}
+
+size_t rdp_put_msg(void *buf, const struct amph_am *am)
+{
+    struct rdp_msg w = { .dest = amph_le64(am->dest), .nbytes = amph_le32(am->nbytes), .aux = amph_le16(am->aux), .kind = am->kind,
+                         .handler = am->handler, .nargs = am->nargs, .flags = am->flags };
+    uint8_t *at = buf;
+    memcpy(at, &w, sizeof w);
+    at += sizeof w;
+    for (unsigned i = 0; i < am->nargs; i++, at += 4) {
+        uint32_t v = amph_le32((uint32_t)am->args[i]);
+        memcpy(at, &v, sizeof v);
+    }
+    if (am->nargs & 1)
+        memset(at, 0, 4);
+    return sizeof w + rdp_pad8(4u * am->nargs);
+}
+
+size_t rdp_put_rma(void *buf, const struct rdp_rma *m)
+{
+    struct rdp_rma w = { .code = m->code, .len_bytes = amph_le32(m->len_bytes), .id = amph_le64(m->id), .key = amph_le64(m->key),
+                         .offset = amph_le64(m->offset), .total = amph_le64(m->total) };
+    memcpy(buf, &w, sizeof w);
+    return sizeof w;
+}

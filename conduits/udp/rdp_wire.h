@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the udp conduit puts on the wire, and nothing else.  Layer: conduits (udp).  Thread rule: pure functions.
+ *
+ * Packet:   header | acknowledgement (flag ACK) | segment header (flag SEG) | body
+ * All words are little-endian (base/wire.h), and every part is a multiple of 8 bytes long.
+ *
+ * A packet has a number of its own that is never used again: what was lost goes out anew in a packet with a new number, so an
+ * acknowledgement says which of the transmissions arrived.  What a packet carries, a segment, is numbered within its lane.
+ *
+ * The code covers everything behind itself.  The first `split` bytes of the body go into it as they are, the rest through a
+ * universal hash (rdp_auth.c).
+ *
+ * Body of a HELLO:        struct rdp_hello
+ * Body in an AM lane:     messages, each struct rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT) more of it
+ * Body in an RMA lane:    struct rdp_rma | data
+ */
+#ifndef AMPH_CONDUITS_UDP_RDP_WIRE_H
+#define AMPH_CONDUITS_UDP_RDP_WIRE_H
+
+#include "base/wire.h"
+#include "conduits/conduit.h"
+
+#define RDP_VERSION 1
+
+enum rdp_type { RDP_HELLO = 1, RDP_DATA = 2, RDP_BYE = 3 };
+enum {
+    RDP_F_ACK = 1,  /* an acknowledgement block follows the header */
+    RDP_F_SEG = 2,  /* a segment is in it */
+    RDP_F_PING = 4, /* wants an acknowledgement although there is no segment */
+    RDP_F_CONT = 8, /* the segment continues the message of the segment before */
+    RDP_F_VOID = 16, /* the segment's number counts, its contents are void */
+    RDP_F_NOW = 32, /* the sender waits: acknowledge at once */
+    RDP_F_ALL = 63
+};
+
+/* The first two are enum amph_lane. */
+enum rdp_lane { RDP_PUT = AMPH_NLANES, RDP_GET, RDP_NLANES };
+
+struct rdp_hdr {
+    uint64_t mac;
+    uint32_t src; /* number of the sender in the receiver's table */
+    uint8_t type; /* enum rdp_type | RDP_VERSION << 4 */
+    uint8_t flags;
+    uint8_t ack_words;
+    uint8_t lane;
+    uint64_t pn;  /* number of the packet */
+    uint32_t body_len;
+    uint32_t split;
+};
+
+/* Bit i of word w: packet (largest - largest % 64) - 64 w + i has come. */
+struct rdp_ackblk {
+    uint64_t largest;
+    uint32_t delay_us; /* since the packet `largest` came */
+    uint32_t zero;
+    uint64_t limit[AMPH_NLANES]; /* bytes that may have been sent in this lane, from the beginning */
+};
+
+struct rdp_seghdr {
+    uint64_t lseq;  /* number in the lane */
+    uint64_t after; /* segments of the PUT lane that must have come before this is delivered */
+};
+
+struct rdp_hello {
+    uint64_t nonce;     /* the sender's, of this acquaintance */
+    uint64_t echo;      /* the receiver's as the sender knows it, or 0 */
+    uint32_t want;      /* 1: the sender does not know yet that the receiver knows its nonce */
+    uint32_t zero;
+    uint64_t queue;     /* bytes of datagrams that wait for the sender before the kernel drops more */
+};
+
+struct rdp_msg {
+    uint64_t dest;
+    uint32_t nbytes; /* of the message, also where not all of it is in this segment */
+    uint16_t aux;
+    uint8_t kind;
+    uint8_t handler;
+    uint8_t nargs;
+    uint8_t flags;
+    uint8_t zero[6];
+};
+
+enum rdp_rma_code { RDP_RMA_PUT = 1, RDP_RMA_GET, RDP_RMA_DATA, RDP_RMA_REFUSED };
+struct rdp_rma {
+    uint8_t code;
+    uint8_t zero[3];
+    uint32_t len_bytes; /* PUT, DATA: that follow */
+    uint64_t id;        /* of the operation at its origin */
+    uint64_t key;       /* PUT, GET: of the memory; REFUSED: enum amph_status */
+    uint64_t offset;    /* PUT, GET: in that memory; DATA: in the transfer */
+    uint64_t total;     /* GET: bytes wanted */
+};
+
+_Static_assert(sizeof(struct rdp_hdr) == 32 && sizeof(struct rdp_ackblk) == 32 && sizeof(struct rdp_seghdr) == 16, "wire format");
+_Static_assert(sizeof(struct rdp_hello) == 32 && sizeof(struct rdp_msg) == 24 && sizeof(struct rdp_rma) == 40, "wire format");
+_Static_assert(offsetof(struct rdp_hdr, split) == 28 && offsetof(struct rdp_rma, total) == 32, "no holes in a wire format");
+
+#define RDP_DATAGRAM_MAX 65504u /* of UDP over IPv4, 65507, down to a multiple of 8 */
+#define RDP_ACK_WORDS 16u
+#define RDP_HEAD_MAX (sizeof(struct rdp_hdr) + sizeof(struct rdp_ackblk) + 8 * RDP_ACK_WORDS + sizeof(struct rdp_seghdr))
+/* Head of a packet that carries a segment: its acknowledgement has at most two words. */
+#define RDP_SEG_OVERHEAD (sizeof(struct rdp_hdr) + sizeof(struct rdp_ackblk) + 16 + sizeof(struct rdp_seghdr))
+#define RDP_DATAGRAM_MIN 512u
+
+/* A packet, taken apart; all in host order except the bytes that `body` and `word` point to. */
+struct rdp_packet {
+    struct rdp_hdr h;
+    struct rdp_ackblk ack;
+    struct rdp_seghdr seg;
+    const uint8_t *word; /* h.ack_words of them */
+    const uint8_t *body; /* h.body_len bytes, aligned like the packet */
+    size_t head_len;     /* of all before the body */
+    uint8_t kind;        /* enum rdp_type */
+};
+
+/* Takes a packet apart without believing it; false: it is none. */
+bool rdp_parse(const void *buf, size_t len_bytes, struct rdp_packet *p);
+/* The same for what bodies hold.  rdp_get_msg: at a message of at most `left` bytes; gives the bytes of its head, or 0. */
+bool rdp_get_hello(const struct rdp_packet *p, struct rdp_hello *hello);
+size_t rdp_get_msg(const uint8_t *at, size_t left, struct rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS]);
+bool rdp_get_rma(const struct rdp_packet *p, struct rdp_rma *m, const uint8_t **data_p);
+
+/* Writes to buf, in wire order; each gives the bytes written. */
+size_t rdp_put_hdr(void *buf, const struct rdp_hdr *h);
+size_t rdp_put_ack(void *buf, const struct rdp_ackblk *a, const uint64_t *words, unsigned nwords);
+size_t rdp_put_seghdr(void *buf, const struct rdp_seghdr *s);
+size_t rdp_put_hello(void *buf, const struct rdp_hello *m);
+size_t rdp_put_msg(void *buf, const struct amph_am *am);
+size_t rdp_put_rma(void *buf, const struct rdp_rma *m);
+
+static inline size_t rdp_pad8(size_t n)
+{
+    return (n + 7) & ~(size_t)7;
+}
+
+/* Does the payload of this kind travel in the message? */
+static inline bool rdp_kind_packs(unsigned kind)
+{
+    return kind == AMPH_AM_MEDIUM || kind == AMPH_AM_LONG_PACKED || kind == AMPH_AM_INTERNAL;
+}
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The udp conduit: the reliable-datagram protocol (rdp.h) over a datagram port (conduits/port.h).  Layer: conduits (udp).
+ * Thread rule: that of conduit.h.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "conduits/udp/udp.h"
+
+#define KEY_VERSION 3u
+#define LINGER_NS (250 * AMPH_NS_PER_MS) /* for what is under way when an instance is closed */
+#define LOSS_SCALE 10000u
+
+static enum amph_status udp_probe(char *why, size_t why_len)
+{
+    const struct amph_port_ops *ops;
+    return udp_choose_port(&ops, why, why_len);
+}
+
+static const struct amph_conduit_caps caps = {
+    .max_medium = RDP_MAX_MEDIUM,
+    .inject_bytes = RDP_COPY_BYTES,
+    .self_flow = true,
+    .native_rma = true,
+    .put_then_am = true,
+    .maps_memory = false,
+    .can_sleep = false,
+    .fd_blocks = true,
+    .mixed_order = true,
+    .need_local_reg = false,
+};
+
+/* ---- the wire and the clock of the protocol ---- */
+
+static uint64_t clock_now(void *ctx)
+{
+    return amph_now_ns();
+}
+
+static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
+{
+    struct udp_cx *u = ctx;
+    return u->port->ops->send(u->port, v, n);
+}
+
+static bool unlucky(struct udp_cx *u)
+{
+    uint64_t z = u->loss_state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % LOSS_SCALE < u->loss;
+}
+
+/* AMPHORA_UDP_LOSS: some datagrams are never sent. */
+static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
+{
+    struct udp_cx *u = ctx;
+    struct amph_port_out some[RDP_OUT_BATCH];
+    unsigned k = 0;
+    for (unsigned i = 0; i < n && i < RDP_OUT_BATCH; i++)
+        if (!unlucky(u))
+            some[k++] = v[i];
+        else
+            amph_count(UDP_LOST);
+    unsigned taken = k ? u->port->ops->send(u->port, some, k) : 0;
+    return taken == k ? n : taken;
+}
+
+/* ---- instances ---- */
+
+static unsigned receive_some(struct udp_cx *u, unsigned lanes, unsigned budget);
+
+/* Messages that were taken are delivered also when their sender leaves at once: a little time for what may have been lost. */
+static void linger(struct udp_cx *u)
+{
+    uint64_t end = amph_now_ns() + LINGER_NS;
+    struct pollfd pfd = { .fd = u->port->ops->fd(u->port), .events = POLLIN };
+    while (!rdp_finish(u->rdp) && amph_now_ns() < end) {
+        rdp_progress(u->rdp, 0, 0);
+        if (receive_some(u, 0, 1) == 0)
+            poll(&pfd, pfd.fd >= 0, 1);
+        rdp_after_input(u->rdp);
+    }
+    rdp_goodbye(u->rdp);
+}
+
+static void udp_close(struct amph_cx *cx)
+{
+    struct udp_cx *u = udp_of(cx);
+    if (u->rdp) {
+        linger(u);
+        rdp_close(u->rdp);
+    }
+    udp_wait_close(u);
+    for (unsigned i = 0; i < UDP_DEPTH; i++)
+        if (u->set[i])
+            u->port->ops->free_set(u->port, u->set[i]);
+    if (u->port)
+        u->port->ops->close(u->port);
+    free(u);
+}
+
+static enum amph_status open_protocol(struct udp_cx *u)
+{
+    u->loss = (uint32_t)amph_env_int(AMPH_ENV_UDP_LOSS) * (LOSS_SCALE / 100);
+    u->loss_state = (uint64_t)amph_env_int(AMPH_ENV_UDP_SEED) * 1000003u + u->port->addr[2] * 256u + u->port->addr[3];
+    struct rdp_config cfg = {
+        .env = { u, clock_now, u->loss ? wire_lossy : wire_send },
+        .upcalls = u->base.cfg.upcalls,
+        .up = u->base.cfg.up,
+        .max_peers = u->base.cfg.max_peers,
+        .threaded = u->base.cfg.threaded,
+        .datagram = u->port->datagram,
+        .queue_bytes = u->port->queue_bytes,
+        .timeout_ns = amph_env_ns(AMPH_ENV_UDP_TIMEOUT),
+        .memory = amph_env_size(AMPH_ENV_UDP_MEMORY),
+    };
+    return rdp_open(&cfg, &u->rdp);
+}
+
+static enum amph_status udp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+{
+    const struct amph_port_ops *ops;
+    char why[512];
+    if (cfg->max_peers == 0)
+        return AMPH_ERR_ARG;
+    enum amph_status st = udp_choose_port(&ops, why, sizeof why);
+    if (st != AMPH_OK) {
+        amph_error("the udp conduit cannot be used here: %s", why);
+        return st;
+    }
+    struct udp_cx *u = calloc(1, sizeof *u);
+    if (!u)
+        return AMPH_ERR_NOMEM;
+    u->base = (struct amph_cx){ .ops = &amph_udp_ops, .caps = caps, .cfg = *cfg };
+    u->wait_fd = u->timer_fd = -1;
+    u->alarm_ns = RDP_NEVER;
+    const struct amph_port_config port_cfg = { cfg->max_peers, cfg->loopback_only, cfg->interface };
+    st = ops->open(&port_cfg, &u->port);
+    if (st == AMPH_OK)
+        st = open_protocol(u);
+    if (st == AMPH_OK)
+        st = udp_wait_open(u);
+    if (st != AMPH_OK) {
+        udp_close(&u->base);
+        return st;
+    }
+    memcpy(u->base.addr, u->port->addr, u->port->addr_len);
+    u->base.addr_len = u->port->addr_len;
+    *cx_p = &u->base;
+    return AMPH_OK;
+}
+
+static enum amph_status udp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+{
+    struct udp_cx *u = udp_of(cx);
+    uint32_t datagram;
+    enum amph_status st = u->port->ops->add_peer(u->port, peer, spec->addr, spec->addr_len, &datagram);
+    if (st != AMPH_OK)
+        return st;
+    st = rdp_add_peer(u->rdp, peer, spec->remote_index, spec->cookie_out, spec->cookie_in, datagram);
+    if (st != AMPH_OK)
+        u->port->ops->del_peer(u->port, peer);
+    return st;
+}
+
+static void udp_del_peer(struct amph_cx *cx, uint32_t peer)
+{
+    struct udp_cx *u = udp_of(cx);
+    rdp_del_peer(u->rdp, peer);
+    u->port->ops->del_peer(u->port, peer);
+}
+
+/* ---- memory ---- */
+
+static enum amph_status udp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
+                                    struct amph_mem *mem)
+{
+    struct rdp_region *region;
+    struct amph_wr w;
+    if (!base || len_bytes == 0)
+        return AMPH_ERR_ARG;
+    enum amph_status st = rdp_mem_reg(udp_of(cx)->rdp, base, len_bytes, &region);
+    if (st != AMPH_OK)
+        return st;
+    amph_wr_init(&w, mem->key, sizeof mem->key);
+    amph_wr_u32(&w, KEY_VERSION);
+    amph_wr_u64(&w, region->key);
+    amph_wr_u64(&w, (uint64_t)(uintptr_t)base);
+    amph_wr_u64(&w, len_bytes);
+    mem->base = base;
+    mem->len_bytes = len_bytes;
+    mem->key_len = amph_wr_len(&w);
+    mem->impl = region;
+    return AMPH_OK;
+}
+
+static void udp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
+{
+    if (mem->impl)
+        rdp_mem_dereg(udp_of(cx)->rdp, mem->impl);
+    mem->impl = NULL;
+    mem->key_len = 0;
+}
+
+static enum amph_status udp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+{
+    struct amph_rd r;
+    amph_rd_init(&r, key, key_len);
+    uint32_t version = amph_rd_u32(&r);
+    struct amph_rmem m = { .rkey = amph_rd_u64(&r) };
+    m.base = amph_rd_u64(&r);
+    m.len_bytes = amph_rd_u64(&r);
+    if (peer >= cx->cfg.max_peers)
+        return AMPH_ERR_PEER;
+    if (r.bad || amph_rd_left(&r) || version != KEY_VERSION || m.len_bytes == 0 || m.base + m.len_bytes < m.base)
+        return AMPH_ERR_PROTO;
+    *rmem = m;
+    return AMPH_OK;
+}
+
+/* ---- the send side ---- */
+
+static enum amph_status udp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                    struct amph_op *lc)
+{
+    struct udp_cx *u = udp_of(cx);
+    enum amph_status st = rdp_am_send(u->rdp, peer, lane, am, lc);
+    udp_sent(u);
+    return st;
+}
+
+static enum amph_status udp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+{
+    struct udp_cx *u = udp_of(cx);
+    enum amph_status st = rdp_put(u->rdp, peer, rmem->rkey, offset, src, len_bytes, lc, rc);
+    udp_sent(u);
+    return st;
+}
+
+static enum amph_status udp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                                size_t len_bytes, struct amph_op *done)
+{
+    struct udp_cx *u = udp_of(cx);
+    enum amph_status st = rdp_get(u->rdp, peer, rmem->rkey, offset, dst, len_bytes, done);
+    udp_sent(u);
+    return st;
+}
+
+/* ---- the progress side ---- */
+
+/* A set with datagrams that were not handled yet: an outer progress may be in the middle of one. */
+static struct amph_port_set *unfinished(struct udp_cx *u)
+{
+    for (unsigned i = 0; i < u->depth; i++)
+        if (u->set[i] && u->set[i]->at < u->set[i]->end)
+            return u->set[i];
+    return NULL;
+}
+
+/* Handles what has come, at most `budget` messages; gives their number. */
+static unsigned receive_some(struct udp_cx *u, unsigned lanes, unsigned budget)
+{
+    unsigned n = 0, most = UDP_DEPTH;
+    bool dry = false;
+    if (u->depth == most)
+        return 0;
+    struct amph_port_set **own = &u->set[u->depth++];
+    for (;;) {
+        struct amph_port_set *set = unfinished(u);
+        if (!set) {
+            if (dry)
+                break;
+            unsigned came = u->port->ops->recv(u->port, own);
+            dry = came < AMPH_PORT_BATCH;
+            if (!came)
+                break;
+            continue;
+        }
+        struct amph_port_in in = set->in[set->at++];
+        n += rdp_input(u->rdp, in.at, in.len_bytes, lanes, budget - n);
+        if (n >= budget)
+            break;
+    }
+    u->depth--;
+    return n;
+}
+
+static unsigned udp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
+{
+    struct udp_cx *u = udp_of(cx);
+    unsigned n = rdp_progress(u->rdp, lanes, budget);
+    if (n < budget)
+        n += receive_some(u, lanes, budget - n);
+    n += rdp_after_input(u->rdp);
+    uint32_t refused = u->port->ops->refused(u->port);
+    if (AMPH_UNLIKELY(refused != UINT32_MAX))
+        rdp_refused(u->rdp, refused);
+    return n;
+}
+
+const struct amph_conduit_ops amph_udp_ops = {
+    .name = "udp",
+    .summary = "UDP/IP with a protocol of its own that survives loss (socket, or libfabric's udp)",
+    .probe = udp_probe,
+    .open = udp_open,
+    .close = udp_close,
+    .add_peer = udp_add_peer,
+    .del_peer = udp_del_peer,
+    .mem_reg = udp_mem_reg,
+    .mem_dereg = udp_mem_dereg,
+    .mem_import = udp_mem_import,
+    .am_send = udp_am_send,
+    .am_prepare = amph_conduit_no_prepare,
+    .am_commit = amph_conduit_no_commit,
+    .put = udp_put,
+    .get = udp_get,
+    .atomic = amph_conduit_no_atomic,
+    .flush = amph_conduit_no_flush,
+    .progress = udp_progress,
+    .wait_fd = udp_wait_fd,
+    .arm = udp_arm,
+};

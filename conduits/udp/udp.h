@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The udp conduit's instances.  Layer: conduits (udp).  Thread rule: that of conduit.h. */
+#ifndef AMPH_CONDUITS_UDP_UDP_H
+#define AMPH_CONDUITS_UDP_UDP_H
+
+#include "conduits/udp/rdp.h"
+
+#define UDP_DEPTH 4 /* progress inside upcalls of progress */
+
+struct udp_cx {
+    struct amph_cx base;
+    struct rdp *rdp;
+    struct amph_port *port;
+    /* progress side */
+    struct amph_port_set *set[UDP_DEPTH]; /* datagrams that came, one for each progress that is under way */
+    unsigned depth;
+    /* waiting */
+    int wait_fd, timer_fd;
+    int armed;            /* atomic */
+    uint64_t alarm_ns;    /* what the timer is set to; atomic */
+    /* a lossy wire, for tests */
+    uint32_t loss;        /* of 10,000 */
+    uint64_t loss_state;
+};
+
+static inline struct udp_cx *udp_of(struct amph_cx *cx)
+{
+    return (struct udp_cx *)cx;
+}
+
+/* port.c: the port that AMPHORA_UDP_PORT asks for, or the faster; why (why_len bytes) gets a sentence. */
+enum amph_status udp_choose_port(const struct amph_port_ops **ops_p, char *why, size_t why_len);
+
+/* wait.c */
+enum amph_status udp_wait_open(struct udp_cx *u);
+void udp_wait_close(struct udp_cx *u);
+int udp_wait_fd(struct amph_cx *cx);
+enum amph_status udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
+void udp_sent(struct udp_cx *u); /* after a send-side call: a sleeper's timer may have to ring earlier */
+
+extern const struct amph_conduit_ops amph_udp_ops;
+
+#endif
