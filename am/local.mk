@@ -37,3 +37,39 @@ tests_mp_gex_flags_LDADD = libamphora.la
 tests_mp_gex_np_SOURCES = tests/mp/gex_np.c tests/mp/gex_common.h
 tests_mp_gex_np_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_np_LDADD = libamphora.la
+
+# The library as --enable-debug makes it, for tests: linked into them together with its networks.
+check_LTLIBRARIES += tests/libamphora_checked.la
+tests_libamphora_checked_la_SOURCES = $(libamphora_la_SOURCES)
+tests_libamphora_checked_la_CPPFLAGS = $(libamphora_la_CPPFLAGS) -DAMPH_DEBUG=1
+checked_libs = tests/libamphora_checked.la libofi.la $(CRYPTO_LIBS) $(LIBFABRIC_LIBS) -ldl -lpthread -lrt
+checked_cppflags = -DGASNET_DEBUG $(gex_client_cppflags)
+checked_ldflags = $(AM_LDFLAGS) -Wl,-u,amph_ofi_conduits
+check_PROGRAMS += tests/mp/gex_debug tests/mp/gex_debug_par tests/mp/gex_am_checked tests/mp/gex_np_checked \
+	tests/mp/gex_rma_checked tests/mp/gex_flags_checked
+dist_check_SCRIPTS += tests/mp/gex_debug.sh
+TESTS += tests/mp/gex_debug.sh
+tests_mp_gex_debug_SOURCES = tests/mp/gex_debug.c tests/mp/gex_common.h
+tests_mp_gex_debug_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_mp_gex_debug_LDFLAGS = $(checked_ldflags)
+tests_mp_gex_debug_LDADD = $(checked_libs)
+tests_mp_gex_debug_par_SOURCES = tests/mp/gex_debug.c tests/mp/gex_common.h
+tests_mp_gex_debug_par_CPPFLAGS = -DGASNET_PAR $(checked_cppflags)
+tests_mp_gex_debug_par_LDFLAGS = $(checked_ldflags)
+tests_mp_gex_debug_par_LDADD = $(checked_libs)
+tests_mp_gex_am_checked_SOURCES = tests/mp/gex_am.c tests/mp/gex_common.h
+tests_mp_gex_am_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_mp_gex_am_checked_LDFLAGS = $(checked_ldflags)
+tests_mp_gex_am_checked_LDADD = $(checked_libs)
+tests_mp_gex_np_checked_SOURCES = tests/mp/gex_np.c tests/mp/gex_common.h
+tests_mp_gex_np_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_mp_gex_np_checked_LDFLAGS = $(checked_ldflags)
+tests_mp_gex_np_checked_LDADD = $(checked_libs)
+tests_mp_gex_rma_checked_SOURCES = tests/mp/gex_rma.c tests/mp/gex_common.h
+tests_mp_gex_rma_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_mp_gex_rma_checked_LDFLAGS = $(checked_ldflags)
+tests_mp_gex_rma_checked_LDADD = $(checked_libs)
+tests_mp_gex_flags_checked_SOURCES = tests/mp/gex_flags.c tests/mp/gex_common.h
+tests_mp_gex_flags_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_mp_gex_flags_checked_LDFLAGS = $(checked_ldflags)
+tests_mp_gex_flags_checked_LDADD = $(checked_libs)

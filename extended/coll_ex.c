@@ -3,6 +3,7 @@
 #include "amphora/coll.h"
 
 #include "base/log.h"
+#include "extended/check.h"
 #include "extended/coll.h"
 
 #define FLAGS_SEG \
@@ -12,6 +13,7 @@
 
 static struct amph_team *team_for(gex_TM_t tm, gex_Flags_t flags, gex_Flags_t known, const char *call)
 {
+    amph_check_call(call);
     struct amph_team *team = amph_team_of(tm, call);
     if (AMPH_UNLIKELY(flags & ~known))
         amph_fatal("%s: flags %#x are not for collectives", call, (unsigned)(flags & ~known));

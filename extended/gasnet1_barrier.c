@@ -4,6 +4,7 @@
  * Thread rule: of one team, one thread at a time.
  */
 #include "base/log.h"
+#include "extended/check.h"
 #include "extended/coll.h"
 
 static const struct {
@@ -69,6 +70,7 @@ static int try(struct amph_barrier *b, int id, int flags, const char *call)
 
 static struct amph_barrier *of_all(const char *call)
 {
+    amph_check_call(call);
     return &amph_gex_need(call)->team.coll->barrier[AMPH_BARRIER_NAMED_ONE];
 }
 
