@@ -7,7 +7,7 @@
  *   inside.c  what a process of a job does: samples a test and its limit in turn
  *   report.c  medians, the table, JSON
  *   limits.c  the machine's limits: cache lines, TCP, memcpy
- *   am.c, rma.c, sync.c, files.c   the measurements
+ *   am.c, rma.c, sync.c, coll.c, files.c   the measurements
  *
  * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process of the job calls together.
  */
@@ -161,6 +161,18 @@ double perf_barrier(struct perf_run *run, size_t bytes);
 double perf_idle_wait(struct perf_run *run, size_t bytes);
 double perf_memory_start(struct perf_run *run, size_t bytes);
 double perf_memory_all(struct perf_run *run, size_t bytes);
+
+double perf_coll_barrier(struct perf_run *run, size_t bytes);
+double perf_coll_broadcast(struct perf_run *run, size_t bytes);
+double perf_coll_reduce(struct perf_run *run, size_t bytes);
+double perf_coll_reduce_all(struct perf_run *run, size_t bytes);
+double perf_coll_scan(struct perf_run *run, size_t bytes);
+double perf_coll_scatter(struct perf_run *run, size_t bytes);
+double perf_coll_gather(struct perf_run *run, size_t bytes);
+double perf_coll_gather_all(struct perf_run *run, size_t bytes);
+double perf_coll_exchange(struct perf_run *run, size_t bytes);
+double perf_team_barrier(struct perf_run *run, size_t bytes);
+double perf_team_reduce_all(struct perf_run *run, size_t bytes);
 
 double perf_direct_fresh(struct perf_run *run, size_t bytes);
 double perf_direct_write(struct perf_run *run, size_t bytes);

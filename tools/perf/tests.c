@@ -8,6 +8,7 @@ static const uint32_t none[] = { 0, PERF_END };
 static const uint32_t word[] = { 8, PERF_END };
 static const uint32_t messages[] = { 8, 1u << 10, 4u << 10, 64u << 10, PERF_END };
 static const uint32_t spread[] = { 8, 64, 512, 4u << 10, 32u << 10, 256u << 10, 1u << 20, 4u << 20, PERF_END };
+static const uint32_t blocks[] = { 8, 4u << 10, 1u << 20, PERF_END };
 static const uint32_t calls[] = { 1u << 20, PERF_END };
 
 #define PAIR                                                                                                                       \
@@ -78,6 +79,30 @@ const struct perf_test perf_tests[] = {
       "gets in windows of NBI operations (64, or as many as make 8 MiB), each window waited for" },
 
     { "barrier", "us", CROWD(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
+    { "coll_barrier2", "us", PAIR, none, perf_coll_barrier, "line2_rtt", "tcp_rtt",
+      "gex_Coll_BarrierNB of two processes, waited for" },
+    { "coll_barrier", "us", CROWD(2, 8), none, perf_coll_barrier, NULL, NULL,
+      "gex_Coll_BarrierNB of all processes, waited for" },
+    { "coll_broadcast", "us", CROWD(2, 8), blocks, perf_coll_broadcast, NULL, NULL,
+      "broadcast, waited for; roots take turns" },
+    { "coll_reduce", "us", CROWD(2, 8), blocks, perf_coll_reduce, NULL, NULL,
+      "sums of 8-byte integers to one process, waited for; roots take turns" },
+    { "coll_reduce_all", "us", CROWD(2, 8), blocks, perf_coll_reduce_all, NULL, NULL,
+      "sums of 8-byte integers to all processes, waited for" },
+    { "coll_scan", "us", CROWD(2, 8), blocks, perf_coll_scan, NULL, NULL,
+      "sums of 8-byte integers up to each process, by an operator of the client's" },
+    { "coll_scatter", "us", CROWD(2, 8), blocks, perf_coll_scatter, NULL, NULL,
+      "a block of this size from one process to each; roots take turns" },
+    { "coll_gather", "us", CROWD(2, 8), blocks, perf_coll_gather, NULL, NULL,
+      "a block of this size from each process to one; roots take turns" },
+    { "coll_gather_all", "us", CROWD(2, 8), blocks, perf_coll_gather_all, NULL, NULL,
+      "a block of this size from each process to all" },
+    { "coll_exchange", "us", CROWD(2, 8), blocks, perf_coll_exchange, NULL, NULL,
+      "a block of this size from each process to each" },
+    { "team_barrier", "us", CROWD(4, 8), none, perf_team_barrier, NULL, NULL,
+      "gex_Coll_BarrierNB of a team of every other process, and of the team of the others at the same time" },
+    { "team_reduce_all", "us", CROWD(4, 8), blocks, perf_team_reduce_all, NULL, NULL,
+      "sums to all of such a team, both at the same time" },
     { "idle_wait", "ms", CROWD_ONCE(2), none, perf_idle_wait, NULL, NULL,
       "CPU time, of the process and all its threads, that a wait of 5 s for a message takes" },
     { "memory_start", "MiB", SERVED_ONCE(64), none, perf_memory_start, NULL, NULL,
@@ -109,6 +134,15 @@ static const struct perf_target targets[] = {
     { "put_bw", "smp", 1u << 20, 2, true, true, 0.9 },     { "get_bw", "smp", 1u << 20, 2, true, true, 0.9 },
     { "put_bw", "tcp", 1u << 20, 2, true, true, 0.85 },    { "get_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
     { "barrier", "smp", 0, 8, false, false, 20 },          { "barrier", "tcp", 0, 8, false, false, 200 },
+    { "coll_barrier2", "smp", 0, 2, true, false, 1.0 },
+    { "coll_broadcast", "smp", 8, 8, false, false, 60 }, { "coll_broadcast", "tcp", 8, 8, false, false, 500 },
+    { "coll_reduce", "smp", 8, 8, false, false, 60 }, { "coll_reduce", "tcp", 8, 8, false, false, 500 },
+    { "coll_reduce_all", "smp", 8, 8, false, false, 60 }, { "coll_reduce_all", "tcp", 8, 8, false, false, 500 },
+    { "coll_scan", "smp", 8, 8, false, false, 60 }, { "coll_scan", "tcp", 8, 8, false, false, 500 },
+    { "coll_scatter", "smp", 8, 8, false, false, 60 }, { "coll_scatter", "tcp", 8, 8, false, false, 500 },
+    { "coll_gather", "smp", 8, 8, false, false, 60 }, { "coll_gather", "tcp", 8, 8, false, false, 500 },
+    { "coll_gather_all", "smp", 8, 8, false, false, 60 }, { "coll_gather_all", "tcp", 8, 8, false, false, 500 },
+    { "coll_exchange", "smp", 8, 8, false, false, 60 }, { "coll_exchange", "tcp", 8, 8, false, false, 500 },
     { "idle_wait", NULL, 0, 0, false, false, 50 },         { "memory_start", NULL, 0, 0, false, false, 8 },
     { "memory_all", NULL, 0, 0, false, false, 8 },         { "fwd_fresh", "smp", 1u << 20, 0, true, true, 0.68 },
     { "fwd_write", "smp", 1u << 20, 0, true, true, 0.68 }, { "fwd_read", "smp", 1u << 20, 0, true, true, 0.68 },

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives: of all processes, and of a team of some.  Layer: tools. */
+#define GASNET_SEQ 1
+#include <gasnet.h>
+#include <gasnet_coll.h>
+#include <gasnetex.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tools/perf/perf.h"
+
+#define MOST_BYTES ((size_t)64 << 20) /* of a buffer */
+#define FLAGS (GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL)
+
+/* One collective of block bytes; turn: counts calls, so that roots take turns. */
+struct coll {
+    gex_TM_t tm;
+    size_t block;
+    unsigned char *src, *dst;
+};
+typedef gex_Event_t (*coll_start)(const struct coll *c, uint64_t turn);
+
+static struct {
+    unsigned char *src, *dst;
+    size_t bytes;
+    gex_TM_t team;
+} coll;
+
+static gex_Rank_t root_of(const struct coll *c, uint64_t turn)
+{
+    return (gex_Rank_t)(turn % gex_TM_QuerySize(c->tm));
+}
+
+static gex_Event_t barrier(const struct coll *c, uint64_t turn)
+{
+    return gex_Coll_BarrierNB(c->tm, 0);
+}
+
+static gex_Event_t broadcast(const struct coll *c, uint64_t turn)
+{
+    return gex_Coll_BroadcastNB(c->tm, root_of(c, turn), c->dst, c->src, c->block, 0);
+}
+
+static gex_Event_t reduce(const struct coll *c, uint64_t turn)
+{
+    return gex_Coll_ReduceToOneNB(c->tm, root_of(c, turn), c->dst, c->src, GEX_DT_U64, 8, c->block / 8, GEX_OP_ADD, NULL, NULL, 0);
+}
+
+static gex_Event_t reduce_all(const struct coll *c, uint64_t turn)
+{
+    return gex_Coll_ReduceToAllNB(c->tm, c->dst, c->src, GEX_DT_U64, 8, c->block / 8, GEX_OP_ADD, NULL, NULL, 0);
+}
+
+static gex_Event_t scatter(const struct coll *c, uint64_t turn)
+{
+    return gasnet_coll_scatter_nb(c->tm, c->dst, root_of(c, turn), c->src, c->block, FLAGS);
+}
+
+static gex_Event_t gather(const struct coll *c, uint64_t turn)
+{
+    return gasnet_coll_gather_nb(c->tm, root_of(c, turn), c->dst, c->src, c->block, FLAGS);
+}
+
+static gex_Event_t gather_all(const struct coll *c, uint64_t turn)
+{
+    return gasnet_coll_gather_all_nb(c->tm, c->dst, c->src, c->block, FLAGS);
+}
+
+static gex_Event_t exchange(const struct coll *c, uint64_t turn)
+{
+    return gasnet_coll_exchange_nb(c->tm, c->dst, c->src, c->block, FLAGS);
+}
+
+static void add(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t size, int flags,
+                int arg)
+{
+    for (size_t i = 0; i < count; i++)
+        ((uint64_t *)results)[i] = ((const uint64_t *)left)[i] + ((const uint64_t *)right)[i];
+}
+
+static gex_Event_t scan(const struct coll *c, uint64_t turn)
+{
+    return gasnet_coll_scan_nb(c->tm, c->dst, 0, 0, c->src, 0, 0, 8, c->block / 8, 0, 0, FLAGS);
+}
+
+/* ---- sampling ---- */
+
+/* Room for a block of each process on both sides. */
+static bool need_memory(struct perf_run *run, size_t bytes)
+{
+    if (bytes <= coll.bytes)
+        return true;
+    free(coll.src);
+    free(coll.dst);
+    coll.src = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    coll.dst = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    if (!coll.src || !coll.dst) {
+        perf_no_value(run, "no memory for two buffers of %zu bytes", bytes);
+        coll.bytes = 0;
+        return false;
+    }
+    coll.bytes = bytes;
+    memset(coll.src, 1, bytes);
+    memset(coll.dst, 1, bytes);
+    return true;
+}
+
+static double us_each(const struct coll *c, coll_start start, uint64_t count)
+{
+    uint64_t begin = amph_now_ns();
+    for (uint64_t i = 0; i < count; i++)
+        gex_Event_Wait(start(c, i));
+    return (double)(amph_now_ns() - begin) / (double)count / 1e3;
+}
+
+/* Every process has to make as many calls; rank 0 chooses the number so that a sample takes about 40 ms. */
+static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_process, coll_start start)
+{
+    size_t blocks = per_process ? run->procs : 1, most = MOST_BYTES / blocks / 8 * 8;
+    struct coll c = { .tm = tm, .block = bytes < 8 ? 8 : bytes < most ? bytes / 8 * 8 : most };
+    if (bytes > c.block)
+        run->used_bytes = c.block;
+    if (!need_memory(run, blocks * c.block))
+        return NAN;
+    c.src = coll.src;
+    c.dst = coll.dst;
+    perf_sync(run);
+    double us = us_each(&c, start, run->procs < 10 ? 10 : run->procs);
+    if (run->rank == 0)
+        run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
+    perf_sync(run);
+    us = us_each(&c, start, run->shared->line_a);
+    perf_sync(run);
+    return us;
+}
+
+static gex_TM_t all(void)
+{
+    gex_TM_t tm;
+    gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
+    return tm;
+}
+
+/* Those of even rank in turned order, and the others. */
+static gex_TM_t half(struct perf_run *run)
+{
+    if (!coll.team)
+        gex_TM_Split(&coll.team, all(), (int)(run->rank % 2), -(int)run->rank, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    return coll.team;
+}
+
+double perf_coll_barrier(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), 0, false, barrier);
+}
+double perf_coll_broadcast(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, false, broadcast);
+}
+double perf_coll_reduce(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, false, reduce);
+}
+double perf_coll_reduce_all(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, false, reduce_all);
+}
+double perf_coll_scan(struct perf_run *run, size_t bytes)
+{
+    gasnet_coll_fn_entry_t table = { add, 0 };
+    gasnet_coll_init(NULL, 0, &table, 1, 0);
+    return sample(run, all(), bytes, false, scan);
+}
+double perf_coll_scatter(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, true, scatter);
+}
+double perf_coll_gather(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, true, gather);
+}
+double perf_coll_gather_all(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, true, gather_all);
+}
+double perf_coll_exchange(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, true, exchange);
+}
+double perf_team_barrier(struct perf_run *run, size_t bytes)
+{
+    return sample(run, half(run), 0, false, barrier);
+}
+double perf_team_reduce_all(struct perf_run *run, size_t bytes)
+{
+    return sample(run, half(run), bytes, false, reduce_all);
+}
