@@ -59,7 +59,8 @@ bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_fi
 /* After exec: this client holds exactly these files (drops what was closed by exec). */
 int amph_fwd_hold_only(struct amph_fwd_client *client, const struct amph_fwd_file *files, size_t nfiles);
 
-/* Fork: call around fork(2), in this order; signals may be blocked, no locks of the caller are taken.  Before: opens a connection
+/* Fork: in a program that the preload library is not in, the C library's fork calls these by itself; else call them around fork(2), in
+ * this order; signals may be blocked, no locks of the caller are taken.  Before: opens a connection
  * for the child, which gets holds on all files of the parent, and brings the client to rest.  pid_or_error: what fork gave.  The
  * child's client is opened again at its first call.  All are no-ops while the client is not open. */
 void amph_fwd_fork_before(void);

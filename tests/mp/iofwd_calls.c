@@ -461,10 +461,8 @@ static void test_fork(void)
     IS(fopen_fwd("forked", O_WRONLY | O_CREAT, &f), 0);
     IS(amph_fwd_write(cl, &f, "parent;", 7, &n), 0);
     CHECK(pipe(up) == 0);
-    amph_fwd_fork_before();
     pid_t pid = fork();
     if (pid == 0) {
-        amph_fwd_fork_child();
         char byte;
         failures = 0;
         close(up[1]);
@@ -475,7 +473,6 @@ static void test_fork(void)
         fflush(stdout);
         _exit(failures != 0);
     }
-    amph_fwd_fork_parent(pid);
     IS(amph_fwd_close(cl, &f), 0);
     CHECK(write(up[1], "x", 1) == 1);
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -496,10 +493,8 @@ static void exec_once(bool opened)
     int status;
     IS(fopen_fwd("execed", O_WRONLY | O_CREAT | O_TRUNC, &f), 0);
     CHECK(amph_fwd_file_print(&f, text, sizeof text) > 0);
-    amph_fwd_fork_before();
     pid_t pid = fork();
     if (pid == 0) {
-        amph_fwd_fork_child();
         /* Half of the time the child has an endpoint of its own, which the new image must replace. */
         size_t n;
         if (opened && (amph_fwd_process(&cl) || amph_fwd_write(cl, &f, "child;", 6, &n)))
@@ -510,7 +505,6 @@ static void exec_once(bool opened)
         execl(self_path, self_path, "--image", text, (char *)NULL);
         _exit(4);
     }
-    amph_fwd_fork_parent(pid);
     IS(amph_fwd_close(cl, &f), 0);
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     char buf[32] = "";
@@ -591,10 +585,8 @@ static void test_killed(void)
     IS(fopen_fwd("victim", O_RDWR | O_CREAT, &mine), 0);
     IS(iofwd_stats(IOFWD_NONE, &before), 0);
     CHECK(pipe(up) == 0);
-    amph_fwd_fork_before();
     pid_t pid = fork();
     if (pid == 0) {
-        amph_fwd_fork_child();
         char *buf = calloc(1, size);
         if (amph_fwd_process(&cl) || fopen_fwd("victim", O_RDWR, &f) || amph_fwd_setlock(cl, &f, &lock))
             _exit(1);
@@ -603,7 +595,6 @@ static void test_killed(void)
             ;
         _exit(2);
     }
-    amph_fwd_fork_parent(pid);
     CHECK(read(up[0], &byte, 1) == 1);
     IS(amph_fwd_setlock(cl, &mine, &lock), EAGAIN);
     nanosleep(&soon, NULL); /* into the middle of its writing */
