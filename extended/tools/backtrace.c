@@ -110,10 +110,10 @@ static void write_frame(int fd, int number, void *frame)
     Dl_info info = { 0 };
     struct object o;
     uintptr_t at = (uintptr_t)frame, offset = 0;
-    const char *name = NULL;
+    const char *name = NULL, *path = "?";
     bool mapped = false;
     if (dladdr(frame, &info) && info.dli_fname) {
-        const char *path = info.dli_fname[0] == '/' ? info.dli_fname : exe_path;
+        path = info.dli_fname[0] == '/' ? info.dli_fname : exe_path;
         mapped = map_object(path, &o);
         const ElfW(Ehdr) *eh = info.dli_fbase;
         uintptr_t base = eh->e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
@@ -125,7 +125,7 @@ static void write_frame(int fd, int number, void *frame)
             offset = at - base;
     }
     snprintf(line, sizeof line, "[%u] #%d %#lx %.300s+%#lx (%.200s)\n", amph_tools_rank(), number, (unsigned long)at, name ? name : "?",
-             (unsigned long)offset, info.dli_fname ? info.dli_fname : "?");
+             (unsigned long)offset, path);
     amph_tools_write(fd, line);
     if (mapped)
         munmap((void *)o.file, o.len);
@@ -212,6 +212,7 @@ static int try_way(const char *word, size_t len, int fd)
 int gasnett_print_backtrace(int fd)
 {
     static const char standard[] = "EXECINFO,GDB";
+    gasnett_backtrace_init(NULL); /* done long ago where a handler of ours calls */
     const char *list = conf.types;
     if (!list || !list[0]) {
         const char *own = &gasnett_backtrace_user ? gasnett_backtrace_user.name : NULL;
@@ -230,6 +231,7 @@ int gasnett_print_backtrace(int fd)
 
 static int print_if_enabled(int fd)
 {
+    gasnett_backtrace_init(NULL);
     return conf.enabled ? gasnett_print_backtrace(fd) : 1;
 }
 

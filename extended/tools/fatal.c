@@ -92,7 +92,7 @@ static void say_fatal(const char *place, const char *fmt, va_list ap)
 static void die(void) AMPH_NORETURN;
 static void die(void)
 {
-    amph_tools_arm(); /* so that the environment has been looked at */
+    gasnett_backtrace_init(NULL); /* so that the environment has been looked at */
     gasnett_flush_streams();
     amph_tools_last_look();
     gasnett_reghandler(SIGABRT, SIG_DFL);

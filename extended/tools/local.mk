@@ -35,3 +35,16 @@ gasnet_tools-par.pc gasnet_tools-par.mak: extended/tools/local.mk
 	$(AM_V_GEN)$(gasnet_tools_fill) -e 's|%mode%|par|g' -e 's|%MODE%|SAFE|g' $(top_srcdir)/extended/tools/gasnet_tools$(suffix $@).in >$@
 gasnet_tools-seq.pc gasnet_tools-par.pc: extended/tools/gasnet_tools.pc.in
 gasnet_tools-seq.mak gasnet_tools-par.mak: extended/tools/gasnet_tools.mak.in
+
+# Unit tests, linked with the tools alone: for several threads with checks, for one without.
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit_tools tests/unit_tools_seq
+TESTS += tests/unit_tools tests/unit_tools_seq
+unit_tools_sources = tests/unit_tools.c tests/unit_tools.h tests/unit_tools_atomic.c tests/unit_tools_lock.c tests/unit_tools_misc.c
+tests_unit_tools_SOURCES = $(unit_tools_sources)
+tests_unit_tools_CPPFLAGS = $(UNIT_CPPFLAGS) -DGASNETT_THREAD_SAFE=1 -DGASNET_DEBUG=1
+tests_unit_tools_LDADD = libgasnet_tools-par.a $(CRITERION_LIBS) -lpthread -ldl -lm
+tests_unit_tools_seq_SOURCES = $(unit_tools_sources)
+tests_unit_tools_seq_CPPFLAGS = $(UNIT_CPPFLAGS) -DGASNETT_THREAD_SINGLE=1
+tests_unit_tools_seq_LDADD = libgasnet_tools-seq.a $(CRITERION_LIBS) -lpthread -ldl -lm
+endif
