@@ -58,6 +58,7 @@ struct amph_am_config {
     uint32_t domain;          /* separates the cookies of endpoints (1 am, 2 iofwd) */
     uint32_t max_peers;
     bool threaded;
+    bool anywhere;            /* all memory of each process may be reached: put, get and longs are messages, also between neighbours */
     bool use_smp;             /* peers on the same host through shared memory (AMPHORA_SMP) */
     const struct amph_conduit_ops *net; /* network conduit or NULL */
     bool loopback_only;       /* the whole job is on this machine */
@@ -223,7 +224,7 @@ struct amph_job {
     uint32_t rank, size;           /* relative number in the own group and its size */
     const char *built_conduit;     /* the network that the program was built for, or NULL */
     const char *built_config;      /* GASNET_CONFIG_STRING of the program, or NULL */
-    uint8_t built_segment;         /* its segment mode: AMPHORA_SEGMENT, 0 not said */
+    bool built_anywhere;           /* for GASNET_SEGMENT_EVERYTHING: all memory of each process may be reached */
     uint32_t first;                /* absolute number of the own group's member 0 */
     size_t page_bytes;             /* the job's page size (negotiated) */
     bool joined, exiting;

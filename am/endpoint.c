@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/wire.h"
+#include "conduits/emulate.h"
 
 static enum amph_status open_conduit(struct amph_am_ep *ep, int which, const struct amph_conduit_ops *ops)
 {
@@ -27,6 +28,8 @@ static enum amph_status open_conduit(struct amph_am_ep *ep, int which, const str
         .upcalls = &amph_am_upcalls,
         .up = ep,
     };
+    if (ep->cfg.anywhere)
+        return amph_emulate_open(ops, &cx_cfg, &ep->cx[which]);
     return amph_conduit_open(ops, &cx_cfg, &ep->cx[which]);
 }
 

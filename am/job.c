@@ -130,6 +130,7 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
         .domain = 1,
         .max_peers = amph_job.size,
         .threaded = threaded,
+        .anywhere = amph_job.built_anywhere,
         .use_smp = amph_env_bool(AMPH_ENV_SMP),
         /* Our own launcher starts processes on its own machine, also under several pretended host names. */
         .loopback_only = desc->nhosts == 1 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0,

@@ -21,7 +21,7 @@ enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_b
     amph_wr_init(&w, mem->key, sizeof mem->key);
     amph_ep_lock(ep);
     for (int i = 0; i < AMPH_NCX && st == AMPH_OK; i++) {
-        if (ep->cx[i] && !(i == AMPH_CX_SMP && fd < 0))
+        if (ep->cx[i] && !(i == AMPH_CX_SMP && fd < 0 && !ep->cfg.anywhere))
             st = ep->cx[i]->ops->mem_reg(ep->cx[i], base, len_bytes, fd, fd_offset, &mem->part[i]);
         if (st == AMPH_OK)
             amph_wr_blob(&w, mem->part[i].key, mem->part[i].key_len);

@@ -20,6 +20,7 @@
 #include "base/wire.h"
 
 #define WINDOW 32u
+#define TRANSFERS_MAX 512u /* under way or owed: more have to wait */
 #define FULL_ARMS 1000u /* tries to sleep that are refused while there is no room; then the peer is thought dead */
 #define HEAD_WORDS 5u
 #define HEAD_BYTES (8 * HEAD_WORDS)
@@ -490,6 +491,8 @@ static enum amph_status start(struct em_cx *em, const struct transfer *what)
 {
     if (what->peer >= em->base.cfg.max_peers)
         return AMPH_ERR_RANGE;
+    if (__atomic_load_n(&em->work, __ATOMIC_RELAXED) >= TRANSFERS_MAX)
+        return AMPH_AGAIN;
     struct transfer *t = malloc(sizeof *t), **at;
     if (!t)
         return AMPH_ERR_NOMEM;

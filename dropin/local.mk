@@ -55,3 +55,18 @@ $(dropin_run): $(srcdir)/dropin/gasnetrun.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) dropin && sed -e 's|@NAME@|$(@F)|g' -e 's|@bindir@|$(bindir)|g' $(srcdir)/dropin/gasnetrun.in >$@.tmp && \
 		chmod +x $@.tmp && mv $@.tmp $@
 CLEANFILES += $(dropin_mak) $(dropin_pc) $(dropin_so) $(dropin_a) $(dropin_run)
+
+# Tests: GASNet-1 beyond the transfers, its segment modes, the launchers.
+dropin_mp = tests/mp/gasnet1_everything tests/mp/gasnet1_more
+check_PROGRAMS += $(dropin_mp) tests/mp/gasnet1_everything_par
+dist_check_SCRIPTS += $(dropin_mp:=.sh)
+TESTS += $(dropin_mp:=.sh)
+tests_mp_gasnet1_everything_SOURCES = tests/mp/gasnet1_everything.c tests/mp/gex_common.h
+tests_mp_gasnet1_everything_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gasnet1_everything_LDADD = libamphora.la
+tests_mp_gasnet1_everything_par_SOURCES = tests/mp/gasnet1_everything.c tests/mp/gex_common.h
+tests_mp_gasnet1_everything_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_mp_gasnet1_everything_par_LDADD = libamphora.la -lpthread
+tests_mp_gasnet1_more_SOURCES = tests/mp/gasnet1_more.c tests/mp/gex_common.h
+tests_mp_gasnet1_more_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
+tests_mp_gasnet1_more_LDADD = libamphora.la

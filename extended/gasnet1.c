@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "boot/boot.h"
 #include "extended/event.h"
 
 /* ---- job ---- */
@@ -55,6 +56,29 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries)
     return GASNET_OK;
 }
 
+int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries)
+{
+    const struct amph_gex *g = amph_gex();
+    if (!g)
+        return GASNET_ERR_NOT_INIT;
+    if (numentries < 0 || (numentries && !nodeinfo_table))
+        return GASNET_ERR_BAD_ARG;
+    const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
+    const uint32_t n = (uint32_t)numentries < g->team.pub.size ? (uint32_t)numentries : g->team.pub.size;
+    uint32_t hosts = 0, supernodes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t first = 0;
+        while (proc[first].host != proc[i].host)
+            first++;
+        nodeinfo_table[i] = (gasnet_nodeinfo_t){
+            .host = first < i ? nodeinfo_table[first].host : hosts++,
+            .supernode = g->leader[i] < i ? nodeinfo_table[g->leader[i]].supernode : supernodes++,
+            .offset = g->reach[i].len ? g->reach[i].delta : 0,
+        };
+    }
+    return GASNET_OK;
+}
+
 void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM_t *tm_p, gex_Segment_t *segment_p)
 {
     struct amph_gex *g = amph_gex_need("gasnet_QueryGexObjects");
@@ -66,6 +90,28 @@ void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM
         *tm_p = &g->team.pub;
     if (segment_p)
         *segment_p = g->ep.segment;
+}
+
+/* ---- messages ---- */
+
+int amphora_refuse(gasnet_node_t dest, size_t nbytes, int is_long)
+{
+    const struct amph_gex *g = amph_gex();
+    if (!g) {
+        amph_gex_complain("an active message was sent before gasnet_init");
+        return GASNET_ERR_NOT_INIT;
+    }
+    if (dest >= g->team.pub.size) {
+        amph_gex_complain("an active message was sent to node %u; the job has %u nodes, from 0", dest, g->team.pub.size);
+        return GASNET_ERR_BAD_ARG;
+    }
+    size_t most = is_long ? amph_am_max_long(g->ep.am, dest) : amph_am_max_medium(g->ep.am, dest);
+    if (nbytes > most) {
+        amph_gex_complain("a%s of %zu bytes to node %u is too large; %s() says %zu", is_long ? " long message" : " medium message", nbytes,
+                          dest, is_long ? "gasnet_AMMaxLongRequest" : "gasnet_AMMaxMedium", most);
+        return GASNET_ERR_BAD_ARG;
+    }
+    return GASNET_OK;
 }
 
 /* ---- completion ---- */

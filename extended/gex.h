@@ -21,6 +21,9 @@ enum {
     AMPH_GEX_COLL_READY, AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24
 };
 
+/* AMPHORA_SEGMENT of clients that are built for GASNET_SEGMENT_EVERYTHING (threadmode.h). */
+enum { AMPH_SEGMENT_EVERYTHING = 3 };
+
 struct amphora_client {
     const char *name;
     gex_Flags_t flags;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "amphora/gasnet1.h"
 #include "base/arena.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -21,6 +22,7 @@
 /* What amphora_team0 is before there is a job: a team without members. */
 static struct amphora_team nobody;
 struct amphora_team *amphora_team0 = &nobody;
+gasnet_node_t gasneti_nodes, gasneti_mynode; /* what the API asks for */
 
 /* What each member says of itself at start. */
 struct fact {
@@ -128,9 +130,9 @@ static void learn(struct amph_gex *g, const uint8_t *all)
         g->max_global = f.max_segment < g->max_global ? (uintptr_t)f.max_segment : g->max_global;
         if (g->leader[i] == i)
             g->nbrhds++;
-        if (i == g->leader[i] && i < g->leader[amph_job.rank])
-            g->my_nbrhd++;
     }
+    for (uint32_t i = 0; i < g->leader[amph_job.rank]; i++)
+        g->my_nbrhd += i == g->leader[i];
 }
 
 /* Lists the members for which same() holds. */
@@ -291,6 +293,8 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
     }
     struct amph_gex *g = amph_gex();
     amphora_team0 = &g->team.pub;
+    gasneti_nodes = amph_job.size;
+    gasneti_mynode = amph_job.rank;
     amph_tools_start(amph_job.rank, amph_job.size, argc && argv && *argc > 0 ? (*argv)[0] : NULL);
     if (client_p)
         *client_p = &g->client;
@@ -304,7 +308,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
 void amphora_client_built(const char *conduit, int segment, const char *config)
 {
     amph_job.built_conduit = conduit;
-    amph_job.built_segment = (uint8_t)segment;
+    amph_job.built_anywhere = segment == AMPH_SEGMENT_EVERYTHING;
     amph_job.built_config = config;
 }
 

@@ -72,8 +72,8 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_gex *g = amph_gex();
     uint64_t dest = join(am->args + 1), nbytes = join(am->args + 4);
-    uint64_t offset = g && g->segment.base ? dest - (uintptr_t)g->segment.base : 0;
-    if (!g || !g->segment.base || offset > g->segment.len_bytes || nbytes > g->segment.len_bytes - offset) {
+    uint64_t offset = g ? dest - (uintptr_t)g->segment.base : 0;
+    if (!g || !g->segment.len_bytes || offset > g->segment.len_bytes || nbytes > g->segment.len_bytes - offset) {
         amph_count(DROP_MALFORMED);
         return;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "amphora/gasnet1.h"
 #include "base/arena.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -60,6 +61,8 @@ static uint64_t wanted_limit(uint32_t procs_on_host)
 
 uintptr_t amph_segment_limit(uint32_t procs_on_host)
 {
+    if (amph_job.built_anywhere)
+        return UINTPTR_MAX;
     uint64_t bytes = wanted_limit(procs_on_host), page = amphora_page_bytes();
     if (bytes > amph_phys_mem_bytes())
         bytes = amph_phys_mem_bytes();
@@ -78,6 +81,8 @@ uintptr_t gasnet_getMaxGlobalSegmentSize(void)
 }
 
 /* ---- attaching ---- */
+
+int (*gasnet_client_attach_hook)(void *segbase, uintptr_t segsize); /* the client's */
 
 /* What a member says of its segment. */
 struct record {
@@ -102,13 +107,22 @@ static int check_size(struct amph_gex *g, uintptr_t size)
     return GASNET_OK;
 }
 
+/* All memory is the segment: nothing is made, and size says nothing. */
+static enum amph_status take_everything(struct amph_arena_part *part)
+{
+    *part = (struct amph_arena_part){ .base = NULL, .len_bytes = UINTPTR_MAX, .fd = -1 };
+    return AMPH_OK;
+}
+
 static int make_segment(struct amph_gex *g, uintptr_t size)
 {
     struct amph_arena_part part;
     struct amphora_segment *seg = &g->segment;
-    enum amph_status st = amph_arena_segment(size, granule(), &part);
+    enum amph_status st = amph_job.built_anywhere ? take_everything(&part) : amph_arena_segment(size, granule(), &part);
     if (st != AMPH_OK)
         return amph_gex_error(st);
+    if (amph_job.built_anywhere)
+        size = part.len_bytes;
     st = amph_am_mem_reg(g->ep.am, part.base, size, part.fd, part.offset, &seg->mem);
     if (st != AMPH_OK) {
         amph_gex_complain("a segment of %zu bytes cannot be made known to the network: %s", (size_t)size, amph_status_text(st));
@@ -118,13 +132,17 @@ static int make_segment(struct amph_gex *g, uintptr_t size)
     seg->client = &g->client;
     seg->base = part.base;
     seg->len_bytes = size;
+    if (gasnet_client_attach_hook && gasnet_client_attach_hook(seg->base, size)) {
+        amph_gex_complain("gasnet_client_attach_hook refused the segment of %zu bytes at %p", (size_t)size, seg->base);
+        return GASNET_ERR_RESOURCE; /* the caller drops it */
+    }
     amph_am_set_segment(g->ep.am, seg->base, seg->len_bytes); /* before any member can know of it */
     return GASNET_OK;
 }
 
 static void drop_segment(struct amph_gex *g)
 {
-    if (!g->segment.base)
+    if (!g->segment.len_bytes)
         return;
     amph_am_set_segment(g->ep.am, NULL, 0);
     amph_am_mem_dereg(g->ep.am, &g->segment.mem);
@@ -195,6 +213,8 @@ int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
     all = malloc((size_t)amph_job.size * RECORD_BYTES);
     if (!all)
         return GASNET_ERR_RESOURCE;
+    if (amph_job.built_anywhere)
+        size = amphora_page_bytes(); /* whatever was said, it says nothing */
     if (status == GASNET_OK)
         status = check_size(g, size);
     if (status == GASNET_OK && size)
@@ -223,7 +243,7 @@ int gex_Segment_Attach(gex_Segment_t *segment_p, gex_TM_t tm, uintptr_t size)
         amph_gex_complain("gex_Segment_Attach: the team must be that of gex_Client_Init, and segment_p not NULL");
         return GASNET_ERR_BAD_ARG;
     }
-    if (!size) {
+    if (!size && !amph_job.built_anywhere) {
         amph_gex_complain("gex_Segment_Attach: the size must not be 0");
         status = GASNET_ERR_BAD_ARG;
     }

@@ -25,20 +25,20 @@ static const struct {
     { GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH", "the processes brought values to a barrier that do not match" },
 };
 
-const char *gasnet_ErrorName(int errval)
+char *gasnet_ErrorName(int errval)
 {
     for (size_t i = 0; i < AMPH_COUNTOF(errors); i++)
         if (errors[i].code == errval)
-            return errors[i].name;
-    return "unknown error";
+            return (char *)(uintptr_t)errors[i].name;
+    return (char *)(uintptr_t)"unknown error";
 }
 
-const char *gasnet_ErrorDesc(int errval)
+char *gasnet_ErrorDesc(int errval)
 {
     for (size_t i = 0; i < AMPH_COUNTOF(errors); i++)
         if (errors[i].code == errval)
-            return errors[i].desc;
-    return "this is no error code of GASNet";
+            return (char *)(uintptr_t)errors[i].desc;
+    return (char *)(uintptr_t)"this is no error code of GASNet";
 }
 
 void amphora_lock_fail(const char *call, int err)

@@ -118,7 +118,8 @@ static const uint32_t *make_order(const uint32_t *member, uint32_t size)
 
 static struct amphora_reach reach_of(const struct amph_rmem *rmem)
 {
-    if (!rmem->local)
+    bool own_all = amph_job.built_anywhere && rmem == &amph_gex()->rmem[amph_job.rank]; /* from address 0 on */
+    if (!rmem->local && !own_all)
         return (struct amphora_reach){ 0 };
     return (struct amphora_reach){ .base = (uintptr_t)rmem->base, .len = (uintptr_t)rmem->len_bytes,
                                    .delta = (uintptr_t)rmem->local - (uintptr_t)rmem->base };

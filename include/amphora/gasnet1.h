@@ -64,8 +64,28 @@ typedef gex_HSL_t gasnet_hsl_t;
  * GASNET_ERR_BAD_ARG, GASNET_ERR_RESOURCE. */
 int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset);
 
-/* Fills in the segments of the nodes below numentries. */
+/* Fills in the segments of the nodes below numentries; further entries are left alone.  With GASNET_SEGMENT_EVERYTHING each is NULL of
+ * size (uintptr_t)-1.  GASNET_OK, GASNET_ERR_NOT_INIT (before gasnet_attach), GASNET_ERR_BAD_ARG. */
 int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries);
+
+/* Where a node is: nodes of one host share `host`, nodes that share memory (a neighbourhood) `supernode`; both count from 0. */
+typedef struct {
+    gasnet_node_t host;
+    gasnet_node_t supernode;
+    uintptr_t offset; /* after gasnet_attach: an address in the node's segment + offset is where it is mapped here (0: not mapped, or the
+                         same address) */
+} gasnet_nodeinfo_t;
+
+/* Fills in the nodes below numentries.  GASNET_OK, GASNET_ERR_NOT_INIT (before gasnet_init), GASNET_ERR_BAD_ARG. */
+int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries);
+
+/* NULL, or a function of the client's that gasnet_attach and gex_Segment_Attach call when this process's segment has been made and
+ * before any other process can reach it (for placing its pages, say).  Returns 0; another value makes the attach fail with
+ * GASNET_ERR_RESOURCE everywhere. */
+extern int (*gasnet_client_attach_hook)(void *segbase, uintptr_t segsize);
+
+/* The job's size and this process's number as variables, for code that reaches for them; 0 before gasnet_init. */
+extern gasnet_node_t gasneti_nodes, gasneti_mynode;
 
 /* The objects that gasnet_init, or gex_Client_Init with GEX_FLAG_USES_GASNET1, made; outputs may be NULL. */
 void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM_t *tm_p, gex_Segment_t *segment_p);
@@ -96,27 +116,43 @@ AMPHORA_INLINE int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *sr
 /* Local completion that nobody asks for: the reply tells (gasnet_AMRequestLongAsync). */
 #define AMPHORA_EVENT_UNHEARD ((gex_Event_t *)(uintptr_t)4)
 
+/* What a message to dest with this payload is refused with: GASNET_OK, or after a sentence GASNET_ERR_NOT_INIT or GASNET_ERR_BAD_ARG. */
+int amphora_refuse(gasnet_node_t dest, size_t nbytes, int is_long);
+/* Any message may have this many bytes; longer ones are looked at. */
+#define AMPHORA_ANY_PAYLOAD 65408
+AMPHORA_INLINE int amphora_refused(gasnet_node_t dest, size_t nbytes, int is_long)
+{
+    if (AMPHORA_UNLIKELY(dest >= amphora_team0->size || nbytes > AMPHORA_ANY_PAYLOAD))
+        return amphora_refuse(dest, nbytes, is_long);
+    return GASNET_OK;
+}
+
 #define AMPHORA_DEFINE_GASNET1_REQUESTS(M) \
     AMPHORA_INLINE int gasnet_AMRequestShort##M(gasnet_node_t dest, gasnet_handler_t handler AMPHORA_PARAMS_##M) \
     { \
-        return gex_AM_RequestShort##M(amphora_team0, dest, handler, 0 AMPHORA_NAMES_##M); \
+        int err = amphora_refused(dest, 0, 0); \
+        return err ? err : gex_AM_RequestShort##M(amphora_team0, dest, handler, 0 AMPHORA_NAMES_##M); \
     } \
     AMPHORA_INLINE int gasnet_AMRequestMedium##M(gasnet_node_t dest, gasnet_handler_t handler, const void *source_addr, \
                                                  size_t nbytes AMPHORA_PARAMS_##M) \
     { \
-        return gex_AM_RequestMedium##M(amphora_team0, dest, handler, source_addr, nbytes, GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M); \
+        int err = amphora_refused(dest, nbytes, 0); \
+        return err ? err : gex_AM_RequestMedium##M(amphora_team0, dest, handler, source_addr, nbytes, GEX_EVENT_NOW, \
+                                                   0 AMPHORA_NAMES_##M); \
     } \
     AMPHORA_INLINE int gasnet_AMRequestLong##M(gasnet_node_t dest, gasnet_handler_t handler, const void *source_addr, \
                                                size_t nbytes, void *dest_addr AMPHORA_PARAMS_##M) \
     { \
-        return gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, dest_addr, GEX_EVENT_NOW, \
-                                     0 AMPHORA_NAMES_##M); \
+        int err = amphora_refused(dest, nbytes, 1); \
+        return err ? err : gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, dest_addr, GEX_EVENT_NOW, \
+                                                 0 AMPHORA_NAMES_##M); \
     } \
     AMPHORA_INLINE int gasnet_AMRequestLongAsync##M(gasnet_node_t dest, gasnet_handler_t handler, const void *source_addr, \
                                                     size_t nbytes, void *dest_addr AMPHORA_PARAMS_##M) \
     { \
-        return gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, dest_addr, AMPHORA_EVENT_UNHEARD, \
-                                     0 AMPHORA_NAMES_##M); \
+        int err = amphora_refused(dest, nbytes, 1); \
+        return err ? err : gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, dest_addr, \
+                                                 AMPHORA_EVENT_UNHEARD, 0 AMPHORA_NAMES_##M); \
     }
 
 #define AMPHORA_DEFINE_GASNET1_REPLIES(M) \
@@ -205,7 +241,7 @@ int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t numhandles);
 #define gasnet_wait_syncnb(handle) gex_Event_Wait(handle)
 #define gasnet_wait_syncnb_some(handles, numhandles) gex_Event_WaitSome(handles, numhandles, 0)
 #define gasnet_wait_syncnb_all(handles, numhandles) gex_Event_WaitAll(handles, numhandles, 0)
-#define gasnet_try_syncnb_nopoll(handle) gex_Event_Test(handle)
+#define gasnet_try_syncnb_nopoll(handle) gex_Event_Test(handle) /* as gasnet_try_syncnb, without a poll */
 
 /* ---- implicit handles ---- */
 
@@ -262,7 +298,7 @@ AMPHORA_INLINE gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes);
 gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);
 
-/* ---- barriers: named (flags 0), GASNET_BARRIERFLAG_ANONYMOUS, GASNET_BARRIERFLAG_MISMATCH ---- */
+/* ---- barriers: named (flags 0), GASNET_BARRIERFLAG_ANONYMOUS, _MISMATCH, _UNNAMED (anonymous, and so said by every node) ---- */
 
 void gasnet_barrier_notify(int id, int flags);
 /* GASNET_OK or GASNET_ERR_BARRIER_MISMATCH; try also GASNET_ERR_NOT_READY. */

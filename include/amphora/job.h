@@ -14,9 +14,10 @@ AMPHORA_BEGIN_C
 
 /* ---- errors ---- */
 
-/* The name of an error code ("GASNET_ERR_BAD_ARG") and what it means, in words.  Any time, any thread; static storage. */
-const char *gasnet_ErrorName(int errval);
-const char *gasnet_ErrorDesc(int errval);
+/* The name of an error code ("GASNET_ERR_BAD_ARG") and what it means, in words.  Any time, any thread; static storage, not to be
+ * written to. */
+char *gasnet_ErrorName(int errval);
+char *gasnet_ErrorDesc(int errval);
 
 /* Ends the job: a lock was misused (PAR and PARSYNC; see lock.h). */
 void amphora_lock_fail(const char *call, int err) AMPHORA_NORETURN;

@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+. "${srcdir:-.}/tests/mp/lib.sh"
+mp_run tests/mp/gasnet1_everything -c smp
+mp_run tests/mp/gasnet1_everything -c "tcp tcp-smp" -n "2 3 4"
+mp_run tests/mp/gasnet1_everything_par -n 3
+mp_done
