@@ -29,6 +29,7 @@ static void notify(struct amph_barrier *b, int id, int flags, const char *call)
 {
     if (amph_barrier_busy(b))
         amph_fatal("%s was called twice without a wait or a successful try between", call);
+    b->flags = flags;
     amph_barrier_notify(b, value_of(id, flags, call));
 }
 
@@ -39,9 +40,9 @@ static void need_notify(const struct amph_barrier *b, const char *call)
 }
 
 /* Done: what this process gets to know. */
-static int result(struct amph_barrier *b, struct amph_barrier_value v)
+static int result(struct amph_barrier *b, struct amph_barrier_value v, int flags)
 {
-    bool same = v.kind == b->own.kind && v.id == b->own.id;
+    bool same = flags == b->flags && v.id == b->own.id;
     bool mismatch = b->combined.kind == AMPH_BARRIER_MISMATCH;
     b->last = b->combined;
     amph_barrier_reset(b);
@@ -52,7 +53,7 @@ static int wait(struct amph_barrier *b, int id, int flags, const char *call)
 {
     need_notify(b, call);
     amph_barrier_wait(b);
-    return result(b, value_of(id, flags, call));
+    return result(b, value_of(id, flags, call), flags);
 }
 
 static int try(struct amph_barrier *b, int id, int flags, const char *call)
@@ -63,7 +64,7 @@ static int try(struct amph_barrier *b, int id, int flags, const char *call)
         if (!amph_barrier_progress(b))
             return GASNET_ERR_NOT_READY;
     }
-    return result(b, value_of(id, flags, call));
+    return result(b, value_of(id, flags, call), flags);
 }
 
 /* ---- of all processes ---- */
