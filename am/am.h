@@ -107,6 +107,25 @@ void amph_am_set_refused(struct amph_am_ep *ep,
 enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry);
 const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned index); /* NULL: none */
 
+/* ---- contexts: further sets of handlers and segments ---- */
+
+/* An endpoint has up to AMPH_AM_CONTEXTS contexts; 0 is the one that all calls above mean.  A message names its sender's and its
+ * target's in am->flags (AMPH_AM_ROUTE); a reply goes back with AMPH_AM_ROUTE_BACK of the request's flags. */
+#define AMPH_AM_CONTEXTS 16u
+#define AMPH_AM_ROUTE(from, to) ((uint8_t)((from) << 4 | (to)))
+#define AMPH_AM_ROUTE_TO(flags) ((unsigned)(flags) & 15u)
+#define AMPH_AM_ROUTE_BACK(flags) ((uint8_t)((flags) >> 4 | (flags) << 4))
+
+/* Makes context n (1 to AMPH_AM_CONTEXTS - 1).  AMPH_ERR_RANGE, AMPH_ERR_STATE (made already), AMPH_ERR_NOMEM.  It lives as long as
+ * the endpoint. */
+enum amph_status amph_am_context_open(struct amph_am_ep *ep, unsigned n);
+/* As amph_am_register and amph_am_set_segment, for a context. */
+enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index, const struct amph_am_entry *entry);
+void amph_am_context_segment(struct amph_am_ep *ep, unsigned n, void *base, size_t len_bytes);
+/* The function that knows the segments of the peers' contexts from 1 on; it gives NULL where none is known. */
+void amph_am_context_lookup(struct amph_am_ep *ep,
+                            const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep, uint32_t peer, unsigned context));
+
 /* ---- sending ---- */
 
 #define AMPH_AM_IMMEDIATE 1u /* answer AMPH_AGAIN instead of waiting for room */
@@ -114,7 +133,7 @@ const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned inde
 /* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.  am->kind: SHORT, MEDIUM or LONG; for
  * LONG am->payload is the source and am->dest the address in the peer's segment (see amph_am_set_peer_segment): the endpoint
  * chooses by itself between mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at lc->done.
- * am->aux and am->flags are the endpoint's own: leave them 0.  From inside a handler or done callback of the same endpoint only
+ * am->aux is the endpoint's own: leave it 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside a handler or done callback of the same endpoint only
  * with IMMEDIATE (else AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not
  * added), AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
 enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
@@ -198,6 +217,12 @@ enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_b
                                  struct amph_am_mem *mem);
 void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem);
 enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
+/* Gives imported memory up; no transfer may use it any more. */
+void amph_am_mem_forget(struct amph_am_ep *ep, uint32_t peer, struct amph_rmem *rmem);
+
+/* Lets peers on the same host reach memory that is no shared-memory object (amph_am_mem_reg with fd < 0; else it is not reachable
+ * there): its puts and gets travel as messages.  Once, at the start; both sides must have called it.  AMPH_ERR_NOMEM, _STATE. */
+enum amph_status amph_am_carry_open(struct amph_am_ep *ep);
 
 /* Starts a put or get of offset..offset+len within rmem (checked: AMPH_ERR_RANGE).  Through a mapping it is done at once (lc and rc
  * are still called).  Waits for room by polling unless AMPH_AM_IMMEDIATE; in handlers and done callbacks

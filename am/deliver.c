@@ -26,10 +26,12 @@ static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
 /* Where a long's payload belongs, or NULL if it does not lie in the own segment. */
 static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
 {
-    uint64_t offset = am->dest - (uint64_t)(uintptr_t)ep->segment_base;
-    if (am->nbytes > ep->segment_bytes || offset > ep->segment_bytes - am->nbytes)
+    const struct amph_am_context *c = ep->context[AMPH_AM_ROUTE_TO(am->flags)]; /* [0] is NULL */
+    uint8_t *base = c ? c->segment_base : ep->segment_base;
+    uint64_t bytes = c ? c->segment_bytes : ep->segment_bytes, offset = am->dest - (uint64_t)(uintptr_t)base;
+    if (am->nbytes > bytes || offset > bytes - am->nbytes)
         return NULL;
-    return ep->segment_base + offset;
+    return base + offset;
 }
 
 static inline void call(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
@@ -90,23 +92,49 @@ static const char *refusal(const struct amph_hot *hot, const struct amph_am *am,
     return "its handler expects another number of arguments";
 }
 
-static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static void refuse(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
 {
-    const struct amph_hot *hot = &ep->hot[am->handler];
+    drop(ep, peer, am, why);
+    if (ep->refused)
+        ep->refused(ep, peer, am, why);
+}
+
+/* To the handler in a row of a context's tables. */
+static inline void deliver_to(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                              const struct amph_hot *hot, const struct amph_am_entry *entry)
+{
     if (AMPH_UNLIKELY(am->kind > AMPH_AM_LONG_PACKED || am->nargs > AMPH_AM_MAX_ARGS ||
                       !(hot->accept & amph_accept_bit(am->kind, lane)) || !(hot->counts >> am->nargs & 1))) {
-        drop(ep, peer, am, refusal(hot, am, lane));
-        if (ep->refused)
-            ep->refused(ep, peer, am, refusal(hot, am, lane));
+        refuse(ep, peer, am, refusal(hot, am, lane));
         return;
     }
-    struct amph_token token = { ep, peer, am, &ep->entry[am->handler], lane == AMPH_LANE_REQUEST, false };
+    struct amph_token token = { ep, peer, am, entry, lane == AMPH_LANE_REQUEST, false };
     if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG)) {
         deliver_long(&token, hot, am);
         return;
     }
     amph_count(AM_RECEIVED);
     run(&token, hot, am);
+}
+
+static __attribute__((noinline)) void deliver_routed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                                                     const struct amph_am *am)
+{
+    const unsigned to = AMPH_AM_ROUTE_TO(am->flags);
+    const struct amph_am_context *c = __atomic_load_n(&ep->context[to], __ATOMIC_ACQUIRE);
+    if (to && !c)
+        refuse(ep, peer, am, "this process has no such endpoint for messages");
+    else
+        deliver_to(ep, peer, lane, am, c ? &c->hot[am->handler] : &ep->hot[am->handler],
+                   c ? &c->entry[am->handler] : &ep->entry[am->handler]);
+}
+
+static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    if (AMPH_UNLIKELY(am->flags))
+        deliver_routed(ep, peer, lane, am);
+    else
+        deliver_to(ep, peer, lane, am, &ep->hot[am->handler], &ep->entry[am->handler]);
 }
 
 /* A message of a peer whose conduit keeps no bounds: it may bring credits, and a request uses one until it is given back. */

@@ -96,6 +96,9 @@ void amph_am_close(struct amph_am_ep *ep)
         return;
     close_conduits(ep);
     amph_ep_drop_deferred(ep);
+    amph_carry_close(ep);
+    for (unsigned i = 1; i < AMPH_AM_CONTEXTS; i++)
+        free(ep->context[i]);
     close(ep->kick_fd);
     pthread_mutex_destroy(&ep->send_lock);
     free(ep->peer);
@@ -129,21 +132,25 @@ static uint16_t accepted(const struct amph_am_entry *entry)
     return (uint16_t)((entry->dirs & 1 ? mask : 0) | (entry->dirs & 2 ? mask << 8 : 0));
 }
 
-enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry)
+static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *place, const struct amph_am_entry *entry)
 {
-    if (index == 0 || index >= AMPH_COUNTOF(ep->entry))
-        return AMPH_ERR_RANGE;
     if (!entry->fn || entry->nargs < -1 || entry->nargs > AMPH_AM_MAX_ARGS || !(entry->kinds & 7) || !(entry->dirs & 3))
         return AMPH_ERR_ARG;
-    struct amph_hot *hot = &ep->hot[index];
     if (hot->fn)
         return AMPH_ERR_STATE;
-    ep->entry[index] = *entry;
+    *place = *entry;
     hot->client_form = entry->client_form;
     hot->counts = entry->nargs < 0 ? (1u << (AMPH_AM_MAX_ARGS + 1)) - 1 : 1u << entry->nargs;
     hot->accept = accepted(entry);
     __atomic_store_n(&hot->fn, entry->fn, __ATOMIC_RELEASE);
     return AMPH_OK;
+}
+
+enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry)
+{
+    if (index == 0 || index >= AMPH_COUNTOF(ep->entry))
+        return AMPH_ERR_RANGE;
+    return enter(&ep->hot[index], &ep->entry[index], entry);
 }
 
 const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned index)
@@ -187,6 +194,54 @@ void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes)
 {
     ep->segment_base = base;
     ep->segment_bytes = len_bytes;
+}
+
+/* ---- contexts ---- */
+
+enum amph_status amph_am_context_open(struct amph_am_ep *ep, unsigned n)
+{
+    if (n == 0 || n >= AMPH_AM_CONTEXTS)
+        return AMPH_ERR_RANGE;
+    if (ep->context[n])
+        return AMPH_ERR_STATE;
+    struct amph_am_context *c = calloc(1, sizeof *c);
+    if (!c)
+        return AMPH_ERR_NOMEM;
+    __atomic_store_n(&ep->context[n], c, __ATOMIC_RELEASE);
+    return AMPH_OK;
+}
+
+enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index, const struct amph_am_entry *entry)
+{
+    if (n == 0)
+        return amph_am_register(ep, index, entry);
+    if (n >= AMPH_AM_CONTEXTS || !ep->context[n] || index == 0 || index >= AMPH_COUNTOF(ep->entry))
+        return AMPH_ERR_RANGE;
+    return enter(&ep->context[n]->hot[index], &ep->context[n]->entry[index], entry);
+}
+
+void amph_am_context_segment(struct amph_am_ep *ep, unsigned n, void *base, size_t len_bytes)
+{
+    if (n == 0) {
+        amph_am_set_segment(ep, base, len_bytes);
+    } else if (n < AMPH_AM_CONTEXTS && ep->context[n]) {
+        ep->context[n]->segment_base = base;
+        ep->context[n]->segment_bytes = len_bytes;
+    }
+}
+
+void amph_am_context_lookup(struct amph_am_ep *ep,
+                            const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep, uint32_t peer, unsigned context))
+{
+    ep->segment_of = segment_of;
+}
+
+const struct amph_rmem *amph_ep_segment_of(struct amph_am_ep *ep, uint32_t peer, unsigned to)
+{
+    const struct amph_peer *p = &ep->peer[peer];
+    if (AMPH_LIKELY(to == 0))
+        return p->has_segment ? &p->segment : NULL;
+    return ep->segment_of ? ep->segment_of(ep, peer, to) : NULL;
 }
 
 void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem)

@@ -66,6 +66,14 @@ struct amph_bounce {
     uint8_t bytes[];
 };
 
+/* A further set of handlers and a segment, which messages name in their flags. */
+struct amph_am_context {
+    struct amph_hot hot[256];
+    struct amph_am_entry entry[256];
+    uint8_t *segment_base;
+    uint64_t segment_bytes;
+};
+
 struct amph_am_ep {
     /* read by each message */
     struct amph_peer *peer;
@@ -80,6 +88,8 @@ struct amph_am_ep {
     struct amph_deferred *deferred, **deferred_end;
     uint8_t *segment_base;
     uint64_t segment_bytes;
+    struct amph_am_context *context[AMPH_AM_CONTEXTS]; /* [0] is not used: its state stands in this structure */
+    struct amph_carry *carry;         /* carry.c; NULL: not opened */
     unsigned idle_polls;
     pthread_mutex_t send_lock;
 
@@ -93,6 +103,7 @@ struct amph_am_ep {
     int watch[AMPH_AM_WATCH_MAX];
     void (*tick)(struct amph_am_ep *ep);
     void (*refused)(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why);
+    const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep, uint32_t peer, unsigned context);
     bool in_tick;
 
     struct amph_am_config cfg;
@@ -164,6 +175,33 @@ enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_
 /* One put with the send lock taken; AMPH_AGAIN where there is no room. */
 enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset,
                                  const void *src, size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
+
+/* The segment that a long to context `to` of peer writes to; NULL: none is known. */
+const struct amph_rmem *amph_ep_segment_of(struct amph_am_ep *ep, uint32_t peer, unsigned to);
+
+/* ---- carry.c ---- */
+
+/* Memory that cannot be mapped: its key, and whether a key is such a one.  dereg: false: not such memory. */
+enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, struct amph_mem *mem);
+bool amph_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem);
+bool amph_carry_is_key(const void *key, size_t key_len);
+enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len, struct amph_rmem *rmem);
+
+/* As amph_am_put and _get; AMPH_AGAIN also from handlers where one message does not do. */
+enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                size_t len_bytes, unsigned flags, struct amph_op *lc, struct amph_op *rc);
+enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                                size_t len_bytes, unsigned flags, struct amph_op *done);
+/* Puts in the reply lane, ahead of what is sent there later; src is free on return.  From handlers; poll lock held. */
+void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                      size_t len_bytes);
+void amph_carry_close(struct amph_am_ep *ep);
+
+/* Is memory of a peer that is not mapped carried by messages? */
+static inline bool amph_ep_carries(const struct amph_am_ep *ep, uint32_t peer)
+{
+    return ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && ep->carry;
+}
 
 /* ---- deliver.c ---- */
 

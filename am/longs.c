@@ -7,15 +7,17 @@
 
 #include "am/ep.h"
 
-/* The offset of [dest, dest + nbytes) in the peer's segment, checked in 64 bits. */
-static enum amph_status locate(const struct amph_peer *p, const struct amph_am *am, uint64_t *offset_p)
+/* The peer's segment and the offset of [dest, dest + nbytes) in it, checked in 64 bits. */
+static enum amph_status locate(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const struct amph_rmem **segment_p,
+                               uint64_t *offset_p)
 {
-    if (!p->cx)
+    if (!ep->peer[peer].cx)
         return AMPH_ERR_PEER;
-    uint64_t offset = am->dest - p->segment.base;
-    if (!p->has_segment || am->nbytes > p->segment.len_bytes || offset > p->segment.len_bytes - am->nbytes ||
-        am->nbytes > AMPH_AM_LONG_BYTES)
+    const struct amph_rmem *segment = amph_ep_segment_of(ep, peer, AMPH_AM_ROUTE_TO(am->flags));
+    uint64_t offset = segment ? am->dest - segment->base : 0;
+    if (!segment || am->nbytes > segment->len_bytes || offset > segment->len_bytes - am->nbytes || am->nbytes > AMPH_AM_LONG_BYTES)
         return AMPH_ERR_RANGE;
+    *segment_p = segment;
     *offset_p = offset;
     return AMPH_OK;
 }
@@ -53,14 +55,13 @@ static void flag_done(struct amph_op *op, enum amph_status st)
 }
 
 /* Put, then message.  Once the put has been taken the message must follow, so IMMEDIATE ends there. */
-static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, uint64_t offset, unsigned flags,
-                                    struct amph_op *lc)
+static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const struct amph_rmem *segment,
+                                    uint64_t offset, unsigned flags, struct amph_op *lc)
 {
     struct flag_op wait = { { flag_done }, false, AMPH_OK };
     if (!lc && amph_ep_in_handler(ep))
         return AMPH_ERR_STATE;
-    enum amph_status st = amph_am_put(ep, peer, &ep->peer[peer].segment, offset, am->payload, am->nbytes, flags, lc ? lc : &wait.op,
-                                      NULL);
+    enum amph_status st = amph_am_put(ep, peer, segment, offset, am->payload, am->nbytes, flags, lc ? lc : &wait.op, NULL);
     if (st != AMPH_OK)
         return st;
     struct amph_am m = *am;
@@ -77,17 +78,18 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, cons
 {
     struct amph_peer *p = &ep->peer[peer];
     struct amph_am m = *am;
+    const struct amph_rmem *segment;
     uint64_t offset;
     if (am->nbytes) {
-        enum amph_status st = locate(p, am, &offset);
+        enum amph_status st = locate(ep, peer, am, &segment, &offset);
         if (st != AMPH_OK)
             return st;
-        if (p->segment.local)
-            memcpy((uint8_t *)p->segment.local + offset, am->payload, am->nbytes);
+        if (segment->local)
+            memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
         else if (packs(p, am))
             m.kind = AMPH_AM_LONG_PACKED;
         else
-            return put_request(ep, peer, am, offset, flags, lc);
+            return put_request(ep, peer, am, segment, offset, flags, lc);
     }
     if (m.kind == AMPH_AM_LONG_PACKED)
         return amph_ep_send_wait(ep, peer, &m, NULL, flags, lc);
@@ -99,11 +101,11 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, cons
 }
 
 /* The put and the message of a long reply, or either put off.  A payload that must be free on return goes by a copy. */
-static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, uint64_t offset, unsigned flags,
-                                  struct amph_op *lc)
+static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const struct amph_rmem *segment,
+                                  uint64_t offset, unsigned flags, struct amph_op *lc)
 {
     struct amph_bounce *copy = lc ? NULL : amph_bounce_make(am->payload, am->nbytes);
-    enum amph_status st = amph_ep_put_now(ep, peer, &ep->peer[peer].segment, offset, copy ? copy->bytes : am->payload, am->nbytes,
+    enum amph_status st = amph_ep_put_now(ep, peer, segment, offset, copy ? copy->bytes : am->payload, am->nbytes,
                                           copy ? &copy->op : lc, NULL);
     if (st != AMPH_OK && copy)
         copy->op.done(&copy->op, st);
@@ -126,7 +128,9 @@ static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const 
                                     struct amph_op *lc)
 {
     bool packed = am->kind == AMPH_AM_LONG_PACKED;
-    enum amph_status st = amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
+    /* Not ahead of data of its own that has been put off. */
+    bool waits = !packed && ep->deferred && amph_ep_carries(ep, peer);
+    enum amph_status st = waits ? AMPH_AGAIN : amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
     bool put_off = st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE);
     if (put_off)
         st = amph_ep_defer(ep, peer, am, false);
@@ -140,22 +144,25 @@ enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_
     struct amph_am_ep *ep = token->ep;
     struct amph_peer *p = &ep->peer[token->peer];
     struct amph_am m = *am;
+    const struct amph_rmem *segment = NULL;
     uint64_t offset = 0;
-    enum amph_status st = am->nbytes ? locate(p, am, &offset) : AMPH_OK;
+    enum amph_status st = am->nbytes ? locate(ep, token->peer, am, &segment, &offset) : AMPH_OK;
     if (st != AMPH_OK)
         return st;
-    bool mapped = am->nbytes == 0 || p->segment.local;
-    if (mapped) {
-        if (am->nbytes)
-            memcpy((uint8_t *)p->segment.local + offset, am->payload, am->nbytes);
+    bool there = am->nbytes == 0 || segment->local || amph_ep_carries(ep, token->peer);
+    if (there) {
+        if (am->nbytes && segment->local)
+            memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
+        else if (am->nbytes)
+            amph_carry_reply(ep, token->peer, segment, offset, am->payload, am->nbytes);
         m.payload = NULL;
     } else if (packs(p, am)) {
         m.kind = AMPH_AM_LONG_PACKED;
     }
-    if (mapped || m.kind == AMPH_AM_LONG_PACKED)
+    if (there || m.kind == AMPH_AM_LONG_PACKED)
         st = plain_reply(ep, token->peer, &m, flags, lc);
     else
-        st = put_reply(ep, token->peer, am, offset, flags, lc);
+        st = put_reply(ep, token->peer, am, segment, offset, flags, lc);
     if (st == AMPH_OK) {
         token->replied = true;
         amph_count(AM_REPLIES);

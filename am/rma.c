@@ -21,7 +21,9 @@ enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_b
     amph_wr_init(&w, mem->key, sizeof mem->key);
     amph_ep_lock(ep);
     for (int i = 0; i < AMPH_NCX && st == AMPH_OK; i++) {
-        if (ep->cx[i] && !(i == AMPH_CX_SMP && fd < 0 && !ep->cfg.anywhere))
+        if (i == AMPH_CX_SMP && fd < 0 && ep->carry)
+            st = amph_carry_reg(ep, base, len_bytes, &mem->part[i]);
+        else if (ep->cx[i] && !(i == AMPH_CX_SMP && fd < 0 && !ep->cfg.anywhere))
             st = ep->cx[i]->ops->mem_reg(ep->cx[i], base, len_bytes, fd, fd_offset, &mem->part[i]);
         if (st == AMPH_OK)
             amph_wr_blob(&w, mem->part[i].key, mem->part[i].key_len);
@@ -39,7 +41,7 @@ void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem)
 {
     amph_ep_lock(ep);
     for (int i = AMPH_NCX - 1; i >= 0; i--)
-        if (ep->cx[i] && mem->part[i].key_len)
+        if (ep->cx[i] && mem->part[i].key_len && !(i == AMPH_CX_SMP && amph_carry_dereg(ep, &mem->part[i])))
             ep->cx[i]->ops->mem_dereg(ep->cx[i], &mem->part[i]);
     amph_ep_unlock(ep);
     memset(mem->part, 0, sizeof mem->part);
@@ -62,10 +64,23 @@ enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const 
     int which = cx == ep->cx[AMPH_CX_SMP] ? AMPH_CX_SMP : AMPH_CX_NET;
     if (r.bad || amph_rd_left(&r) || part_len[which] == 0 || part_len[which] > AMPH_KEY_BLOB_MAX_BYTES)
         return AMPH_ERR_PROTO;
+    if (which == AMPH_CX_SMP && amph_carry_is_key(part[which], part_len[which]))
+        return amph_carry_import(ep, part[which], part_len[which], rmem);
     amph_ep_lock(ep);
     enum amph_status st = cx->ops->mem_import(cx, peer, part[which], part_len[which], rmem);
     amph_ep_unlock(ep);
     return st;
+}
+
+void amph_am_mem_forget(struct amph_am_ep *ep, uint32_t peer, struct amph_rmem *rmem)
+{
+    struct amph_cx *cx = peer < ep->max_peers ? ep->peer[peer].cx : NULL;
+    if (cx && rmem->len_bytes) {
+        amph_ep_lock(ep);
+        cx->ops->mem_import(cx, peer, NULL, 0, rmem);
+        amph_ep_unlock(ep);
+    }
+    memset(rmem, 0, sizeof *rmem);
 }
 
 static enum amph_status check(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, size_t len_bytes)
@@ -110,6 +125,8 @@ enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct 
         finish(rc);
         return AMPH_OK;
     }
+    if (amph_ep_carries(ep, peer))
+        return amph_carry_put(ep, peer, rmem, offset, src, len_bytes, flags, lc, rc);
     unsigned rounds = 0;
     do {
         st = amph_ep_put_now(ep, peer, rmem, offset, src, len_bytes, lc, rc);
@@ -144,6 +161,8 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
         finish(done);
         return AMPH_OK;
     }
+    if (amph_ep_carries(ep, peer))
+        return amph_carry_get(ep, peer, rmem, offset, dst, len_bytes, flags, done);
     unsigned rounds = 0;
     do {
         st = get_now(ep, peer, rmem, offset, dst, len_bytes, done);

@@ -174,7 +174,7 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
 static enum amph_status send_deferred(struct amph_am_ep *ep, struct amph_deferred *d)
 {
     if (d->put_first) {
-        const struct amph_rmem *segment = &ep->peer[d->peer].segment;
+        const struct amph_rmem *segment = amph_ep_segment_of(ep, d->peer, AMPH_AM_ROUTE_TO(d->am.flags));
         enum amph_status st = amph_ep_put_now(ep, d->peer, segment, d->am.dest - segment->base, d->payload->bytes, d->am.nbytes,
                                               &d->payload->op, NULL);
         if (st != AMPH_OK)

@@ -159,7 +159,8 @@ struct amph_conduit_ops {
      * filled in; it stays the caller's. */
     enum amph_status (*mem_reg)(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem);
     void (*mem_dereg)(struct amph_cx *cx, struct amph_mem *mem);
-    /* Makes a peer's memory usable from its key; the key is not trusted.  AMPH_ERR_PROTO, AMPH_ERR_PEER. */
+    /* Makes a peer's memory usable from its key; the key is not trusted.  AMPH_ERR_PROTO, AMPH_ERR_PEER.  key NULL: gives up what
+     * was imported as *rmem (the answer says nothing then). */
     enum amph_status (*mem_import)(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
 
     /* Sends am to peer.  lc NULL: the payload has been copied or sent on return.  lc given: the payload stays untouched until

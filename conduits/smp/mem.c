@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).  Thread rule: that of conduit.h; what
- * is imported is unmapped when its peer is forgotten.
+ * is imported is unmapped when it is given up or its peer is forgotten.
  *
  * Key: version | pid | descriptor | inode | offset in it | base address | length
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -101,6 +102,20 @@ static enum amph_status map(struct smp_import *import, const struct key *k)
     return st;
 }
 
+static enum amph_status forget(struct smp_peer *p, const struct amph_rmem *rmem)
+{
+    for (struct smp_import **at = &p->imports; *at; at = &(*at)->next) {
+        struct smp_import *import = *at;
+        if (import->rmem.local != rmem->local || import->rmem.base != rmem->base)
+            continue;
+        *at = import->next;
+        munmap(import->addr, import->len_bytes);
+        free(import);
+        break;
+    }
+    return AMPH_OK;
+}
+
 enum amph_status smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
     struct smp_cx *s = smp_of(cx);
@@ -108,6 +123,8 @@ enum amph_status smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *k
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
         return AMPH_ERR_RANGE;
     struct smp_peer *p = &s->peer[peer];
+    if (!key)
+        return forget(p, rmem);
     /* Only the peer's own memory: its pid is known from its address. */
     if (key_len > AMPH_KEY_BLOB_MAX_BYTES || !read_key(key, key_len, &k) || (pid_t)k.pid != p->pid)
         return AMPH_ERR_PROTO;
