@@ -11,8 +11,9 @@ libamphora_la_SOURCES += conduits/conduit.h conduits/emulate.c conduits/emulate.
 SUITE_SOURCES = tests/conduit_suite.c tests/conduit_suite.h tests/conduit_suite_life.c tests/conduit_suite_memory.c \
 	tests/conduit_suite_messages.c tests/conduit_suite_sleep.c
 check_PROGRAMS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp \
-	tests/unit_conduit_udp
-TESTS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp tests/unit_conduit_udp
+	tests/unit_conduit_udp tests/unit_udp_sim
+TESTS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp tests/unit_conduit_udp \
+	tests/unit_udp_sim
 tests_unit_conduit_smp_SOURCES = tests/unit_conduit_smp.c $(SUITE_SOURCES)
 tests_unit_conduit_smp_LDADD = libamphora.la -lpthread
 tests_unit_conduit_suite_tcp_SOURCES = tests/unit_conduit_suite_tcp.c $(SUITE_SOURCES)
@@ -23,6 +24,8 @@ tests_unit_conduit_emulate_tcp_SOURCES = tests/unit_conduit_emulate_tcp.c $(SUIT
 tests_unit_conduit_emulate_tcp_LDADD = libamphora.la -lpthread
 tests_unit_conduit_udp_SOURCES = tests/unit_conduit_udp.c $(SUITE_SOURCES)
 tests_unit_conduit_udp_LDADD = libamphora.la -lpthread
+tests_unit_udp_sim_SOURCES = tests/unit_udp_sim.c tests/udp_sim.c tests/udp_sim.h
+tests_unit_udp_sim_LDADD = libamphora.la -lpthread
 
 # Figures, by hand; built only when asked for.
 EXTRA_PROGRAMS = tests/bench_conduit

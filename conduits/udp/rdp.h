@@ -206,7 +206,9 @@ struct rdp_cc {
     uint64_t cwnd, rate, hi;
     uint64_t pace_ns;
     uint64_t lost_round, delivered_round;
-    uint64_t rtt_round;    /* least of this round */
+    uint64_t rtt_sum;      /* of this round */
+    uint32_t rtt_count;
+    uint64_t sent_startup, lost_startup; /* before the path's rate was known */
     uint32_t loss_ppk;     /* of 1024, smoothed */
     uint8_t mode, full_count, cycle;
 };

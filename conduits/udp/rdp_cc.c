@@ -131,22 +131,38 @@ static void end_of_startup(struct rdp_cc *cc, bool app_limited)
     }
 }
 
+/* Before the path's rate is known: more is lost than so far, so that some queue must be full. */
+static bool overflows(struct rdp_conn *c, uint64_t sent, uint32_t loss)
+{
+    struct rdp_cc *cc = &c->cc;
+    uint64_t before = cc->sent_startup ? cc->lost_startup * PERMILLE / cc->sent_startup : 0;
+    cc->sent_startup += sent;
+    cc->lost_startup += cc->lost_round;
+    return sent >= 64 * (uint64_t)c->datagram && loss > 2 * before + PERMILLE / 12;
+}
+
+/* Round trips have grown: on the average, since in each round some packets meet an empty queue. */
+static bool has_queue(const struct rdp_cc *cc)
+{
+    return cc->rtt_count && cc->rtt_sum / cc->rtt_count > cc->min_rtt_ns + cc->min_rtt_ns / 32 + 2 * SLACK_NS;
+}
+
 /* A round trip is over: was there a queue, was something lost? */
 static void end_of_round(struct rdp_conn *c, bool app_limited, uint64_t now)
 {
     struct rdp_cc *cc = &c->cc;
     uint64_t sent = cc->lost_round + cc->delivered_round;
     uint32_t loss = sent ? (uint32_t)(cc->lost_round * PERMILLE / sent) : 0;
-    bool queue = cc->rtt_round != UINT64_MAX && cc->min_rtt_ns != UINT64_MAX &&
-                 cc->rtt_round > cc->min_rtt_ns + cc->min_rtt_ns / 4 + 2 * SLACK_NS;
     uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram, cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
+    bool queue = has_queue(cc);
     cc->round++;
     if (!queue)
         cc->loss_ppk = (7 * cc->loss_ppk + loss) / 8;
+    if (cc->mode == RDP_CC_STARTUP && overflows(c, sent, loss))
+        cc->mode = RDP_CC_DRAIN;
     if ((queue && loss > PERMILLE / 50) || loss > PERMILLE * 45 / 100) {
-        if (cc->mode == RDP_CC_STARTUP && loss > PERMILLE / 20)
-            cc->mode = RDP_CC_DRAIN;
-        uint64_t less = cwnd / 8 * 7;
+        uint64_t less = cwnd / 8 * 7, floor = path_bytes(cc, loss > PERMILLE * 45 / 100 ? 25 : 90);
+        less = less > floor ? less : floor;
         cc->hi = less > least ? less : least;
     } else if (cc->hi != UINT64_MAX) {
         uint64_t step = cc->hi / 16 > c->datagram ? cc->hi / 16 : c->datagram;
@@ -154,8 +170,8 @@ static void end_of_round(struct rdp_conn *c, bool app_limited, uint64_t now)
     }
     end_of_startup(cc, app_limited);
     cc->lost_round = cc->delivered_round = 0;
-    cc->rtt_round = UINT64_MAX;
-    cc->round_end = cc->delivered + c->inflight;
+    cc->rtt_sum = cc->rtt_count = 0;
+    cc->round_end = cc->delivered;
 }
 
 static void steer(struct rdp_conn *c, uint64_t acked_bytes, uint64_t now)
@@ -209,8 +225,8 @@ void rdp_cc_acked(struct rdp_conn *c, const struct rdp_rec *newest, uint64_t ack
     }
     if (rtt_ns && rtt_ns < cc->min_rtt_ns)
         cc->min_rtt_ns = rtt_ns;
-    if (rtt_ns && (cc->rtt_round == 0 || rtt_ns < cc->rtt_round))
-        cc->rtt_round = rtt_ns;
+    cc->rtt_sum += rtt_ns;
+    cc->rtt_count += rtt_ns > 0;
     if (!newest)
         return;
     uint64_t sending = newest->sent_ns - newest->first_sent_ns, coming = now - newest->delivered_ns;

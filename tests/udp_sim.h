@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A simulated network for the udp conduit's protocol: virtual time, links that lose, repeat, reorder, delay and damage.  Layer: tests.
+ * Thread rule: one thread.  All that happens follows from the seed.
+ */
+#ifndef AMPH_TESTS_UDP_SIM_H
+#define AMPH_TESTS_UDP_SIM_H
+
+#include "conduits/udp/rdp.h"
+
+#define SIM_NODES 6
+
+/* A link, the same in every direction. */
+struct sim_link {
+    uint64_t delay_ns;     /* one way */
+    uint64_t jitter_ns;    /* up to this much more, so that packets overtake each other */
+    double rate;           /* bytes a second; 0: unlimited */
+    uint64_t queue_bytes;  /* before the bottleneck; what does not fit is lost */
+    uint32_t loss, twice, damage; /* of 10,000 packets */
+    uint32_t datagram;
+};
+
+struct sim;
+struct sim_node {
+    struct sim *sim;
+    uint32_t index;
+    struct rdp *rdp;
+    uint64_t asleep_until; /* does not look before */
+    uint64_t failures;
+    void *user;
+};
+
+struct sim {
+    struct sim_link link;
+    unsigned n;
+    uint64_t now, random;
+    struct sim_node node[SIM_NODES];
+    uint64_t free_at[SIM_NODES][SIM_NODES]; /* when the bottleneck has sent all that waits */
+    struct sim_packet **heap;
+    size_t nheap, room;
+    uint64_t order;
+    uint64_t packets, lost, bytes;
+    uint64_t most_held; /* bytes of received messages that waited in one node */
+    bool napping;       /* nodes do not always look */
+};
+
+uint64_t sim_random(struct sim *s);
+/* n nodes that know each other. */
+struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, const struct amph_upcalls *upcalls, uint64_t memory);
+void sim_close(struct sim *s);
+/* One event: a packet arrives, or a timer is due.  false: nothing will ever happen again. */
+bool sim_step(struct sim *s);
+
+#endif
