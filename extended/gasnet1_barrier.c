@@ -3,6 +3,8 @@
  * Barriers of GASNet-1: named, anonymous, mismatched; of all processes, and of a team.  Layer: extended.
  * Thread rule: of one team, one thread at a time.
  */
+#include <string.h>
+
 #include "base/log.h"
 #include "extended/check.h"
 #include "extended/coll.h"
@@ -36,7 +38,8 @@ static void notify(struct amph_barrier *b, int id, int flags, const char *call)
 static void need_notify(const struct amph_barrier *b, const char *call)
 {
     if (!amph_barrier_busy(b))
-        amph_fatal("%s was called without a notify before it", call);
+        amph_fatal("%s was called without %s_notify before it", call,
+                   strncmp(call, "gasnet_coll", 11) == 0 ? "gasnet_coll_barrier" : "gasnet_barrier");
 }
 
 /* Done: what this process gets to know. */

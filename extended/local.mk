@@ -61,10 +61,19 @@ tests_mp_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_team_LDADD = libamphora.la
 
 # Collectives.
-coll_mp = tests/mp/gex_coll
+coll_mp = tests/mp/gasnet1_coll tests/mp/gex_coll tests/mp/gex_coll_bad tests/mp/gex_coll_threads
 check_PROGRAMS += $(coll_mp)
 dist_check_SCRIPTS += $(coll_mp:=.sh)
 TESTS += $(coll_mp:=.sh)
 tests_mp_gex_coll_SOURCES = tests/mp/gex_coll.c tests/mp/gex_coll_common.h tests/mp/gex_common.h
 tests_mp_gex_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_coll_LDADD = libamphora.la
+tests_mp_gex_coll_bad_SOURCES = tests/mp/gex_coll_bad.c tests/mp/gex_common.h
+tests_mp_gex_coll_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_coll_bad_LDADD = libamphora.la
+tests_mp_gex_coll_threads_SOURCES = tests/mp/gex_coll_threads.c tests/mp/gex_coll_common.h tests/mp/gex_common.h
+tests_mp_gex_coll_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_mp_gex_coll_threads_LDADD = libamphora.la -lpthread
+tests_mp_gasnet1_coll_SOURCES = tests/mp/gasnet1_coll.c tests/mp/gex_coll_common.h tests/mp/gex_common.h
+tests_mp_gasnet1_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gasnet1_coll_LDADD = libamphora.la

@@ -98,7 +98,7 @@ struct coll_user {
     size_t size;
 };
 
-static void coll_user_op(const void *arg1, void *arg2_and_out, size_t count, const void *cdata)
+static inline void coll_user_op(const void *arg1, void *arg2_and_out, size_t count, const void *cdata)
 {
     const struct coll_user *u = cdata;
     COLL_CHECK(count > 0, "an operator was called for no elements");

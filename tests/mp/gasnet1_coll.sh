@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Arguments: seed, batches.
+. "${srcdir:-.}/tests/mp/lib.sh"
+mp_run tests/mp/gasnet1_coll -- 1
+mp_run tests/mp/gasnet1_coll -n "5 12" -c "smp tcp-smp" -- "$(date +%s)" 6
+mp_done
