@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# nbmrw runs, gives every kind of row, sane JSON and a picture, and leaves nothing behind.
+. "${srcdir:-.}/tests/mp/lib.sh"
+dir=$mp_dir/files
+mkdir "$dir"
+looks_right() {
+    ./nbmrw -q -r 5 -c 1K:1M -f 1M:1M -S 2 -w 1,2 -d "$dir" --json="$mp_dir/json" --svg "$mp_dir/plot.svg" >"$mp_dir/table" || return
+    cat "$mp_dir/table"
+    for word in write-fresh write-over read stat open-close create unlink; do
+        for way in direct forwarded; do grep -q "^$word *$way" "$mp_dir/table" || return; done
+    done
+    grep -q '^read *collected .* 1K ' "$mp_dir/table" && grep -q '^read *forwarded *2 seq' "$mp_dir/table" || return
+    python3 - "$mp_dir/json" <<'P' || return
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) > 20
+for r in rows:
+    assert 0 < r["least"] <= r["q1"] <= r["median"] <= r["q3"] <= r["most"], r
+    assert r["way"] == "direct" or r["ratio"] > 0, r
+P
+    grep -q '<rect.*fill-opacity' "$mp_dir/plot.svg" && python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$mp_dir/plot.svg" || return
+    [ -z "$(ls "$dir")" ]
+}
+refuses() {
+    ! ./nbmrw "$@" 2>"$mp_dir/said" && grep -q "not understood" "$mp_dir/said"
+}
+cd "$builddir" || exit 1
+looks_right >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: every kind of row, JSON, box plots" "$mp_dir/out"
+for wrong in "-f 0" "-c 9:1" "-r 0" "-w 9" "-S x" "words"; do
+    refuses $wrong >"$mp_dir/out" 2>&1
+    mp_report $? "nbmrw refuses $wrong" "$mp_dir/out"
+done
+mp_done

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Options of nbmrw, the list of its measurements, and the job that it starts to take them.  Layer: tools.  Thread rule: one thread.
+ *
+ * Repeats go around all ways of one call size, so that a slow moment of the machine meets each of them.
+ */
+#define _GNU_SOURCE 1
+#include "tools/nbmrw/nbmrw.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "iofwd.h"
+
+static const char usage[] =
+    "usage: nbmrw [options]     file throughput through the I/O servers, beside direct calls\n"
+    "  -d, --dir DIR            where the files are kept (default: /dev/shm)\n"
+    "  -f, --file-sizes A:B     sizes of the file, from A on (default 64M:64M)\n"
+    "  -c, --call-sizes A:B     sizes of the calls (default 8:16M)\n"
+    "  -s, --step N             sizes grow by this factor (default: files 2, calls 8)\n"
+    "  -r, --repeats N          samples of each measurement (default 10)\n"
+    "  -p, --pause SECONDS      between repeats (default 0)\n"
+    "  -S, --servers N          I/O servers (default 8)\n"
+    "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more (default 1,2,4,8)\n"
+    "  -C, --conduit NAME       smp, tcp, ... (default auto)\n"
+    "  -o, --order seq|random|both (default both)\n"
+    "  -m, --measure data|metadata|all (default all)\n"
+    "  -j, --json[=FILE]        one object a line (default: standard output, in place of the table)\n"
+    "  -g, --svg FILE           box plots\n"
+    "  -q, --quick              few sizes, 3 repeats: a look\n";
+
+static const struct option longs[] = {
+    { "dir", required_argument, NULL, 'd' },     { "file-sizes", required_argument, NULL, 'f' },
+    { "call-sizes", required_argument, NULL, 'c' }, { "step", required_argument, NULL, 's' },
+    { "repeats", required_argument, NULL, 'r' }, { "pause", required_argument, NULL, 'p' },
+    { "servers", required_argument, NULL, 'S' }, { "widths", required_argument, NULL, 'w' },
+    { "conduit", required_argument, NULL, 'C' }, { "order", required_argument, NULL, 'o' },
+    { "measure", required_argument, NULL, 'm' }, { "json", optional_argument, NULL, 'j' },
+    { "svg", required_argument, NULL, 'g' },     { "quick", no_argument, NULL, 'q' },
+    { "inside", no_argument, NULL, 'I' },        { "help", no_argument, NULL, 'h' },
+    { NULL, 0, NULL, 0 },
+};
+
+static void bad(const char *option, const char *value)
+{
+    fprintf(stderr, "nbmrw: %s: \"%s\" is not understood; see nbmrw --help\n", option, value);
+    exit(2);
+}
+
+static void take_range(const char *option, const char *text, uint64_t *from, uint64_t *to)
+{
+    char copy[64];
+    snprintf(copy, sizeof copy, "%s", text);
+    char *colon = strchr(copy, ':');
+    if (colon)
+        *colon = 0;
+    if (!amph_parse_size(copy, from) || !amph_parse_size(colon ? colon + 1 : copy, to) || *from < 1 || *to < *from)
+        bad(option, text);
+}
+
+static unsigned take_count(const char *option, const char *text, unsigned least, unsigned most)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    if (end == text || *end || n < least || n > most)
+        bad(option, text);
+    return (unsigned)n;
+}
+
+static void take_widths(struct options *o, const char *text)
+{
+    char copy[64], *save = NULL;
+    snprintf(copy, sizeof copy, "%s", text);
+    o->nwidths = 0;
+    for (char *w = strtok_r(copy, ",", &save); w && o->nwidths < NBMRW_WIDTHS_MOST; w = strtok_r(NULL, ",", &save))
+        o->widths[o->nwidths++] = take_count("--widths", w, 1, 8);
+    if (!o->nwidths)
+        bad("--widths", text);
+}
+
+static void take_option(struct options *o, int c, const char *arg)
+{
+    switch (c) {
+    case 'd': o->dir = arg; break;
+    case 'f': take_range("--file-sizes", arg, &o->file_from, &o->file_to); break;
+    case 'c': take_range("--call-sizes", arg, &o->call_from, &o->call_to); break;
+    case 's': o->step = take_count("--step", arg, 2, 1024); break;
+    case 'r': o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MOST); break;
+    case 'p': o->pause = atof(arg); break;
+    case 'S': o->servers = take_count("--servers", arg, 1, 64); break;
+    case 'w': take_widths(o, arg); break;
+    case 'C': o->conduit = arg; break;
+    case 'o':
+        o->sequential = strcmp(arg, "random") != 0;
+        o->random_order = strcmp(arg, "seq") != 0;
+        break;
+    case 'm':
+        o->data = strcmp(arg, "metadata") != 0;
+        o->metadata = strcmp(arg, "data") != 0;
+        break;
+    case 'j': o->json = arg ? arg : "-"; break;
+    case 'g': o->svg = arg; break;
+    case 'q':
+        o->quick = true;
+        o->repeats = 3;
+        o->file_from = o->file_to = 8 << 20;
+        break;
+    }
+}
+
+/* ---- the measurements ---- */
+
+struct plan {
+    struct series *s;
+    size_t n, room;
+};
+
+static void add(struct plan *p, struct series s)
+{
+    if (p->n == p->room) {
+        p->room = p->room ? 2 * p->room : 64;
+        p->s = realloc(p->s, p->room * sizeof *p->s);
+        if (!p->s)
+            exit(1);
+    }
+    p->s[p->n++] = s;
+}
+
+static uint64_t next_size(uint64_t size, uint64_t to, uint64_t step)
+{
+    uint64_t next = size * step;
+    return size < to && next > to ? to : next;
+}
+
+static void plan_call_size(struct plan *p, const struct options *o, uint64_t file, uint64_t call)
+{
+    for (int what = 0; what < NDATA; what++)
+        for (int random = !o->sequential; random <= (o->random_order ? 1 : 0); random++) {
+            struct series s = { .what = (enum what)what, .width = 1, .random_order = random, .file_bytes = file, .call_bytes = call };
+            add(p, s);
+            s.way = COLLECTED;
+            if (call <= 64 << 10 && !random)
+                add(p, s);
+            s.way = FORWARDED;
+            for (unsigned w = 0; w < o->nwidths; w++) {
+                s.width = o->widths[w];
+                if (s.width == 1 || (call >= 1 << 20 && s.width <= o->servers))
+                    add(p, s);
+            }
+        }
+}
+
+static void make_plan(struct plan *p, const struct options *o)
+{
+    for (uint64_t file = o->file_from; o->data && file <= o->file_to; file = next_size(file, o->file_to, o->step ? o->step : 2)) {
+        for (uint64_t call = o->call_from; call <= o->call_to && call <= file; call = next_size(call, o->call_to, o->step ? o->step : o->quick ? 128 : 8))
+            plan_call_size(p, o, file, call);
+        if (o->call_from < 1024 && 1024 < o->call_to && (o->step || o->quick || o->call_from != 8))
+            plan_call_size(p, o, file, 1024);
+    }
+    for (int what = NDATA; o->metadata && what < NWHAT; what++) {
+        add(p, (struct series){ .what = (enum what)what, .width = 1 });
+        add(p, (struct series){ .what = (enum what)what, .way = FORWARDED, .width = 1 });
+    }
+}
+
+/* Do both belong to one group, which is sampled in turn? */
+static bool together(const struct series *a, const struct series *b)
+{
+    return a->what == b->what && a->random_order == b->random_order && a->file_bytes == b->file_bytes && a->call_bytes == b->call_bytes;
+}
+
+static void pause_for(double seconds)
+{
+    struct timespec t = { (time_t)seconds, (long)((seconds - floor(seconds)) * 1e9) };
+    while (seconds > 0 && nanosleep(&t, &t) != 0 && errno == EINTR)
+        ;
+}
+
+static bool sample_group(const struct options *o, struct series *s, size_t n)
+{
+    for (unsigned r = 0; r < o->repeats; r++) {
+        if (r)
+            pause_for(o->pause);
+        for (size_t i = 0; i < n; i++)
+            if (!nbmrw_sample(o, &s[i], &s[i].value[s[i].n++]))
+                return false;
+    }
+    return true;
+}
+
+static int measure_all(const struct options *o)
+{
+    struct plan p = { 0 };
+    FILE *json = !o->json ? NULL : strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
+    if (o->json && !json) {
+        fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->json, strerror(errno));
+        return 1;
+    }
+    make_plan(&p, o);
+    if (json != stdout)
+        nbmrw_table_head(stdout);
+    for (size_t i = 0, n; i < p.n; i += n) {
+        for (n = 1; i + n < p.n && together(&p.s[i], &p.s[i + n]); n++)
+            ;
+        if (!sample_group(o, &p.s[i], n))
+            return 1;
+        for (size_t k = i; k < i + n; k++) {
+            const struct series *direct = p.s[i].way == DIRECT && k > i ? &p.s[i] : NULL;
+            if (json != stdout)
+                nbmrw_table_row(stdout, &p.s[k], direct);
+            if (json)
+                nbmrw_json_row(json, o, &p.s[k], direct);
+        }
+    }
+    if (json && json != stdout && fclose(json) != 0)
+        return 1;
+    if (o->svg && !nbmrw_plot(o->svg, p.s, p.n)) {
+        fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->svg, strerror(errno));
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- the job ---- */
+
+/* amphora-run beside this program, or along PATH. */
+static void find_launcher(char *path, size_t len)
+{
+    ssize_t n = readlink("/proc/self/exe", path, len - 1);
+    path[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash)
+        snprintf(slash + 1, len - (size_t)(slash + 1 - path), "amphora-run");
+    if (access(path, X_OK) == 0)
+        return;
+    if (slash && slash - path > 6 && strncmp(slash - 6, "/.libs", 6) == 0)
+        snprintf(slash - 6 + 1, len - (size_t)(slash - 5 - path), "amphora-run");
+    if (access(path, X_OK) != 0)
+        snprintf(path, len, "amphora-run");
+}
+
+static int start_job(const struct options *o, int argc, char **argv, const char *dir)
+{
+    char launcher[4096], self[4096], servers[16], prefix[4200];
+    char **args = calloc((size_t)argc + 16, sizeof *args);
+    int n = 0;
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (!args || len <= 0)
+        return 1;
+    self[len] = 0;
+    find_launcher(launcher, sizeof launcher);
+    snprintf(servers, sizeof servers, "%u", o->servers);
+    snprintf(prefix, sizeof prefix, "%s=%s", NBMRW_PREFIX, dir);
+    const char *const first[] = { launcher, "-n", "1", "-servers", servers, "-conduit", o->conduit, "-iofwd", prefix, self, "--inside" };
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
+        args[n++] = (char *)first[i];
+    for (int i = 1; i < argc; i++)
+        args[n++] = argv[i];
+    args[n++] = "--dir";
+    args[n++] = (char *)dir;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execvp(launcher, args);
+        fprintf(stderr, "nbmrw: %s cannot be started: %s\n", launcher, strerror(errno));
+        _exit(127);
+    }
+    int status = 0;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    free(args);
+    return pid < 0 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* What the measurements leave in their directory. */
+static void clear(const char *dir)
+{
+    char path[4200];
+    for (unsigned w = 1; w <= NBMRW_WIDTHS_MOST; w++) {
+        snprintf(path, sizeof path, "%s/f.%u", dir, w);
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = { .dir = "/dev/shm", .file_from = 64 << 20, .file_to = 64 << 20, .call_from = 8, .call_to = 16 << 20, .repeats = 10,
+                         .servers = 8, .widths = { 1, 2, 4, 8 }, .nwidths = 4, .random_order = true, .sequential = true, .data = true,
+                         .metadata = true, .conduit = "auto" };
+    bool inside = false;
+    for (int c; (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:qh", longs, NULL)) != -1;) {
+        if (c == 'h')
+            return fputs(usage, stdout) < 0;
+        if (c == '?')
+            return 2;
+        inside |= c == 'I';
+        take_option(&o, c, optarg);
+    }
+    if (optind < argc)
+        bad("argument", argv[optind]);
+    if (inside)
+        return measure_all(&o);
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s/nbmrw.XXXXXX", o.dir);
+    if (!mkdtemp(dir)) {
+        fprintf(stderr, "nbmrw: no directory can be made in %s: %s\n", o.dir, strerror(errno));
+        return 1;
+    }
+    int code = start_job(&o, argc, argv, dir);
+    clear(dir);
+    return code;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One sample of each kind of measurement.  Layer: tools.  Thread rule: one thread. */
+#define _GNU_SOURCE 1
+#include "tools/nbmrw/nbmrw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "iofwd.h"
+
+enum { CALLS_MOST = 200000, FILES = 2000 };
+#define BUFFER_BYTES ((size_t)64 << 20)
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool complain(const char *what, const char *path)
+{
+    fprintf(stderr, "nbmrw: %s %s: %s\n", what, path, strerror(errno));
+    return false;
+}
+
+static char *buffer(void)
+{
+    static char *buf;
+    if (!buf && (buf = aligned_alloc(4096, BUFFER_BYTES)))
+        memset(buf, 0x5a, BUFFER_BYTES);
+    return buf;
+}
+
+/* The places of the calls, in order or shuffled in the same way each time. */
+static off_t place(const struct series *s, uint64_t i, uint64_t calls)
+{
+    uint64_t odd = 2654435761u % calls; /* a step that meets every place once: prime to the number of calls */
+    while (s->random_order) {
+        uint64_t a = odd, b = calls;
+        while (b) {
+            uint64_t r = a % b;
+            a = b;
+            b = r;
+        }
+        if (a == 1)
+            break;
+        odd++;
+    }
+    return (off_t)((s->random_order ? i * odd % calls : i) * s->call_bytes);
+}
+
+static uint64_t step_of(const struct series *s, uint64_t calls)
+{
+    return calls > 1 ? ((uint64_t)place(s, 1, calls) / s->call_bytes) : 1;
+}
+
+/* All calls; the seconds they took, or -1. */
+static double run_calls(const struct series *s, int fd, const char *path)
+{
+    uint64_t calls = s->file_bytes / s->call_bytes, at = 0;
+    bool reads = s->what == READ;
+    char *buf = buffer();
+    size_t len = (size_t)s->call_bytes;
+    calls = calls > CALLS_MOST ? CALLS_MOST : calls;
+    uint64_t step = step_of(s, calls);
+    if (s->way == COLLECTED && !s->random_order)
+        (void)(reads ? iofwd_read_prep : iofwd_write_prep)(fd, calls * s->call_bytes, (unsigned)calls);
+    double start = now();
+    for (uint64_t i = 0; i < calls; i++) {
+        ssize_t n;
+        if (s->random_order) {
+            n = reads ? pread(fd, buf, len, (off_t)(at * len)) : pwrite(fd, buf, len, (off_t)(at * len));
+            at = (at + step) % calls;
+        } else
+            n = reads ? read(fd, buf, len) : write(fd, buf, len);
+        if (n != (ssize_t)len) {
+            complain(reads ? "reading" : "writing", path);
+            return -1;
+        }
+    }
+    return now() - start;
+}
+
+static bool sample_data(const struct series *s, const char *path, double *value_p)
+{
+    uint64_t calls = s->file_bytes / s->call_bytes;
+    if (s->call_bytes > BUFFER_BYTES || !buffer())
+        return complain("memory for", path);
+    if (s->what == WRITE_FRESH && unlink(path) != 0 && errno != ENOENT)
+        return complain("removing", path);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    struct stat st;
+    if (fd < 0)
+        return complain("opening", path);
+    if (s->what != WRITE_FRESH && fstat(fd, &st) == 0 && (uint64_t)st.st_size < s->file_bytes) {
+        for (uint64_t at = 0; at < s->file_bytes; at += BUFFER_BYTES) {
+            size_t n = s->file_bytes - at < BUFFER_BYTES ? (size_t)(s->file_bytes - at) : BUFFER_BYTES;
+            if (pwrite(fd, buffer(), n, (off_t)at) != (ssize_t)n)
+                return complain("filling", path);
+        }
+    }
+    double seconds = run_calls(s, fd, path);
+    if (close(fd) != 0 || seconds < 0)
+        return seconds < 0 ? false : complain("closing", path);
+    calls = calls > CALLS_MOST ? CALLS_MOST : calls;
+    *value_p = (double)(calls * s->call_bytes) / seconds;
+    return true;
+}
+
+/* ---- metadata: operations a second ---- */
+
+static bool each_file(const char *dir, bool (*does)(const char *path), double *seconds_p)
+{
+    char path[600];
+    double start = now();
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s/m.%d", dir, i);
+        if (!does(path))
+            return complain("file", path);
+    }
+    *seconds_p = now() - start;
+    return true;
+}
+
+static bool do_stat(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+static bool do_open_close(const char *path)
+{
+    int fd = open(path, O_RDONLY);
+    return fd >= 0 && close(fd) == 0;
+}
+
+static bool do_create(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    return fd >= 0 && close(fd) == 0;
+}
+
+static bool do_unlink(const char *path)
+{
+    return unlink(path) == 0;
+}
+
+static bool sample_metadata(const struct series *s, const char *dir, double *value_p)
+{
+    static bool (*const table[NWHAT])(const char *) = { [STAT] = do_stat, [OPEN_CLOSE] = do_open_close, [CREATE] = do_create,
+                                                        [UNLINK] = do_unlink };
+    double seconds, unused;
+    bool ok = (s->what == CREATE || each_file(dir, do_create, &unused)) && each_file(dir, table[s->what], &seconds) &&
+        (s->what == UNLINK || each_file(dir, do_unlink, &unused));
+    *value_p = ok ? FILES / seconds : 0;
+    return ok;
+}
+
+bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p)
+{
+    char dir[400], path[500];
+    snprintf(dir, sizeof dir, "%s", s->way == DIRECT ? o->dir : NBMRW_PREFIX);
+    snprintf(path, sizeof path, "%s/f.%u", dir, s->width);
+    if (s->what >= NDATA)
+        return sample_metadata(s, dir, value_p);
+    if (s->way != DIRECT && iofwd_set_stripe("f.*", s->width, 0) != 0)
+        return complain("striping", path);
+    return sample_data(s, path, value_p);
+}

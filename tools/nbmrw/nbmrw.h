@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nbmrw: file throughput by file size, call size, order and way, beside direct calls on the same file.  What its files share.
+ * Layer: tools.  Thread rule: one thread.
+ *
+ *   main.c     options, starting the job, which measurements there are
+ *   measure.c  one sample of each kind
+ *   summary.c  five-number summaries, the table, JSON
+ *   plot.c     box plots as SVG
+ */
+#ifndef AMPH_TOOLS_NBMRW_H
+#define AMPH_TOOLS_NBMRW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define NBMRW_PREFIX "/nbmrw" /* the forwarded prefix; exists nowhere */
+#define NBMRW_REPEATS_MOST 101
+#define NBMRW_WIDTHS_MOST 8
+
+/* By what way the calls reach the file. */
+enum way { DIRECT, FORWARDED, COLLECTED, NWAYS };
+enum what { WRITE_FRESH, WRITE_OVER, READ, NDATA, STAT = NDATA, OPEN_CLOSE, CREATE, UNLINK, NWHAT };
+
+struct options {
+    const char *dir;            /* where the servers keep the files */
+    uint64_t file_from, file_to, call_from, call_to;
+    unsigned step;              /* sizes grow by this factor */
+    unsigned repeats;
+    double pause;               /* seconds between repeats */
+    unsigned servers;
+    unsigned widths[NBMRW_WIDTHS_MOST], nwidths; /* of striping; 1: none */
+    bool random_order, sequential, data, metadata;
+    const char *conduit;
+    const char *json, *svg;     /* paths, or NULL; "-": standard output */
+    bool quick;
+};
+
+/* One measurement: what is done, and its samples. */
+struct series {
+    enum what what;
+    enum way way;
+    unsigned width;
+    bool random_order;
+    uint64_t file_bytes, call_bytes; /* 0 for metadata */
+    unsigned n;
+    double value[NBMRW_REPEATS_MOST]; /* bytes/s, or operations/s for metadata */
+};
+
+struct summary {
+    double least, q1, median, q3, most;
+    double low, high;           /* fences: values beyond 1.5 quartile distances are outliers */
+    unsigned outliers;
+};
+
+extern const char *const nbmrw_way[NWAYS];
+extern const char *const nbmrw_what[NWHAT];
+
+/* measure.c: takes one sample; false: an error, which it has said on standard error. */
+bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p);
+
+/* summary.c */
+struct summary nbmrw_summary(const struct series *s);
+void nbmrw_table_head(FILE *out);
+/* direct: the same done directly, or NULL. */
+void nbmrw_table_row(FILE *out, const struct series *s, const struct series *direct);
+void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s, const struct series *direct);
+
+/* plot.c: the panels that the performance page shows.  false: the file cannot be written. */
+bool nbmrw_plot(const char *path, const struct series *s, size_t n);
+
+#endif
