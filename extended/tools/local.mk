@@ -48,3 +48,15 @@ tests_unit_tools_seq_SOURCES = $(unit_tools_sources)
 tests_unit_tools_seq_CPPFLAGS = $(UNIT_CPPFLAGS) -DGASNETT_THREAD_SINGLE=1
 tests_unit_tools_seq_LDADD = libgasnet_tools-seq.a $(CRITERION_LIBS) -lpthread -ldl -lm
 endif
+
+# The tools in jobs, and what compilers make of the headers.
+check_PROGRAMS += tests/mp/gasnet_tools tests/mp/gasnet_tools_par
+tests_mp_gasnet_tools_SOURCES = tests/mp/gasnet_tools.c tests/mp/gex_common.h
+tests_mp_gasnet_tools_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gasnet_tools_LDADD = libamphora.la
+tests_mp_gasnet_tools_par_SOURCES = tests/mp/gasnet_tools.c tests/mp/gex_common.h
+tests_mp_gasnet_tools_par_CPPFLAGS = -DGASNET_PAR -DGASNET_DEBUG=1 $(gex_client_cppflags)
+tests_mp_gasnet_tools_par_LDADD = libamphora.la -lpthread
+dist_check_SCRIPTS += tests/mp/gasnet_tools.sh tests/mp/gasnet_tools_headers.sh
+TESTS += tests/mp/gasnet_tools.sh tests/mp/gasnet_tools_headers.sh
+EXTRA_DIST += tests/mp/gasnet_tools.names tests/mp/gasnet_tools_use.cc tests/mp/gasnet_tools_race.c
