@@ -27,7 +27,7 @@ tests_mp_am_traffic_SOURCES = tests/mp/am_traffic.c tests/mp/am_common.h
 tests_mp_am_traffic_LDADD = libamphora.la
 
 # The API's messages, events and flags: clients, built as clients are (gex_client_cppflags stands in extended/local.mk).
-np_mp = tests/mp/gex_flags tests/mp/gex_np
+np_mp = tests/mp/gex_event tests/mp/gex_flags tests/mp/gex_np tests/mp/gex_np_threads
 check_PROGRAMS += $(np_mp)
 dist_check_SCRIPTS += $(np_mp:=.sh)
 TESTS += $(np_mp:=.sh)
@@ -37,6 +37,12 @@ tests_mp_gex_flags_LDADD = libamphora.la
 tests_mp_gex_np_SOURCES = tests/mp/gex_np.c tests/mp/gex_common.h
 tests_mp_gex_np_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_np_LDADD = libamphora.la
+tests_mp_gex_np_threads_SOURCES = tests/mp/gex_np_threads.c tests/mp/gex_common.h
+tests_mp_gex_np_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_mp_gex_np_threads_LDADD = libamphora.la -lpthread
+tests_mp_gex_event_SOURCES = tests/mp/gex_event.c tests/mp/gex_common.h
+tests_mp_gex_event_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_event_LDADD = libamphora.la
 
 # The library as --enable-debug makes it, for tests: linked into them together with its networks.
 check_LTLIBRARIES += tests/libamphora_checked.la

@@ -48,7 +48,7 @@ static void garbage_in_slots(void)
         if (k % 3 == 0) { /* nearly right */
             slot->kind = AMPH_AM_MEDIUM;
             slot->nargs = (uint8_t)(k % 20);
-            slot->inlined = k % 2;
+            slot->where = k % 2;
             slot->nbytes = (uint32_t)suite_random(&state) % (2 * SMP_MAX_MEDIUM);
             slot->bulk = k % 5 ? (uint32_t)suite_random(&state) & ~63u : slot->bulk;
             slot->bulk_end = slot->bulk + (uint32_t)amph_align_up(slot->nbytes, 64);

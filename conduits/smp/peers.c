@@ -64,8 +64,10 @@ static void connect_rings(struct smp_peer *p, uint32_t remote_max, uint32_t remo
             .produced = produced,
             .limit = produced ? produced : SMP_SLOTS,
             .bulk_at = smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED), p->seed_out) & ~(AMPH_CACHE_LINE - 1u),
+            .tell_seq = produced,
             .bulk_consumed = smp_number(__atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
         };
+        p->out[lane].told = p->out[lane].bulk_at;
     }
     p->watched_word = &p->region->watched[remote_index / 64];
     p->watched_bit = UINT64_C(1) << (remote_index % 64);

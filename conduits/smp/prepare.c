@@ -70,12 +70,14 @@ enum amph_status smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane
         return AMPH_AGAIN;
     struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
     uint32_t inline_at = smp_payload_at(am->nargs);
-    slot->inlined = inline_at + am->nbytes <= SMP_REST_BYTES;
-    if (slot->inlined)
+    /* What is short goes inline if its bulk can be given back; else its message has to say that the bulk is free. */
+    bool in_line = am->nbytes == 0 || (at == out->last_at && inline_at + am->nbytes <= SMP_REST_BYTES);
+    if (am->nbytes && in_line)
         memcpy(slot->rest + inline_at, am->payload, am->nbytes);
-    release(out, at, slot->inlined ? 0 : am->nbytes);
-    slot->bulk = at;
-    slot->bulk_end = smp_bulk_end(out);
+    release(out, at, in_line ? 0 : am->nbytes);
+    slot->where = SMP_INLINE;
+    if (!in_line)
+        smp_put_bulk(out, slot, at);
     smp_slot_send(s, p, out, am);
     return AMPH_OK;
 }

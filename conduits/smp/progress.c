@@ -25,7 +25,7 @@
 static inline void publish(const struct smp_source *src, struct smp_in *in, bool idle)
 {
     uint32_t taken = in->consumed - in->published;
-    if (taken >= SMP_SLOTS / 4 || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4 ||
+    if (taken >= SMP_SLOTS / 4 || in->tell || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4 ||
         (idle && in->bulk_consumed != in->bulk_published))
         smp_publish(src, in);
 }
@@ -61,10 +61,11 @@ static unsigned drain(struct smp_cx *s, uint32_t peer, enum amph_lane lane, unsi
         smp_advance(src, in, bulk_end);
         n++;
         publish(src, in, false);
+        in->tell = false;
         if (AMPH_UNLIKELY(smp_has_wishes(s))) /* maybe to forget this very peer */
             return n;
     }
-    if (n && n < budget)
+    if (n && (n < budget || !smp_slot_full(in)))
         publish(src, in, true);
     return n;
 }

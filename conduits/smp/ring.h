@@ -23,15 +23,19 @@
 #define SMP_BULK_BYTES (256u << 10)    /* a power of two, at least three times the largest medium */
 #define SMP_MAX_MEDIUM 65536u
 #define SMP_MAX_PEERS (UINT32_C(1) << 24)
-#define SMP_ADDR_VERSION 2u
+#define SMP_ADDR_VERSION 3u
 #define SMP_MAGIC UINT64_C(0x32706d7361687041)
+
+/* Where a payload is: in the bulk bytes, or behind the args.  TELL: in the bulk bytes, and the receiver says at once that it has taken
+ * the message, for the message frees less than it uses. */
+enum smp_where { SMP_IN_BULK, SMP_INLINE, SMP_IN_BULK_TELL };
 
 /* One message.  head and body together hold what fits of args and payload. */
 struct smp_slot {
     uint32_t word;     /* full: smp_word(); written last */
     uint8_t kind, handler, nargs, flags;
     uint16_t aux;
-    uint16_t inlined;  /* the payload follows the args here, else it lies in the bulk bytes */
+    uint16_t where;    /* enum smp_where */
     uint32_t nbytes;
     uint64_t dest;
     uint32_t bulk;     /* position of the payload in the bulk bytes, counted without end */

@@ -11,13 +11,14 @@
 
 #define BULK_GROUP_BYTES (16u << 10)
 
-/* Bulk that was prepared and given up lies idle until a later payload's message frees it.  When there is no room and none such is
- * on its way, it is found here: all messages have been taken, so everything behind what the receiver knows is free. */
+/* Bulk that was prepared and given up, between messages, lies idle until a later payload's message frees it.  When there is no room
+ * and no such message is on its way, it is found here: the receiver has got as far as it was told to, and has taken every message that
+ * used more than it freed, so everything behind is free. */
 static void forget_holes(struct smp_out *out, uint32_t seed)
 {
     uint32_t consumed = smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
-    if (!out->held && out->produced == consumed)
-        out->bulk_at = out->bulk_consumed;
+    if (!out->held && out->bulk_consumed == out->told && consumed - out->tell_seq <= INT32_MAX)
+        out->bulk_at = out->told;
 }
 
 /*
@@ -70,7 +71,7 @@ static inline bool carries_payload(unsigned kind)
 static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_slot *slot, const struct amph_am *am)
 {
     uint32_t at = smp_payload_at(am->nargs);
-    slot->inlined = 1;
+    slot->where = SMP_INLINE;
     if (am->nbytes == 0 || !carries_payload(am->kind))
         return true;
     if (at + am->nbytes <= SMP_REST_BYTES) {
@@ -81,9 +82,7 @@ static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_
     if (!smp_bulk_take(out, seed, am->nbytes, &bulk))
         return false;
     memcpy(out->bulk + (bulk & (SMP_BULK_BYTES - 1)), am->payload, am->nbytes);
-    slot->inlined = 0;
-    slot->bulk = bulk;
-    slot->bulk_end = smp_bulk_end(out);
+    smp_put_bulk(out, slot, bulk);
     return true;
 }
 

@@ -28,12 +28,22 @@ struct smp_out {
     uint32_t held;
     uint32_t hold_at;
     uint32_t last_at, last_from; /* where the latest bulk began, and bulk_at before it */
+    uint32_t told;         /* what the last message with bulk says to be free when it has been taken */
+    uint32_t tell_seq;     /* `produced` behind the last message that freed less than it used */
 };
 
-/* What a message that is sent now may tell the receiver: bulk up to here is free when it has been taken. */
-static inline uint32_t smp_bulk_end(const struct smp_out *out)
+/* Says in the slot of the next message where its payload lies in the bulk, and what is free when it has been taken. */
+static inline void smp_put_bulk(struct smp_out *out, struct smp_slot *slot, uint32_t at)
 {
-    return AMPH_UNLIKELY(out->held) ? out->hold_at : out->bulk_at;
+    slot->where = SMP_IN_BULK;
+    slot->bulk = at;
+    slot->bulk_end = out->bulk_at;
+    if (AMPH_UNLIKELY(out->held)) {
+        slot->where = SMP_IN_BULK_TELL;
+        slot->bulk_end = out->hold_at;
+        out->tell_seq = out->produced + 1;
+    }
+    out->told = slot->bulk_end;
 }
 
 /* A mapping made by mem_import, undone when the peer is forgotten. */
@@ -69,6 +79,7 @@ struct smp_in {
     uint32_t expect;       /* the word that makes the next slot full */
     uint32_t consumed, published;
     uint32_t bulk_consumed, bulk_published;
+    bool tell;             /* the message that is being taken asks for word */
     uint32_t stray;        /* a word of no session of ours that has been counted */
 };
 
@@ -157,10 +168,10 @@ static inline void smp_advance(struct smp_source *src, struct smp_in *in, uint32
 }
 void smp_publish(const struct smp_source *src, struct smp_in *in);
 /* Where a slot's payload lies; false: malformed. */
-bool smp_read_payload(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p);
+bool smp_read_payload(struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p);
 /* Reads a full slot's header, each field once: its writer may change it while it is being checked.  false: malformed;
  * *bulk_end_p is then where it was. */
-static inline bool smp_read_slot(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
+static inline bool smp_read_slot(struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
 {
     const volatile struct smp_slot *from = slot;
     am->kind = from->kind;

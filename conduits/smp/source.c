@@ -37,10 +37,11 @@ void smp_publish(const struct smp_source *src, struct smp_in *in)
     __atomic_store_n(in->consumed_word, smp_mark(src->seed, in->consumed), __ATOMIC_RELEASE);
 }
 
-bool smp_read_payload(const struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
+bool smp_read_payload(struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
 {
     const volatile struct smp_slot *from = slot;
-    if (from->inlined) {
+    uint16_t where = from->where;
+    if (where == SMP_INLINE) {
         uint32_t at = smp_payload_at(am->nargs);
         am->payload = slot->rest + at;
         return am->nbytes <= SMP_REST_BYTES - at;
@@ -53,6 +54,7 @@ bool smp_read_payload(const struct smp_in *in, const struct smp_slot *slot, stru
     if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 || offset + len > SMP_BULK_BYTES ||
         end % AMPH_CACHE_LINE != 0 || end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
         return false;
+    in->tell = where == SMP_IN_BULK_TELL;
     *bulk_end_p = end;
     return true;
 }
