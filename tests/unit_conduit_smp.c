@@ -258,6 +258,93 @@ static void stale_keys(void)
     suite_world_close(w);
 }
 
+/* ---- payloads that are put together in the ring ---- */
+
+struct prepared {
+    uint8_t *buf;
+    size_t len_bytes;
+};
+
+static uint64_t right_ones;
+
+/* Each medium is filled with its first word's low byte behind that word, which is the number of bytes. */
+static void check_filled(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    if (am->kind == AMPH_AM_MEDIUM) {
+        CHECK(am->nbytes == (uint32_t)am->args[0]);
+        for (uint32_t i = 0; i < am->nbytes; i++)
+            CHECK(((const uint8_t *)am->payload)[i] == (uint8_t)am->args[0]);
+    }
+    right_ones++;
+}
+
+static enum amph_status send_filled(struct suite_node *a, uint32_t nbytes, uint8_t *buf, bool commit)
+{
+    const int32_t arg = (int32_t)nbytes;
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nargs = 1, .args = &arg, .nbytes = nbytes, .payload = buf };
+    if (!commit)
+        memset(buf, (uint8_t)nbytes, nbytes);
+    return commit ? a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &am) : a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+}
+
+/* Up to four are prepared, among messages of other kinds, and committed or given up in any order: all that is sent arrives as it
+ * was, and when all is quiet there is room for the largest again. */
+static void prepared_in_any_order(void)
+{
+    enum { OPEN = 4 };
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct prepared open[OPEN] = { { NULL, 0 } };
+    static uint8_t buf[SMP_MAX_MEDIUM];
+    const struct amph_am shortest = { .kind = AMPH_AM_SHORT, .handler = 1 };
+    uint64_t state = 4711, sent = 0;
+    right_ones = 0;
+    b->hook = check_filled;
+    for (unsigned step = 0; step < 60000; step++) {
+        struct prepared *p = &open[suite_random(&state) % OPEN];
+        uint32_t what = (uint32_t)suite_random(&state) % 8, n = 1 + (uint32_t)suite_random(&state) % (step % 3 ? 300 : 60000);
+        if (what < 2 && !p->buf) {
+            p->len_bytes = n;
+            if (a->cx->ops->am_prepare(a->cx, 1, AMPH_LANE_REQUEST, &p->len_bytes, (void **)&p->buf) != AMPH_OK)
+                p->buf = NULL;
+            else
+                memset(p->buf, 0xee, p->len_bytes);
+        } else if (what < 4 && p->buf) {
+            const struct amph_am cancel = { .kind = AMPH_AM_CANCEL, .payload = p->buf };
+            uint32_t less = (uint32_t)(suite_random(&state) % (p->len_bytes + 1));
+            enum amph_status st = AMPH_OK;
+            memset(p->buf, (uint8_t)less, less);
+            if (what == 2)
+                CHECK(a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &cancel) == AMPH_OK);
+            else
+                sent += (st = send_filled(a, less, p->buf, true)) == AMPH_OK;
+            if (st == AMPH_OK)
+                p->buf = NULL;
+        } else if (what == 4) {
+            sent += send_filled(a, n, buf, false) == AMPH_OK;
+        } else if (what == 5) {
+            sent += a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &shortest, NULL) == AMPH_OK;
+        } else if (step % 5 == 0) {
+            b->cx->ops->progress(b->cx, 3, 1 + step % 16);
+        }
+        if (step % 1000 != 999)
+            continue;
+        for (unsigned i = 0; i < OPEN; i++) {
+            const struct amph_am cancel = { .kind = AMPH_AM_CANCEL, .payload = open[i].buf };
+            if (open[i].buf)
+                CHECK(a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &cancel) == AMPH_OK);
+            open[i].buf = NULL;
+        }
+        SUITE_UNTIL(w, right_ones == sent);
+        for (unsigned i = 0; i < 4 && step % 2000 == 999; i++) { /* what the receiver has not said yet may be asked for */
+            SUITE_UNTIL(w, send_filled(a, SMP_MAX_MEDIUM, buf, false) == AMPH_OK);
+            sent++;
+            SUITE_UNTIL(w, right_ones == sent);
+        }
+    }
+    suite_world_close(w);
+}
+
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "smp", "smp", false };
@@ -269,6 +356,7 @@ int main(int argc, char **argv)
         { "peers come and go beside a poller", churn },
         { "few pages", few_pages },
         { "stale keys", stale_keys },
+        { "prepared in any order", prepared_in_any_order },
         { NULL, NULL },
     };
     return conduit_suite_main(argc, argv, &target, own);
