@@ -90,6 +90,8 @@ void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer); /* reached through shared memory */
 const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
 
+const char *amph_am_network(struct amph_am_ep *ep); /* of all peers with a network: its conduit; "smp": there is none */
+
 /* Says that peer is dead (the launcher's death notice): sends to it fail with AMPH_ERR_PEER from now on, also those that wait for
  * room, and cfg.on_peer_error is told, once.  Conduits' own findings end here too. */
 void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why);

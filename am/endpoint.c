@@ -105,6 +105,11 @@ void amph_am_close(struct amph_am_ep *ep)
     free(ep);
 }
 
+const char *amph_am_network(struct amph_am_ep *ep)
+{
+    return ep->cfg.net ? ep->cfg.net->name : amph_smp_ops.name;
+}
+
 void *amph_am_user(struct amph_am_ep *ep)
 {
     return ep->cfg.user;

@@ -123,8 +123,35 @@ static const struct {
     { AMPH_AM_ALL_EXIT, { (void *)amph_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },
 };
 
+/* GASNET_SUPERNODE_MAXSIZE: the members of a host fall into runs of this length by rank, which share no memory with each other.  The
+ * run of this process; *split_p: there are several. */
+static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
+{
+    const uint32_t most = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
+    uint32_t here = 0, before = 0;
+    for (uint32_t i = 0; i < amph_job.size; i++) {
+        bool same = member(desc, i)->host == desc->proc[self].host;
+        here += same;
+        before += same && i < amph_job.rank;
+    }
+    *split_p = most && here > most && !amph_conduit_is_smp(amph_job.built_conduit);
+    return *split_p ? before / most : 0;
+}
+
+/* What stands for the memory that this process shares with others. */
+static uint64_t memory_id(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
+{
+    char name[300];
+    uint32_t run = supernode(desc, self, split_p);
+    if (!*split_p)
+        return amph_am_host_id(host_of(desc, self));
+    snprintf(name, sizeof name, "%.255s, supernode %u", host_of(desc, self), run);
+    return amph_am_host_id(name);
+}
+
 static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *desc, uint32_t self, bool one_host)
 {
+    bool split;
     struct amph_am_config cfg = {
         .name = "am",
         .domain = 1,
@@ -134,13 +161,13 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
         .use_smp = amph_env_bool(AMPH_ENV_SMP),
         /* Our own launcher starts processes on its own machine, also under several pretended host names. */
         .loopback_only = desc->nhosts == 1 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0,
-        .host_id = amph_am_host_id(host_of(desc, self)),
+        .host_id = memory_id(desc, self, &split),
         .on_peer_error = on_peer_error,
     };
     memcpy(cfg.key, desc->key, sizeof cfg.key);
     enum amph_status st = AMPH_OK;
     if (amph_job.size > 1)
-        st = amph_conduit_choose_for(amph_job.built_conduit, one_host && cfg.use_smp, &cfg.net);
+        st = amph_conduit_choose_for(amph_job.built_conduit, one_host && cfg.use_smp && !split, &cfg.net);
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &amph_job.ep);
     for (size_t i = 0; st == AMPH_OK && i < AMPH_COUNTOF(own_handlers); i++)

@@ -42,6 +42,7 @@ static const struct {
 } accepted[] = {
 #define ACCEPTED(name, why) { name, why },
     AMPH_ENV_ACCEPTED(ACCEPTED)
+    AMPH_ENV_ACCEPTED_CONDUITS(ACCEPTED)
 #undef ACCEPTED
 };
 

@@ -7,6 +7,8 @@
  * Rows of one group stand together: amphora-info -c prints the table in this order.
  * least and most bound INT, SIZE and DUR (0,0: unbounded).
  */
+#include "base/env_accepted.h"
+
 #define AMPH_ENV_TABLE(ENV) \
     ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, "auto|smp|tcp|udp|verbs", "", 0, 0, "conduits", "network that carries messages between hosts (verbs: in a later release)") \
     ENV(SMP, "AMPHORA_SMP", BOOL, "1", "", 0, 0, "conduits", "peers on the same host talk through shared memory") \
@@ -22,6 +24,10 @@
     ENV(EXITTIMEOUT_MAX, "GASNET_EXITTIMEOUT_MAX", DUR, "60s", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
     ENV(EXITTIMEOUT_MIN, "GASNET_EXITTIMEOUT_MIN", DUR, "5s", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
     ENV(EXITTIMEOUT_FACTOR, "GASNET_EXITTIMEOUT_FACTOR", DUR, "0", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
+    ENV(PSHM_NODES, "GASNET_PSHM_NODES", INT, "0", "processes", 0, 1000000, "job", "how many processes a program that was built for smp becomes when it is started by itself; 0: one") \
+    ENV(SUPERNODE_MAXSIZE, "GASNET_SUPERNODE_MAXSIZE", INT, "0", "processes", 0, 1000000, "job", "at most so many processes of a host share memory (0: all); with the conduit smp it has no effect") \
+    ENV(MAX_THREADS, "GASNET_MAX_THREADS", INT, "65536", "threads", 1, 65536, "job", "what gex_System_QueryMaxThreads says in PAR and PARSYNC; nothing is limited by it") \
+    ENV(TMPDIR, "GASNET_TMPDIR", STR, "", "directory", 0, 0, "job", "where amphora-run keeps the job's files, instead of TMPDIR or /tmp") \
     ENV(FS_SYNC, "GASNET_FS_SYNC", BOOL, "0", "", 0, 0, "job", "write all cached file data back (sync) when a process exits") \
     ENV(WAIT, "AMPHORA_WAIT", ENUM, "adaptive|spin|block", "", 0, 0, "waiting", "what a process does while it waits") \
     ENV(SPIN, "AMPHORA_SPIN", DUR, "20us", "ns", 0, 1000000000, "waiting", "how long an adaptive wait spins before it yields") \

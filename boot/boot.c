@@ -53,6 +53,12 @@ static enum amph_status choose(bool join, const struct amph_boot_kind **kind_p)
     return AMPH_ERR_NOENT;
 }
 
+bool amph_boot_alone(void)
+{
+    const struct amph_boot_kind *kind;
+    return amph_env_enum(AMPH_ENV_BOOT) == 0 && choose(true, &kind) == AMPH_OK && kind == &amph_boot_single;
+}
+
 static enum amph_status open_handle(bool join, struct amph_boot **boot_p)
 {
     const struct amph_boot_kind *kind;

@@ -65,6 +65,9 @@ struct amph_boot_event {
 
 struct amph_boot; /* one per joined or attached process */
 
+/* Is this process a job of its own, which no launcher started and no setting asked for? */
+bool amph_boot_alone(void);
+
 /* Takes this process's place in its group.  Blocks until the job description is there (not for the other members).
  * Errors: AMPH_ERR_NOENT (the address file is gone), AMPH_ERR_DENIED (key), AMPH_ERR_STATE (joined already), AMPH_ERR_PEER. */
 enum amph_status amph_boot_join(struct amph_boot **boot_p);

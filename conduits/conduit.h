@@ -218,6 +218,9 @@ enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_op
 /* The same for a program that was built for a conduit (NULL: none in particular), which counts where AMPHORA_CONDUIT is not set. */
 enum amph_status amph_conduit_choose_for(const char *built, bool one_host, const struct amph_conduit_ops **ops_p);
 
+/* Is smp what such a program would get? */
+bool amph_conduit_is_smp(const char *built);
+
 /* Opens an instance; lays emulate.c over it where put/get are missing or AMPHORA_RMA=emulate. */
 enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p);
 

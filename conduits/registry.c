@@ -165,6 +165,17 @@ static enum amph_status want(const char *name, const struct amph_conduit_ops **o
     return AMPH_OK;
 }
 
+/* AMPHORA_CONDUIT, or what a program was built for where that is not set. */
+static const char *wanted(const char *built)
+{
+    return built && !amph_env_is_set(AMPH_ENV_CONDUIT) ? built : amph_env_str(AMPH_ENV_CONDUIT);
+}
+
+bool amph_conduit_is_smp(const char *built)
+{
+    return strcmp(wanted(built), amph_smp_ops.name) == 0;
+}
+
 enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_ops **ops_p)
 {
     return amph_conduit_choose_for(NULL, one_host, ops_p);
@@ -173,7 +184,7 @@ enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_op
 enum amph_status amph_conduit_choose_for(const char *built, bool one_host, const struct amph_conduit_ops **ops_p)
 {
     const bool told = !built || amph_env_is_set(AMPH_ENV_CONDUIT);
-    const char *name = told ? amph_env_str(AMPH_ENV_CONDUIT) : built;
+    const char *name = wanted(built);
     bool smp = amph_env_bool(AMPH_ENV_SMP);
     if (strcmp(name, "smp") == 0 && (!one_host || !smp)) {
         amph_error("the conduit smp (%s) reaches one host only%s; choose tcp or auto by AMPHORA_CONDUIT or amphora-run -conduit",

@@ -70,3 +70,18 @@ tests_mp_gasnet1_everything_par_LDADD = libamphora.la -lpthread
 tests_mp_gasnet1_more_SOURCES = tests/mp/gasnet1_more.c tests/mp/gex_common.h
 tests_mp_gasnet1_more_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
 tests_mp_gasnet1_more_LDADD = libamphora.la
+dist_check_SCRIPTS += tests/mp/dropin_run.sh
+TESTS += tests/mp/dropin_run.sh
+check_PROGRAMS += tests/mp/dropin_job tests/mp/dropin_job_smp tests/mp/dropin_job_tcp tests/mp/dropin_job_udp
+tests_mp_dropin_job_SOURCES = tests/mp/dropin_job.c
+tests_mp_dropin_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_dropin_job_LDADD = libamphora.la
+tests_mp_dropin_job_smp_SOURCES = tests/mp/dropin_job.c
+tests_mp_dropin_job_smp_CPPFLAGS = -DGASNET_SEQ -DGASNET_CONDUIT_SMP $(gex_client_cppflags)
+tests_mp_dropin_job_smp_LDADD = libamphora.la
+tests_mp_dropin_job_tcp_SOURCES = tests/mp/dropin_job.c
+tests_mp_dropin_job_tcp_CPPFLAGS = -DGASNET_PARSYNC -DGASNET_CONDUIT_TCP=1 -DGASNET_PAGESIZE=65536 $(gex_client_cppflags)
+tests_mp_dropin_job_tcp_LDADD = libamphora.la
+tests_mp_dropin_job_udp_SOURCES = tests/mp/dropin_job.c
+tests_mp_dropin_job_udp_CPPFLAGS = -DGASNET_PAR -DGASNET_CONDUIT_UDP=1 -DGASNET_PAGESIZE=65536 $(gex_client_cppflags)
+tests_mp_dropin_job_udp_LDADD = libamphora.la -lpthread

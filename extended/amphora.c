@@ -73,6 +73,11 @@ int amphora_proc(uint32_t absolute, struct amphora_proc *proc)
     return 0;
 }
 
+const char *amphora_conduit(void)
+{
+    return amph_job.ep ? amph_am_network(amph_job.ep) : NULL;
+}
+
 const char *amphora_version(void)
 {
     return "amphora " AMPHORA_VERSION;

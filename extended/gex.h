@@ -166,6 +166,8 @@ void amph_gex_wait_step(struct amph_waiter *w);
 int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries, bool any_args);
 
 /* init.c's helpers in other files. */
+/* start.c: a program that nobody started as a job, but that is to be one, does not come back from here. */
+void amph_start_by_itself(const int *argc, char ***argv);
 uintptr_t amph_segment_limit(uint32_t procs_on_host);         /* segment.c */
 /* segment.c: collective; size 0: no segment; status: an error that this process has to tell the others. */
 int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status);

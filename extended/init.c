@@ -286,6 +286,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
                           client_name ? client_name : "", (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
+    amph_start_by_itself(argc, argv);
     enum amph_status st = begin(client_name, flags, threadmode);
     if (st != AMPH_OK) {
         amph_error("the job could not be joined: %s", amph_status_text(st));

@@ -1,5 +1,5 @@
 libamphora_la_SOURCES += extended/amphora.c extended/barrier.c extended/barrier.h extended/event.c extended/event.h extended/gasnet1.c \
-	extended/gex.h extended/init.c extended/memset.c extended/message.c extended/objects.c extended/rma.c extended/segment.c \
+	extended/gex.h extended/init.c extended/memset.c extended/message.c extended/objects.c extended/rma.c extended/segment.c extended/start.c \
 	extended/system.c extended/team.c extended/team.h extended/team_exchange.c extended/team_make.c
 libamphora_la_SOURCES += extended/coll.h extended/coll_chain.c extended/coll_choice.c extended/coll_ex.c extended/coll_flat.c \
 	extended/coll_fold.c extended/coll_gasnet1.c extended/coll_local.c extended/coll_mail.c extended/coll_op.c \

@@ -70,7 +70,7 @@ void gex_System_SetVerboseErrors(int enable)
 
 uint64_t gex_System_QueryMaxThreads(void)
 {
-    return amph_gex_need("gex_System_QueryMaxThreads")->threaded ? 65536 : 1;
+    return amph_gex_need("gex_System_QueryMaxThreads")->threaded ? (uint64_t)amph_env_int(AMPH_ENV_MAX_THREADS) : 1;
 }
 
 int gex_System_QueryHiddenAMConcurrencyLevel(void)

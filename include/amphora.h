@@ -51,6 +51,10 @@ struct amphora_proc {
  * relative and host are filled in all the same). */
 int amphora_proc(uint32_t absolute, struct amphora_proc *proc);
 
+/* What carries messages to processes that share no memory with this one: "tcp", "udp", ..., or "smp" where there are no others.
+ * NULL before initialisation. */
+const char *amphora_conduit(void);
+
 /* The library's version, one line. */
 const char *amphora_version(void);
 

@@ -16,7 +16,10 @@ char *amph_jobdir_name(void)
 {
     uint64_t number;
     char *path;
-    const char *tmp = amph_env_foreign("TMPDIR");
+    const char *tmp = amph_env_str(AMPH_ENV_TMPDIR);
+    struct stat st;
+    if (*tmp != '/' || stat(tmp, &st) != 0 || !S_ISDIR(st.st_mode))
+        tmp = amph_env_foreign("TMPDIR");
     amph_random(&number, sizeof number);
     return asprintf(&path, "%s/amphora-%016" PRIx64, tmp && *tmp == '/' ? tmp : "/tmp", number) < 0 ? NULL : path;
 }

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that are started by themselves and become a job, as GASNet's do: one that was built for smp with GASNET_PSHM_NODES=N, and
+ * one that was built for udp as "PROGRAM N ARGUMENTS".  The process becomes the launcher, which starts the program N times.
+ * Layer: extended.  Thread rule: during initialisation.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/boot.h"
+#include "extended/gex.h"
+
+enum { PROCESSES_MAX = 1000000 };
+
+/* The launcher of this installation for a conduit: beside libamphora's directory (installed, or in the build tree), or where
+ * configure said. */
+static bool find_launcher(const char *conduit, char *path, size_t cap)
+{
+    char self[4096];
+    Dl_info info;
+    bool found = false;
+    if (dladdr((void *)(uintptr_t)amph_segment_attach, &info) && info.dli_fname) {
+        snprintf(self, sizeof self, "%s", info.dli_fname);
+        const char *dir = dirname(self);
+        snprintf(path, cap, "%s/../bin/gasnetrun_%s", dir, conduit);
+        found = access(path, X_OK) == 0;
+        if (!found) {
+            snprintf(path, cap, "%s/../dropin/gasnetrun_%s", dir, conduit);
+            found = access(path, X_OK) == 0;
+        }
+    }
+    if (found)
+        return true;
+    snprintf(path, cap, AMPH_BINDIR "/gasnetrun_%s", conduit);
+    return access(path, X_OK) == 0;
+}
+
+/* "4": so many processes; 0 where text says no such number. */
+static uint32_t count_of(const char *text)
+{
+    char *end;
+    long n = text && *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : 0;
+    return n > 0 && n <= PROCESSES_MAX && !*end ? (uint32_t)n : 0;
+}
+
+/* Becomes the launcher of `count` processes of this program with these arguments. */
+static void become_job(const char *conduit, uint32_t count, char *const *args)
+{
+    char launcher[4300], number[16], program[4096];
+    size_t n = 0, used = 0;
+    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (len < 0 || !find_launcher(conduit, launcher, sizeof launcher))
+        amph_fatal("this program cannot become a job of %u processes: %s; start it by amphora-run -n %u", count,
+                   len < 0 ? "/proc is not mounted" : "its launcher is not installed beside the library", count);
+    program[len] = 0;
+    snprintf(number, sizeof number, "%u", count);
+    while (args && args[n])
+        n++;
+    char **words = calloc(n + 6, sizeof *words);
+    if (!words)
+        amph_fatal("there is no memory left to start %u processes", count);
+    words[used++] = launcher;
+    words[used++] = (char *)"-n";
+    words[used++] = number;
+    words[used++] = (char *)"--";
+    words[used++] = program;
+    for (size_t i = 0; i < n; i++)
+        words[used++] = args[i];
+    execv(launcher, words);
+    amph_fatal("cannot start %s: %s", launcher, strerror(errno));
+}
+
+/* One process is what a program by itself is anyway. */
+static void start_smp(char **args)
+{
+    uint32_t count = (uint32_t)amph_env_int(AMPH_ENV_PSHM_NODES);
+    if (count > 1)
+        become_job("smp", count, args);
+}
+
+static void start_udp(char **args)
+{
+    uint32_t count = args ? count_of(args[0]) : 0;
+    if (count)
+        become_job("udp", count, args + 1);
+}
+
+static const struct {
+    const char *conduit;
+    void (*start)(char **args); /* args: behind the program's name, or NULL: not known */
+} starts[] = { { "smp", start_smp }, { "udp", start_udp } };
+
+void amph_start_by_itself(const int *argc, char ***argv)
+{
+    const char *built = amph_job.built_conduit;
+    if (!built || !amph_boot_alone())
+        return;
+    char **args = argc && argv && *argc > 0 ? *argv + 1 : NULL;
+    for (size_t i = 0; i < AMPH_COUNTOF(starts); i++)
+        if (strcmp(starts[i].conduit, built) == 0)
+            starts[i].start(args);
+}
