@@ -266,6 +266,7 @@ struct amph_job {
     bool wait_mode_set, crowded;
     void (*on_event)(const struct amph_boot_event *event); /* told of each event of the job before it is acted on; or NULL */
     void *extended;                /* extended/'s own state */
+    void (*wait_step)(struct amph_waiter *w); /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */
 };
 extern struct amph_job amph_job;
 

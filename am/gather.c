@@ -129,6 +129,8 @@ static enum amph_status run_rounds(struct amph_am_ep *ep, struct amph_gather *g)
         while (st == AMPH_OK && __atomic_load_n(&g->got[round], __ATOMIC_ACQUIRE) < len) {
             if (amph_job.member_died)
                 st = AMPH_ERR_PEER;
+            else if (amph_job.wait_step)
+                amph_job.wait_step(&w); /* another member may come only when what it waits for has gone on here */
             else
                 amph_am_wait_step(ep, &w);
         }

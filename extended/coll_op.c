@@ -374,7 +374,8 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     event->root.pending = 1;
     event->leaf.pending = args->src_leaf;
     amph_spin_lock(&c->locked);
-    if (args->meet_first || ++c->since >= AMPH_COLL_FLOW) {
+    c->since += c->count > 1 || is_flat(c, args); /* who is ahead of others sends them what they have to keep */
+    if (args->meet_first || c->since >= AMPH_COLL_FLOW) {
         c->since = 0;
         enqueue(c, &sync, works || args->meet_last ? NULL : event);
     }

@@ -226,7 +226,10 @@ enum amph_status amph_colls_open(struct amph_gex *g)
     if (!g->colls)
         return AMPH_ERR_NOMEM;
     enum amph_status st = amph_barriers_open(g);
-    return st == AMPH_OK ? amph_mail_open(g) : st;
+    if (st == AMPH_OK)
+        st = amph_mail_open(g);
+    amph_job.wait_step = amph_gex_wait_step;
+    return st;
 }
 
 enum amph_status amph_colls_join(struct amph_gex *g, int32_t leader_pid, int32_t fd, bool own_fd)

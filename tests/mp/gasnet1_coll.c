@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives of GASNet-1 against a sequential model: every kind, single and with lists of addresses, all synchronisation words, random
- * block lengths, roots and teams, several under way; barriers of teams; operators of the client's, also one that does not commute.
- * Arguments: seed, batches.
+ * Collectives of GASNet-1 against a sequential model: every kind, single and with lists of addresses, all synchronisation words,
+ * random block lengths, roots and teams, several under way; barriers of teams; operators of the client's, also one that does not
+ * commute.  Arguments: seed, batches.
  */
 #include "gasnet.h"
 #include "gasnet_coll.h"
@@ -34,14 +34,17 @@ static uint32_t pick(uint32_t n)
 
 /* ---- operators ---- */
 
-static void sum(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t elem, int flags, int arg)
+static void sum(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t elem, int flags,
+                int arg)
 {
-    COLL_CHECK(arg == FUNCTION_ARG && left_count == count && elem == 8 && flags == 0, "arguments of an operator: %d, %zu", arg, elem);
+    COLL_CHECK(arg == FUNCTION_ARG && left_count == count && elem == 8 && flags == 0, "arguments of an operator: %d, %zu", arg,
+               elem);
     for (size_t i = 0; i < count; i++)
         ((uint64_t *)results)[i] = ((const uint64_t *)left)[i] + ((const uint64_t *)right)[i];
 }
 
-static void affine(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t elem, int flags, int arg)
+static void affine(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t elem, int flags,
+                   int arg)
 {
     COLL_CHECK(elem == 24 && flags == (int)GASNET_COLL_NONCOMM, "an operator was called for elements of %zu bytes", elem);
     memcpy(results, right, count * elem);
@@ -85,7 +88,8 @@ static void fill_block(const struct call *c, unsigned char *at, uint32_t from, u
 {
     if (c->kind >= REDUCE)
         for (size_t i = 0; i < c->block / c->elem; i++)
-            coll_fill_element(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem, GEX_OP_USER, c->serial, from, i, at + i * c->elem);
+            coll_fill_element(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem, GEX_OP_USER, c->serial, from, i,
+                              at + i * c->elem);
     else
         fill(at, c->block, from * 64 + to, (uint32_t)c->serial);
 }
@@ -118,7 +122,8 @@ static gasnet_coll_handle_t start_plain(struct call *c)
     case GATHER: return gasnet_coll_gather_nb(c->tm, c->root, c->dst, c->src, c->block, c->flags);
     case GATHER_ALL: return gasnet_coll_gather_all_nb(c->tm, c->dst, c->src, c->block, c->flags);
     case EXCHANGE: return gasnet_coll_exchange_nb(c->tm, c->dst, c->src, c->block, c->flags);
-    case REDUCE: return gasnet_coll_reduce_nb(c->tm, c->root, c->dst, c->src, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
+    case REDUCE:
+        return gasnet_coll_reduce_nb(c->tm, c->root, c->dst, c->src, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
     default: return gasnet_coll_scan_nb(c->tm, c->dst, 0, 0, c->src, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
     }
 }
@@ -132,7 +137,8 @@ static gasnet_coll_handle_t start_list(struct call *c)
     case GATHER: return gasnet_coll_gatherM_nb(c->tm, c->root, c->dst, c->srcs, c->block, c->flags);
     case GATHER_ALL: return gasnet_coll_gather_allM_nb(c->tm, c->dsts, c->srcs, c->block, c->flags);
     case EXCHANGE: return gasnet_coll_exchangeM_nb(c->tm, c->dsts, c->srcs, c->block, c->flags);
-    case REDUCE: return gasnet_coll_reduceM_nb(c->tm, c->root, c->dst, c->srcs, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
+    case REDUCE:
+        return gasnet_coll_reduceM_nb(c->tm, c->root, c->dst, c->srcs, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
     default: return gasnet_coll_scanM_nb(c->tm, c->dsts, 0, 0, c->srcs, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
     }
 }
@@ -143,8 +149,8 @@ static void check_fold(const struct call *c, gex_Rank_t last)
 {
     size_t count = c->block / c->elem, step = count > 1000 ? count / 500 : 1;
     for (size_t i = 0; i < count; i += i + step < count ? step : 1)
-        COLL_CHECK(coll_right(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem, c->func == FN_SUM ? GEX_OP_ADD : GEX_OP_USER_NC,
-                              c->serial, last, i, c->dst + i * c->elem),
+        COLL_CHECK(coll_right(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem,
+                              c->func == FN_SUM ? GEX_OP_ADD : GEX_OP_USER_NC, c->serial, last, i, c->dst + i * c->elem),
                    "kind %d, operator %d, element %zu of %zu, flags %#x", c->kind, c->func, i, count, (unsigned)c->flags);
 }
 
@@ -287,8 +293,8 @@ int main(int argc, char **argv)
     teams[0] = GASNET_TEAM_ALL;
     CHECK(gex_TM_Split(&teams[1], GASNET_TEAM_ALL, (int)(gasnet_mynode() % 2), -(int)gasnet_mynode(), NULL, 0,
                        GEX_FLAG_TM_NO_SCRATCH) == 0);
-    CHECK(gex_TM_Split(&teams[2], GASNET_TEAM_ALL, gasnet_mynode() == 1, (int)(coll_hash(coll_seed, gasnet_mynode(), 1) % 100), NULL,
-                       0, GEX_FLAG_TM_NO_SCRATCH) == 0);
+    CHECK(gex_TM_Split(&teams[2], GASNET_TEAM_ALL, gasnet_mynode() == 1, (int)(coll_hash(coll_seed, gasnet_mynode(), 1) % 100),
+                       NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
     for (int i = 0; i < TEAMS; i++) {
         blocking(teams[i]);
         barriers(teams[i]);

@@ -3,6 +3,8 @@
  * Collectives of GASNet-EX against a sequential model: random kinds, sizes, roots, types and operators, many under way on several
  * teams, waited for in an order of each process's own.
  */
+#include <time.h>
+
 #include "tests/mp/gex_coll_common.h"
 
 enum { MANY = 14, TEAMS = 4 };
@@ -199,6 +201,32 @@ static void train(void)
     }
 }
 
+/* One process comes 80 ms late to each kind: the others wait without using the processor, in a wait or in the next call. */
+static void late(void)
+{
+    struct timespec before, after, pause = { 0, 80000000 };
+    uint64_t in = gex_TM_QueryRank(world), out = 0;
+    for (int kind = 0; kind < 4; kind++) {
+        gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+        if (gex_TM_QueryRank(world) == 0)
+            nanosleep(&pause, NULL); /* being late is what is tested */
+        gex_Event_t event = GEX_EVENT_INVALID;
+        if (kind == 0)
+            event = gex_Coll_ReduceToAllNB(world, &out, &in, GEX_DT_U64, 8, 1, GEX_OP_MAX, NULL, NULL, 0);
+        else if (kind == 1)
+            event = gex_Coll_BroadcastNB(world, 0, &out, &in, 8, 0);
+        else if (kind == 2)
+            event = gex_Coll_ReduceToOneNB(world, gex_TM_QuerySize(world) - 1, &out, &in, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL,
+                                           0);
+        gex_Event_Wait(event);
+        gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+        double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 + (double)(after.tv_nsec - before.tv_nsec) / 1e6;
+        COLL_CHECK(ms <= 40, "a wait of 80 ms in kind %d took %.1f ms of processor time", kind, ms);
+    }
+}
+
 /* Teams of each process: the order of ranks turned, neighbourhoods mixed, some processes apart. */
 static void make_teams(void)
 {
@@ -217,12 +245,30 @@ static void drop_teams(void)
     nteams = 0;
 }
 
+/* Half of the processes wait for a sum before they attach, the others after: attaching makes progress on it. */
+static void attach_with_one_under_way(void)
+{
+    enum { N = 300000 };
+    gex_Segment_t segment;
+    uint64_t *sum = calloc(N, sizeof *sum), n = gex_System_QueryJobSize();
+    for (size_t i = 0; i < N; i++)
+        sum[i] = i;
+    gex_Event_t event = gex_Coll_ReduceToAllNB(world, sum, sum, GEX_DT_U64, 8, N, GEX_OP_ADD, NULL, NULL, 0);
+    if (gex_System_QueryJobRank() % 2)
+        gex_Event_Wait(event);
+    CHECK(gex_Segment_Attach(&segment, world, GASNET_PAGESIZE) == GASNET_OK);
+    if (gex_System_QueryJobRank() % 2 == 0)
+        gex_Event_Wait(event);
+    for (size_t i = 0; i < N; i += 37)
+        CHECK(sum[i] == i * n);
+    free(sum);
+}
+
 int main(int argc, char **argv)
 {
-    gex_Segment_t segment;
     uint64_t serial = 0;
     CHECK(gex_Client_Init(NULL, NULL, &world, "TEST_COLL", &argc, &argv, 0) == GASNET_OK);
-    CHECK(gex_Segment_Attach(&segment, world, GASNET_PAGESIZE) == GASNET_OK);
+    attach_with_one_under_way();
     coll_seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     unsigned batches = argc > 2 ? (unsigned)atoi(argv[2]) : 12;
     most_bytes = argc > 3 ? (size_t)atol(argv[3]) : (size_t)3 << 20;
@@ -232,6 +278,8 @@ int main(int argc, char **argv)
         printf("seed %llu\n", (unsigned long long)coll_seed);
     make_teams();
     train();
+    if (coll_seed == 1)
+        late();
     for (unsigned i = 0; i < batches; i++) {
         batch(&serial);
         if (i == batches / 2) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Arguments: seed, batches, most bytes.
+# Arguments: seed (1: with a test of idle waiting), batches, most bytes.
 . "${srcdir:-.}/tests/mp/lib.sh"
 mp_run tests/mp/gex_coll -- 1
 mp_run tests/mp/gex_coll -n "5 6 12" -c "smp tcp-smp" -- "$(date +%s)" 5 200000

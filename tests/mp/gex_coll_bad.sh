@@ -5,7 +5,8 @@
 
 # misuse NAME PATTERN: the job fails and says something that matches
 misuse() {
-    timeout -k 5 30 "$AMPHORA_RUN" -n 2 -conduit smp -timeout 20 "$builddir/tests/mp/gex_coll_bad" "$1" >"$mp_dir/out" 2>&1 </dev/null
+    timeout -k 5 30 "$AMPHORA_RUN" -n 2 -conduit smp -timeout 20 "$builddir/tests/mp/gex_coll_bad" "$1" >"$mp_dir/out" 2>&1 \
+        </dev/null
     bad_rc=$? bad_ok=1
     if [ $bad_rc -eq 0 ] || [ $bad_rc -ge 124 ]; then bad_ok=0; fi
     grep -Eq "$2" "$mp_dir/out" || bad_ok=0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives of a client with threads: each thread has a team of its own, with a barrier, broadcasts and reductions under way on it
- * while the other threads are at theirs; one thread only polls.  Arguments: seed, rounds.
+ * Collectives of a client with threads: each thread has a team of its own, with a barrier, broadcasts and reductions under way on
+ * it while the other threads are at theirs; one thread only polls.  Arguments: seed, rounds.
  */
 #include <pthread.h>
 
