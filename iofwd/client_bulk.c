@@ -14,6 +14,8 @@
 #include "base/counters.h"
 #include "iofwd/client_stripe.h"
 
+#define SPREAD_PIECES 40u /* of a call to several servers under way */
+
 struct piece {
     struct fwd_pend *pend;
     union amph_fwd_args args;  /* the call's record with this piece's offset */
@@ -32,6 +34,7 @@ struct bulk_call {
     size_t *done_p;
     size_t end;                /* everything before it has been moved, as far as is known */
     int error;                 /* of what stopped it there */
+    unsigned inflight;         /* pieces under way, of all ops */
 };
 
 /* What one server does of it: all, or its places in a file that is spread over several. */
@@ -160,14 +163,14 @@ static bool is_past_end(const struct bulk_op *op)
 }
 
 /* Sends the next piece; an empty one where the op has ended early: the server must know that no more come. */
-static int send_piece(struct bulk_op *op)
+static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
 {
-    const struct bulk_call *c = op->call;
+    struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = is_past_end(op) ? 0 : fwd_deal_len(&op->deal, op->piece), at = op->deal.at;
     struct fwd_bulk b = { .where = op->slots && len ? FWD_AREA : FWD_INLINE, .len = (uint32_t)len };
     uint8_t *slot = NULL;
-    pc->pend = fwd_pend_take(op->cl);
+    pc->pend = pend;
     pc->at = at;
     pc->len = len;
     fwd_deal_step(&op->deal, len);
@@ -200,6 +203,7 @@ static int send_piece(struct bulk_op *op)
         return err;
     }
     op->inflight++;
+    c->inflight++;
     op->begun = true;
     op->closed = last;
     return 0;
@@ -231,13 +235,17 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
     fwd_pend_give(op->cl, pc->pend);
     op->head = (op->head + 1) % op->window;
     op->inflight--;
+    c->inflight--;
 }
 
-/* Sends what there is room for. */
+/* Sends what there is room for.  Only a call that has nothing under way may wait for a record: others hold theirs meanwhile. */
 static void feed(struct bulk_op *op)
 {
     while (!op->closed && op->inflight < op->window) {
-        int err = send_piece(op);
+        struct fwd_pend *pend = op->call->inflight ? fwd_pend_try(op->cl) : fwd_pend_take(op->cl);
+        if (!pend)
+            return;
+        int err = send_piece(op, pend);
         if (err) {
             stop_at(op->call, op->deal.at < op->call->end ? op->deal.at : op->call->end, err);
             op->closed = true; /* the server is gone, or cannot be told more */
@@ -262,10 +270,16 @@ static void run(struct bulk_op *op, unsigned n, struct fwd_guard *g)
             if (o->inflight && (!next || has_answer(o)))
                 next = o;
         }
-        if (!next)
+        if (next) {
+            take_piece(next, g);
+            feed(next);
+            continue;
+        }
+        /* An op that found no record goes on now. */
+        for (unsigned i = 0; i < n; i++)
+            feed(&op[i]);
+        if (!op[0].call->inflight)
             return;
-        take_piece(next, g);
-        feed(next);
     }
 }
 
@@ -281,8 +295,7 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *li
     op->window = 2;
     if (c->total > small && link->part) {
         size_t npieces = (c->total + c->cl->piece - 1) / c->cl->piece;
-        unsigned most = FWD_WINDOW / (deal->width < 2 ? 1 : deal->width);
-        most = most < 2 ? 2 : most;
+        unsigned most = SPREAD_PIECES / deal->width < FWD_WINDOW ? SPREAD_PIECES / deal->width : FWD_WINDOW;
         most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
         op->piece = c->cl->piece;
         take_slots(op, npieces < most ? (unsigned)npieces : most);

@@ -225,6 +225,16 @@ int main(int argc, char **argv)
     IS(close(twin), 0);
     appends(path);
     late_error(path);
+    /* What was announced does travel as little. */
+    struct iofwd_stats before, after;
+    fd = open(path, O_WRONLY);
+    IS(iofwd_stats(IOFWD_NONE, &before), 0);
+    IS(iofwd_write_prep(fd, 50000, 500), 0);
+    for (int i = 0; i < 500; i++)
+        IS(write(fd, buf, 100), 100);
+    IS(iofwd_stats(IOFWD_NONE, &after), 0);
+    IS(after.calls - before.calls < 20, 1);
+    IS(close(fd), 0);
     IS(iofwd_write_prep(0, 100, 1), 0); /* not forwarded */
     IS(iofwd_write_prep(999, 100, 1), EBADF);
     /* _exit must not lose what was gathered: the parent looks. */

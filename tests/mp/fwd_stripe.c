@@ -193,6 +193,11 @@ static void shares(unsigned width)
         IS(iofwd_stats(servers[i], &s), 0);
         if (s.bytes_written < 1 << 20 || s.bytes_read < 1 << 20)
             fail("bytes of a server", (long)(s.bytes_written < s.bytes_read ? s.bytes_written : s.bytes_read), 1 << 20);
+        /* A child's end is noticed by its connection; that is not part of its wait. */
+        for (int tries = 0; s.open_files && tries < 1000; tries++) {
+            usleep(10000);
+            IS(iofwd_stats(servers[i], &s), 0);
+        }
         IS(s.open_files, 0);
     }
 }
