@@ -30,6 +30,8 @@
     ENV(TMPDIR, "GASNET_TMPDIR", STR, "", "directory", 0, 0, "job", "where amphora-run keeps the job's files, instead of TMPDIR or /tmp") \
     ENV(FS_SYNC, "GASNET_FS_SYNC", BOOL, "0", "", 0, 0, "job", "write all cached file data back (sync) when a process exits") \
     ENV(WAIT, "AMPHORA_WAIT", ENUM, "adaptive|spin|block", "", 0, 0, "waiting", "what a process does while it waits") \
+    ENV(PROGRESS_THREAD, "AMPHORA_PROGRESS_THREAD", BOOL, "0", "", 0, 0, "waiting", "a thread of the library's receives messages and runs handlers (clients with threads, GASNET_PAR)") \
+    ENV(RCV_THREAD, "GASNET_RCV_THREAD", BOOL, "0", "", 0, 0, "waiting", "the same as AMPHORA_PROGRESS_THREAD") \
     ENV(SPIN, "AMPHORA_SPIN", DUR, "20us", "ns", 0, 1000000000, "waiting", "how long an adaptive wait spins before it yields") \
     ENV(STATS, "AMPHORA_STATS", BOOL, "0", "", 0, 0, "diagnostics", "print the counters when the process ends") \
     ENV(LOG, "AMPHORA_LOG", ENUM, "warn|error|info|debug", "", 0, 0, "diagnostics", "least important messages that are printed") \

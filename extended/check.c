@@ -61,17 +61,21 @@ static void at_most_one(gex_Flags_t flags, gex_Flags_t of, const char *names, co
         amph_fatal("%s: flags %#x hold several of %s, which exclude each other", call, (unsigned)flags, names);
 }
 
-/* Memory here that is said to lie in the own segment. */
+/* Memory here that is said to lie in a segment of this process. */
 static void check_own(const struct amph_gex *g, const void *own, size_t nbytes, gex_Flags_t flags, const char *call)
 {
-    uint64_t offset = (uintptr_t)own;
     if (!(flags & (GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_SELF_SEG_OFFSET)))
         return;
-    if (!(flags & GEX_FLAG_SELF_SEG_OFFSET))
-        offset -= (uintptr_t)g->segment.base;
-    if (!g->attached || nbytes > g->segment.len_bytes || offset > g->segment.len_bytes - nbytes)
-        amph_fatal("%s: %zu bytes at %p are said to lie in this process's segment (flags %#x), which has %zu bytes at %p", call, nbytes,
-                   own, (unsigned)flags, g->segment.len_bytes, g->segment.base);
+    for (unsigned i = 0; i < GASNET_MAXEPS; i++) {
+        const struct amphora_segment *seg = g->eps[i] ? g->eps[i]->segment : NULL;
+        uint64_t offset = (uintptr_t)own;
+        if (seg && !(flags & GEX_FLAG_SELF_SEG_OFFSET))
+            offset -= (uintptr_t)seg->base;
+        if (seg && nbytes <= seg->len_bytes && offset <= seg->len_bytes - nbytes)
+            return;
+    }
+    amph_fatal("%s: %zu bytes at %p are said to lie in this process's segment (flags %#x), which has %zu bytes at %p", call, nbytes,
+               own, (unsigned)flags, g->segment.len_bytes, g->segment.base);
 }
 
 void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Flags_t flags, const char *call)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "am/am.h"
+#include "amphora/endpoint.h"
 #include "amphora/job.h"
 #include "amphora/message.h"
 #include "amphora/team.h"
@@ -18,7 +19,7 @@
 /* Handlers of extended/. */
 enum {
     AMPH_GEX_BARRIER = AMPH_AM_INDEX_EXTENDED, AMPH_GEX_WAKE, AMPH_GEX_MEMSET, AMPH_GEX_MEMSET_DONE, AMPH_GEX_COLL_DATA,
-    AMPH_GEX_COLL_READY, AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24
+    AMPH_GEX_COLL_READY, AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24, AMPH_GEX_BOUND_ASK, AMPH_GEX_BOUND_IS
 };
 
 /* AMPHORA_SEGMENT of clients that are built for GASNET_SEGMENT_EVERYTHING (threadmode.h). */
@@ -36,12 +37,16 @@ struct amphora_segment {
     size_t len_bytes;
     const void *cdata;
     struct amph_am_mem mem;
+    struct amphora_mk *kind;         /* of gex_Segment_Create; NULL: attached */
+    int fd;                          /* of memory that the library allocated for gex_Segment_Create; -1: it is the client's */
 };
 
 struct amphora_ep {
     struct amphora_client *client;
     struct amphora_segment *segment; /* NULL: none bound */
     gex_EP_Index_t index;
+    gex_EP_Capabilities_t capabilities;
+    gex_Flags_t flags;
     const void *cdata;
     struct amph_am_ep *am;
     gex_AM_Entry_t entry[256];       /* what the client registered; gex_fnptr NULL: free */
@@ -85,6 +90,9 @@ struct amph_gex {
     struct amph_rmem *others[GASNET_MAXEPS]; /* [size] of their other endpoints, by index; NULL: none is known; [0] is not used */
     struct amphora_ep *eps[GASNET_MAXEPS];   /* this process's, by index; NULL: not made */
     struct amph_teams *teams;        /* team.c */
+    struct amph_bounds *bounds;      /* ep.c */
+    struct amph_progress *progress;  /* ep_thread.c; NULL: there is no progress thread */
+    bool threads_told;               /* gex_System_QueryProgressThreads has been asked */
     size_t max_medium, max_long;     /* least of the job */
     uintptr_t max_local, max_global; /* segment sizes */
     struct amph_set nbrhd, host;

@@ -16,6 +16,7 @@
 #include "base/wire.h"
 #include "boot/boot.h"
 #include "extended/coll.h"
+#include "extended/endpoint.h"
 #include "extended/gex.h"
 #include "extended/tools/tools.h"
 
@@ -240,6 +241,7 @@ static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, i
     g->rmem = calloc(amph_job.size, sizeof *g->rmem);
     g->leader = calloc(amph_job.size, sizeof *g->leader);
     g->ep.client = &g->client;
+    g->ep.capabilities = GEX_EP_CAPABILITY_ALL;
     g->eps[0] = &g->ep;
     g->ep.am = amph_job.ep;
     g->team.pub = (struct amphora_team){ .reach = g->reach, .size = amph_job.size, .rank = amph_job.rank };
@@ -271,6 +273,8 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
         st = amph_handles_open(g);
     if (st == AMPH_OK)
         st = amph_teams_open(g);
+    if (st == AMPH_OK)
+        st = amph_bounds_open(g);
     return st == AMPH_OK ? meet(g) : st;
 }
 
@@ -281,9 +285,9 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
         amph_gex_complain("the runtime is initialised already; gasnet_init or gex_Client_Init may be called once");
         return GASNET_ERR_RESOURCE;
     }
-    if (!name_ok(client_name) || (flags & ~GEX_FLAG_USES_GASNET1)) {
-        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Z][A-Z0-9_]+, and flags (%#x) be 0 or GEX_FLAG_USES_GASNET1",
-                          client_name ? client_name : "", (unsigned)flags);
+    if (!name_ok(client_name) || (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))) {
+        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Z][A-Z0-9_]+, and flags (%#x) hold no others than "
+                          "GEX_FLAG_USES_GASNET1 and GEX_FLAG_DEFER_THREADS", client_name ? client_name : "", (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
     amph_start_by_itself(argc, argv);
@@ -297,6 +301,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
     gasneti_nodes = amph_job.size;
     gasneti_mynode = amph_job.rank;
     amph_tools_start(amph_job.rank, amph_job.size, argc && argv && *argc > 0 ? (*argv)[0] : NULL);
+    amph_progress_open(g);
     if (client_p)
         *client_p = &g->client;
     if (ep_p)
@@ -315,5 +320,6 @@ void amphora_client_built(const char *conduit, int segment, const char *config)
 
 void gasnet_exit(int exitcode)
 {
+    amph_progress_stop();
     amph_job_exit(exitcode);
 }

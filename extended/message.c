@@ -68,7 +68,7 @@ static int register_one(struct amphora_ep *ep, const gex_AM_Entry_t *e, bool any
         .cdata = e->gex_cdata,
         .name = e->gex_name,
     };
-    enum amph_status st = amph_am_register(ep->am, e->gex_index, &entry);
+    enum amph_status st = amph_am_context_register(ep->am, ep->index, e->gex_index, &entry);
     if (st != AMPH_OK)
         return amph_gex_error(st);
     ep->entry[e->gex_index] = *e;
@@ -96,6 +96,10 @@ int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t 
         return GASNET_ERR_NOT_INIT;
     if (!ep || (!table && numentries))
         return GASNET_ERR_BAD_ARG;
+    if (!(ep->capabilities & GEX_EP_CAPABILITY_AM)) {
+        amph_gex_complain("endpoint %u was created without GEX_EP_CAPABILITY_AM, so it takes no handlers", ep->index);
+        return GASNET_ERR_BAD_ARG;
+    }
     for (size_t i = 0; i < numentries && !err; i++)
         err = check_entry(ep, table, i, any_args);
     for (size_t i = 0; i < numentries && !err; i++)
@@ -121,6 +125,28 @@ struct amph_gex *amph_gex_need(const char *call)
     return amph_gex();
 }
 
+static uint8_t route_between(const struct amph_dest *d, const char *call)
+{
+    if (!(d->from->capabilities & GEX_EP_CAPABILITY_AM))
+        amph_fatal("%s: endpoint %u of this process was created without GEX_EP_CAPABILITY_AM", call, d->from->index);
+    if (d->index >= AMPH_AM_CONTEXTS)
+        amph_fatal("%s: endpoint %u of process %u takes no messages; those with an index below %u may", call, d->index, d->peer,
+                   AMPH_AM_CONTEXTS);
+    return AMPH_AM_ROUTE(d->from->index, d->index);
+}
+
+uint32_t amph_message_peer(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p)
+{
+    const struct amph_gex *g = amph_gex();
+    *route_p = 0;
+    if (AMPH_LIKELY(g && tm == &g->team.pub && rank < g->team.pub.size))
+        return rank;
+    const struct amph_dest d = amph_team_dest(tm, rank, call);
+    if (d.from->index | d.index)
+        *route_p = route_between(&d, call);
+    return d.peer;
+}
+
 size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags)
 {
     size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
@@ -140,7 +166,7 @@ static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_op
         amph_fatal("%s: ask with GEX_FLAG_AM_PREPARE_LEAST_CLIENT or with GEX_FLAG_AM_PREPARE_LEAST_ALLOC, not with both", call);
     if (other_rank != GEX_RANK_INVALID)
         return amph_message_limit(g, amph_team_peer(tm, other_rank, call), is_long, flags);
-    const struct amph_team *team = amph_team_of(tm, call);
+    const struct amph_team *team = (uintptr_t)tm & 1 ? &g->team : amph_team_of(tm, call); /* a pair reaches the whole job */
     size_t least = SIZE_MAX;
     for (gex_Rank_t i = 0; i < team->pub.size; i++) {
         size_t most = amph_message_limit(g, amph_team_member(team, i), is_long, flags);
@@ -206,8 +232,8 @@ gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask
         return 0;
     amph_check_token(token, "gex_Token_Info");
     info->gex_srcrank = token->peer;
-    info->gex_ep = &g->ep;
-    info->gex_entry = &g->ep.entry[token->am->handler];
+    info->gex_ep = g->eps[AMPH_AM_ROUTE_TO(token->am->flags)]; /* delivery has seen that it exists */
+    info->gex_entry = &info->gex_ep->entry[token->am->handler];
     info->gex_is_req = token->is_request;
     info->gex_is_long = token->am->kind == AMPH_AM_LONG || token->am->kind == AMPH_AM_LONG_PACKED;
     return mask & GEX_TI_ALL;
@@ -314,8 +340,10 @@ static inline void check_reply(const struct amph_token *token, const void *src, 
 int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs,
                              const gex_AM_Arg_t *args)
 {
-    const uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestShort");
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .args = args };
+    uint8_t route;
+    const uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestShort", &route);
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .flags = route,
+                                .args = args };
     check_request(peer, NULL, 0, flags, "gex_AM_RequestShort");
     return amph_message_request(peer, &am, NULL, flags);
 }
@@ -323,33 +351,36 @@ int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handle
 int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes,
                               gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
-    uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestMedium");
+    uint8_t route;
+    uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestMedium", &route);
     check_request(peer, src, nbytes, flags, "gex_AM_RequestMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), peer, false, nbytes, "gex_AM_Request");
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .args = args, .payload = amph_message_source(amph_gex(), src, flags) };
+                                .flags = route, .args = args, .payload = amph_message_source(amph_gex(), route, src, flags) };
     return amph_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes, void *dest,
                             gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
-    uint32_t peer = amph_team_peer(tm, rank, "gex_AM_RequestLong");
+    uint8_t route;
+    uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestLong", &route);
     check_request(peer, src, nbytes, flags, "gex_AM_RequestLong");
     struct amph_gex *g = amph_gex();
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, peer, true, nbytes, "gex_AM_Request");
     const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .dest = amph_message_dest(g, peer, dest, flags), .args = args,
-                                .payload = amph_message_source(g, src, flags) };
+                                .dest = amph_message_dest(g, peer, route, dest, flags), .flags = route, .args = args,
+                                .payload = amph_message_source(g, route, src, flags) };
     return amph_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .args = args };
     check_reply(token, NULL, 0, flags, "gex_AM_ReplyShort");
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .flags = amph_message_back(token),
+                                .args = args };
     return amph_message_reply(token, &am, NULL, flags);
 }
 
@@ -359,8 +390,9 @@ int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const voi
     check_reply(token, src, nbytes, flags, "gex_AM_ReplyMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), token->peer, false, nbytes, "gex_AM_Reply");
+    const uint8_t route = amph_message_back(token);
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .args = args, .payload = amph_message_source(amph_gex(), src, flags) };
+                                .flags = route, .args = args, .payload = amph_message_source(amph_gex(), route, src, flags) };
     return amph_message_reply(token, &am, lc_opt, flags);
 }
 
@@ -371,8 +403,9 @@ int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void 
     check_reply(token, src, nbytes, flags, "gex_AM_ReplyLong");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, token->peer, true, nbytes, "gex_AM_Reply");
+    const uint8_t route = amph_message_back(token);
     const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .dest = amph_message_dest(g, token->peer, dest, flags), .args = args,
-                                .payload = amph_message_source(g, src, flags) };
+                                .dest = amph_message_dest(g, token->peer, route, dest, flags), .flags = route, .args = args,
+                                .payload = amph_message_source(g, route, src, flags) };
     return amph_message_reply(token, &am, lc_opt, flags);
 }

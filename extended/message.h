@@ -18,19 +18,29 @@ int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am
 /* Largest payload to peer in a message of this kind with these flags, GEX_FLAG_AM_PREPARE_LEAST_* among them. */
 size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags);
 
-/* The address in the peer's segment that a call's destination means, an offset where flags say so. */
-static inline uint64_t amph_message_dest(const struct amph_gex *g, uint32_t peer, const void *dest, gex_Flags_t flags)
+/* Who a message over (tm, rank) goes to; *route_p: between which endpoints, for am->flags. */
+uint32_t amph_message_peer(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p);
+
+/* The route of a reply. */
+static inline uint8_t amph_message_back(const struct amph_token *token)
+{
+    return AMPH_AM_ROUTE_BACK(token->am->flags);
+}
+
+/* The address in the segment at the route's end that a call's destination means, an offset where flags say so. */
+static inline uint64_t amph_message_dest(const struct amph_gex *g, uint32_t peer, uint8_t route, const void *dest, gex_Flags_t flags)
 {
     uint64_t addr = (uintptr_t)dest;
-    return AMPH_UNLIKELY(flags & GEX_FLAG_PEER_SEG_OFFSET) ? addr + g->rmem[peer].base : addr;
+    return AMPH_UNLIKELY(flags & GEX_FLAG_PEER_SEG_OFFSET) ? addr + amph_ep_rmem(g, peer, AMPH_AM_ROUTE_TO(route))->base : addr;
 }
 
 /* The source that a call's address means, likewise. */
-static inline const void *amph_message_source(const struct amph_gex *g, const void *src, gex_Flags_t flags)
+static inline const void *amph_message_source(struct amph_gex *g, uint8_t route, const void *src, gex_Flags_t flags)
 {
     if (AMPH_LIKELY(!(flags & GEX_FLAG_SELF_SEG_OFFSET)))
         return src;
-    return (const void *)((uintptr_t)g->segment.base + (uintptr_t)src);
+    const struct amphora_ep *from = g->eps[AMPH_AM_ROUTE_TO(AMPH_AM_ROUTE_BACK(route))];
+    return (const void *)((uintptr_t)(from && from->segment ? from->segment->base : NULL) + (uintptr_t)src);
 }
 
 #endif

@@ -46,7 +46,7 @@ gex_Client_t gex_EP_QueryClient(gex_EP_t ep)
 }
 gex_Flags_t gex_EP_QueryFlags(gex_EP_t ep)
 {
-    return 0;
+    return ep->flags;
 }
 gex_Segment_t gex_EP_QuerySegment(gex_EP_t ep)
 {

@@ -39,6 +39,7 @@ struct amph_srcdesc {
     uint8_t what;               /* AMPHORA_NP_ */
     uint8_t place;              /* enum place */
     uint8_t numargs;
+    uint8_t route;              /* between which endpoints */
     uint32_t peer;
     gex_Token_t token;          /* of a reply */
     void *dest;                 /* as given to prepare */
@@ -232,7 +233,7 @@ static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank, 
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
     sd->what = (uint8_t)what;
-    sd->peer = amph_team_peer(tm, rank, call_name[what]);
+    sd->peer = amph_message_peer(tm, rank, call_name[what], &sd->route);
     amph_check_call(call_name[what]);
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
@@ -248,6 +249,7 @@ static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *c
     sd->what = (uint8_t)what;
     sd->token = token;
     sd->peer = token->peer;
+    sd->route = amph_message_back(token);
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
 
@@ -316,8 +318,8 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
         amph_fatal("%s%s: %zu bytes and %u arguments; prepared were at most %zu bytes and %u arguments", call,
                    is_long(what) ? "Long" : "Medium", nbytes, nargs, sd->pub.size, sd->numargs);
     const struct amph_am am = { .kind = is_long(what) ? AMPH_AM_LONG : AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs,
-                                .nbytes = (uint32_t)nbytes, .args = args, .payload = sd->pub.addr,
-                                .dest = is_long(what) ? amph_message_dest(g, sd->peer, dest, sd->flags) : 0 };
+                                .nbytes = (uint32_t)nbytes, .args = args, .payload = sd->pub.addr, .flags = sd->route,
+                                .dest = is_long(what) ? amph_message_dest(g, sd->peer, sd->route, dest, sd->flags) : 0 };
     enum amph_status st;
     int result;
     if (AMPH_CHECKS && sd->dest && dest != sd->dest)

@@ -206,8 +206,9 @@ static int take_records(struct amph_gex *g, const uint8_t *all)
 int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
 {
     uint8_t mine[RECORD_BYTES], *all;
-    if (g->attached) {
-        amph_gex_complain("a segment is attached already; gasnet_attach or gex_Segment_Attach may succeed once");
+    if (g->attached || g->ep.segment) {
+        amph_gex_complain("%s; gasnet_attach or gex_Segment_Attach may succeed once, on an endpoint without segment",
+                          g->attached ? "a segment is attached already" : "a segment has been bound to the first endpoint");
         return GASNET_ERR_RESOURCE;
     }
     all = malloc((size_t)amph_job.size * RECORD_BYTES);
@@ -278,33 +279,4 @@ void gex_Segment_SetCData(gex_Segment_t segment, const void *val)
 void *gex_Segment_QueryCData(gex_Segment_t segment)
 {
     return (void *)segment->cdata;
-}
-
-/* The outputs of both queries; they may be NULL. */
-static void put_bound(const struct amph_rmem *rmem, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p)
-{
-    if (owneraddr_p)
-        *owneraddr_p = (void *)(uintptr_t)rmem->base;
-    if (localaddr_p)
-        *localaddr_p = rmem->local;
-    if (size_p)
-        *size_p = (uintptr_t)rmem->len_bytes;
-}
-
-int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p)
-{
-    struct amph_gex *g = amph_gex_need("gex_Segment_QueryBound");
-    const struct amph_rmem *rmem = &g->rmem[amph_team_peer(tm, rank, "gex_Segment_QueryBound")];
-    if (!rmem->len_bytes)
-        return 1;
-    put_bound(rmem, owneraddr_p, localaddr_p, size_p);
-    return 0;
-}
-
-gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p,
-                                       gex_Flags_t flags)
-{
-    struct amph_gex *g = amph_gex_need("gex_EP_QueryBoundSegmentNB");
-    put_bound(&g->rmem[amph_team_peer(tm, rank, "gex_EP_QueryBoundSegmentNB")], owneraddr_p, localaddr_p, size_p);
-    return GEX_EVENT_INVALID;
 }

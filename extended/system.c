@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "extended/check.h"
+#include "extended/endpoint.h"
 #include "extended/gex.h"
 
 /* ---- errors ---- */
@@ -75,7 +76,7 @@ uint64_t gex_System_QueryMaxThreads(void)
 
 int gex_System_QueryHiddenAMConcurrencyLevel(void)
 {
-    return GASNET_HIDDEN_AM_CONCURRENCY_LEVEL;
+    return amph_progress_wanted(amph_gex_need("gex_System_QueryHiddenAMConcurrencyLevel"));
 }
 
 static void put_set(const struct amph_set *set, gex_RankInfo_t **info_p, gex_Rank_t *count_p, gex_Rank_t *index_p)

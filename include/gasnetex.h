@@ -16,6 +16,7 @@
 #include "amphora/team.h"
 #include "amphora/lock.h"
 #include "amphora/job.h"
+#include "amphora/endpoint.h"
 #include "amphora/event.h"
 #include "amphora/coll.h"
 #include "amphora/message.h"

@@ -33,7 +33,7 @@ void amphora_client_built(const char *conduit, int segment, const char *config);
 
 #ifdef AMPHORA_THREADMODE
 /* Joins the job and makes the primordial client, endpoint and team.  Collective; blocks until all have called it; once a process.
- * client_name: [A-Z][A-Z0-9_]+, the same everywhere.  argc, argv may be NULL.  flags: GEX_FLAG_USES_GASNET1 or 0.
+ * client_name: [A-Z][A-Z0-9_]+, the same everywhere.  argc, argv may be NULL.  flags: GEX_FLAG_USES_GASNET1, GEX_FLAG_DEFER_THREADS (the client starts the progress threads), both or 0.
  * Returns GASNET_OK, GASNET_ERR_BAD_ARG (name, flags), GASNET_ERR_RESOURCE (also for a second call). */
 AMPHORA_INLINE int gex_Client_Init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, const char *client_name, int *argc,
                                    char ***argv, gex_Flags_t flags)
@@ -70,13 +70,15 @@ uintptr_t gex_Segment_QuerySize(gex_Segment_t segment);
 void gex_Segment_SetCData(gex_Segment_t segment, const void *val);
 void *gex_Segment_QueryCData(gex_Segment_t segment);
 
-/* Segment of member rank: its address at the owner, its address here (NULL: not mapped) and its size.  Outputs may be NULL.
- * Returns 0, or non-zero (outputs untouched) where it has none. */
-int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p);
-
-/* The same without blocking; here the answer is always known at once.  Size 0: no segment. */
+/* The segment bound to the endpoint that (tm, rank) names (tm may be a pair): its address at the owner, its address here (NULL: not
+ * mapped) and its size, 0 where it has none.  What is known here (attached, published, the own ones) comes at once; else the owner is
+ * asked, and the outputs are set when the event is synced.  With GEX_FLAG_IMMEDIATE: GEX_EVENT_NO_OP instead of asking; also from
+ * handlers then.  Outputs may be NULL. */
 gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p,
                                        gex_Flags_t flags);
+
+/* The older form, which blocks.  Returns 0, or non-zero (outputs untouched) where there is none. */
+int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p);
 
 /* ---- clients, endpoints, teams ---- */
 

@@ -172,6 +172,12 @@ typedef struct {
 /* ---- what this implementation is ---- */
 #define GASNET_ALIGNED_SEGMENTS 0
 #define GASNET_PSHM 1
+/* A progress thread may be asked for where the client has threads; gex_System_QueryHiddenAMConcurrencyLevel tells if it was. */
+#ifdef GASNET_PAR
+#define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 1
+#define GASNET_RCV_THREAD 1
+#else
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 0
+#endif
 
 #endif
