@@ -29,7 +29,7 @@ struct amph_share_head {
 
 static size_t head_bytes(uint32_t count)
 {
-    return amph_align_up(sizeof(struct amph_share_head) + count * sizeof(struct share_ctl), amph_page_bytes());
+    return amph_align_up(sizeof(struct amph_share_head) + count * sizeof(struct share_ctl), amph_job.page_bytes);
 }
 
 /* Bytes of a slot for nlocal members. */
@@ -37,7 +37,7 @@ static size_t slot_bytes(uint32_t nlocal)
 {
     size_t lines = (size_t)AMPH_BARRIERS * (nlocal + 1) * sizeof(struct amph_barrier_line);
     size_t each = sizeof(struct amph_share_done) + AMPH_SHARE_RING * sizeof(struct amph_share_cell);
-    return amph_align_up(lines + nlocal * each, amph_page_bytes());
+    return amph_align_up(lines + nlocal * each, amph_job.page_bytes);
 }
 
 /* From slot to slot: each process may have as many members of a team as it has endpoints. */

@@ -130,7 +130,7 @@ Test(env, each_setting_is_told_at_its_first_use)
     amph_env_str(AMPH_ENV_CONDUIT);
     amph_env_str(AMPH_ENV_CONDUIT);
     cr_assert_str_eq(told[0], "AMPHORA_SPIN=5us 0");
-    cr_assert_str_eq(told[1], "GASNET_HOST_DETECT=hostname [no effect: the launch 0");
+    cr_assert_str_eq(told[1], "GASNET_HOST_DETECT=hostname [no effect: the launc 0");
     cr_assert_str_eq(told[2], "AMPHORA_CONDUIT=auto 1");
     cr_assert_eq(ntold, 3);
 }
