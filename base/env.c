@@ -266,6 +266,25 @@ static const struct value *get(enum amph_env_id id)
     return v;
 }
 
+/* A variable of GASNET_*: tells it if it stands in none of the tables. */
+static void tell_unknown(const char *entry, void (*tell)(const char *name, const char *value, bool is_default))
+{
+    char name[64], text[1024];
+    size_t len = strcspn(entry, "=");
+    if (len >= sizeof name || !entry[len])
+        return;
+    memcpy(name, entry, len);
+    name[len] = 0;
+    for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
+        if (strcmp(name, rows[i].name) == 0)
+            return;
+    for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++)
+        if (strcmp(name, accepted[i].name) == 0)
+            return;
+    snprintf(text, sizeof text, "%s [no effect: nothing here reads it]", entry + len + 1);
+    tell(name, text, false);
+}
+
 void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_default))
 {
     char text[1024];
@@ -280,6 +299,9 @@ void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_def
         snprintf(text, sizeof text, "%s [no effect: %s]", value, accepted[i].why);
         tell(accepted[i].name, text, false);
     }
+    for (char **e = environ; e && *e; e++)
+        if (strncmp(*e, "GASNET_", 7) == 0)
+            tell_unknown(*e, tell);
 }
 
 uint64_t amph_env_exit_timeout_ns(uint64_t nprocs)

@@ -38,7 +38,7 @@ uint64_t amph_env_exit_timeout_ns(uint64_t nprocs);
 
 /*
  * GASNET_VERBOSEENV: from now on tell(name, value, is_default) is called once for each row, at its first use, and at once for those that
- * have been used already and for accepted variables that are set (value: with the reason why they do nothing).  By one thread, once.
+ * have been used already, and for variables named GASNET_* that are set and do nothing (value: with the reason).  By one thread, once.
  */
 void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_default));
 

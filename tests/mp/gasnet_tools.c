@@ -7,6 +7,7 @@
  *   crash    the last process writes to address 0
  *   refuse   the last process makes an error of the API that is fatal
  *   signal   every process sends itself SIGUSR2 and goes on
+ *   islands  prints "<process> of <neighbourhood's number>/<size>" and exchanges messages with all
  *   freeze   every process says that it goes on (GASNET_FREEZE is the test's business)
  */
 #include "gasnet_tools.h"
@@ -87,6 +88,12 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "env") == 0) {
         (void)gasnett_getenv_int_withdefault("TOOLS_SIZE", 4096, 1);
         (void)gasnett_getenv_withdefault("TOOLS_TEST", "none");
+    } else if (strcmp(what, "islands") == 0) {
+        gex_Rank_t nbrhd, size;
+        use_all();
+        gex_System_QueryMyPosition(NULL, &nbrhd, NULL, NULL);
+        gex_System_QueryNbrhdInfo(NULL, &size, NULL);
+        printf("%u of %u/%u, threads %u\n", gex_System_QueryJobRank(), nbrhd, size, (unsigned)gex_System_QueryMaxThreads());
     } else if (strcmp(what, "signal") == 0) {
         raise(SIGUSR2);
         printf("%u goes on\n", gex_System_QueryJobRank());

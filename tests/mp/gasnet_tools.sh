@@ -10,9 +10,9 @@ mp_run tests/mp/gasnet_tools_par -n "2" -c "smp" -- all
 
 # job NAME CODE N WHAT [VARIABLE=VALUE]...: runs a job that must end with this code; its output goes to $mp_dir/out
 job() {
-    job_name=$1 job_code=$2 job_n=$3 job_what=$4
+    job_name=$1 job_code=$2 job_n=$3 job_what=$4 job_conduit=${job_conduit:-smp} job_prog=${job_prog:-gasnet_tools}
     shift 4
-    timeout -k 5 60 env "$@" "$AMPHORA_RUN" -n "$job_n" -conduit smp -timeout 50 "$builddir/tests/mp/gasnet_tools" "$job_what" \
+    timeout -k 5 60 env "$@" "$AMPHORA_RUN" -n "$job_n" -conduit "$job_conduit" -timeout 50 "$builddir/tests/mp/$job_prog" "$job_what" \
         >"$mp_dir/out" 2>&1 </dev/null
     job_rc=$?
     job_ok=1
@@ -78,6 +78,25 @@ done_job
 job "a bad list and a bad signal are told" 0 1 env GASNET_BACKTRACE=1 GASNET_BACKTRACE_NODES=some GASNET_BACKTRACE_SIGNAL=SIGFUN
 says 1 'GASNET_BACKTRACE_NODES is no list of ranks'
 says 1 'GASNET_BACKTRACE_SIGNAL="SIGFUN" is no signal'
+done_job
+
+job_conduit=auto job_prog=gasnet_tools_par
+job "memory is shared by three at most" 0 7 islands GASNET_SUPERNODE_MAXSIZE=3 GASNET_MAX_THREADS=12
+says 3 '^[0-2] of 0/3, threads 12$'
+says 3 '^[3-5] of 1/3, threads 12$'
+says 1 '^6 of 2/1, threads 12$'
+done_job
+job "memory is shared by none" 0 2 islands GASNET_SUPERNODE_MAXSIZE=1
+says 1 '^0 of 0/1, threads 65536$'
+says 1 '^1 of 1/1, threads 65536$'
+done_job
+job_conduit=smp job_prog=gasnet_tools
+job "a variable that nothing reads is told" 0 1 env GASNET_VERBOSEENV=1 GASNET_NO_SUCH_NAME=7
+says 1 '^ENV parameter: GASNET_NO_SUCH_NAME = 7 \[no effect: nothing here reads it'
+done_job
+mkdir "$mp_dir/tmp"
+job "temporary files go where they are wanted" 0 1 env GASNET_VERBOSEENV=1 GASNET_TMPDIR="$mp_dir/tmp"
+says 1 "^ENV parameter: AMPHORA_JOB = $mp_dir/tmp/"
 done_job
 
 # A frozen job goes on when a debugger says so.
