@@ -74,7 +74,7 @@ unsigned amph_am_poll(struct amph_am_ep *ep)
     unsigned n = poll_once(ep);
     if (AMPH_LIKELY(n == 0))
         idle(ep);
-    else if (ep->idle_polls)
+    else if (__atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED))
         __atomic_store_n(&ep->idle_polls, 0, __ATOMIC_RELAXED);
     return n;
 }
