@@ -25,7 +25,7 @@ figures() {
         { print }
         FILENAME ~ /err$/ { next }
         !/^{"test":"[a-z0-9_]+","conduit":"[a-z]+","procs":[0-9]+,"bytes":[0-9]+,"value":[0-9.e+-]+,/ { bad = 1 }
-        !/,"unit":"[A-Za-z\/]+",/ { bad = 1 }
+        !/,"unit":"[A-Za-z1\/]+",/ { bad = 1 }
         !/,"limit":("[a-z0-9_]+"|null),"limit_value":([0-9.e+-]+|null),"ratio":([0-9.e+-]+|null),.*}$/ { bad = 1 }
         /"value":-/ && !/start_preload/ { bad = 1 }
         { n++ }
@@ -42,6 +42,7 @@ says "a number of processes that is none" 2 "wanted is a number" -n many
 figures "limits" 4 -conduit smp -bytes 8,4K -test line1_rtt,line2_rtt,tcp_rtt
 for net in smp tcp; do
     figures "$net: messages" 6 -conduit $net -bytes 64,64K -test am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood
+    figures "$net: rates and negotiated payload" 10 -conduit $net -bytes 8 -test am_medium_rate,am_inject,am_depth,np_medium_rtt,np_medium_rate,np_client_flood,np_long_flood,put_nbi_rate,get_nbi_rate,put_nb_rate
     figures "$net: put and get" 6 -conduit $net -bytes 8,64K -test put_lat,put_bw,get_bw
     figures "$net: barrier of 3" 1 -conduit $net -n 3 -test barrier
     figures "$net: memory of 5" 2 -conduit $net -n 5 -test memory_start,memory_all

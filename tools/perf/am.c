@@ -7,6 +7,7 @@
 #include <gasnet.h>
 #include <gasnetex.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "tools/perf/perf.h"
@@ -27,6 +28,7 @@ enum {
     PING_SHORT = GEX_AM_INDEX_BASE,
     PING_MEDIUM,
     PING_LONG,
+    PING_NP,
     PONG_SHORT,
     PONG_MEDIUM,
     PONG_LONG,
@@ -51,6 +53,13 @@ static void ping_medium(gex_Token_t token, void *buf, size_t n)
 static void ping_long(gex_Token_t token, void *buf, size_t n)
 {
     gex_AM_ReplyLong0(token, PONG_LONG, buf, n, am.remote, GEX_EVENT_NOW, 0);
+}
+
+static void ping_np(gex_Token_t token, void *buf, size_t n)
+{
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareReplyMedium(token, NULL, n, n, NULL, 0, 0);
+    memcpy(gex_AM_SrcDescAddr(sd), buf, n);
+    gex_AM_CommitReplyMedium0(sd, PONG_MEDIUM, n);
 }
 
 static void pong_short(gex_Token_t token)
@@ -100,6 +109,7 @@ void perf_am_register(void *ep)
         { PING_SHORT, (gex_AM_Fn_t)ping_short, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "ping_short" },
         { PING_MEDIUM, (gex_AM_Fn_t)ping_medium, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDIUM, 0, NULL, "ping_medium" },
         { PING_LONG, (gex_AM_Fn_t)ping_long, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_LONG, 0, NULL, "ping_long" },
+        { PING_NP, (gex_AM_Fn_t)ping_np, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDIUM, 0, NULL, "ping_np" },
         { PONG_SHORT, (gex_AM_Fn_t)pong_short, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "pong_short" },
         { PONG_MEDIUM, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_MEDIUM, 0, NULL, "pong_medium" },
         { PONG_LONG, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_LONG, 0, NULL, "pong_long" },
@@ -141,6 +151,14 @@ static void send_medium(struct perf_run *run, size_t bytes)
 static void send_long(struct perf_run *run, size_t bytes)
 {
     gex_AM_RequestLong0(am.tm, 1, PING_LONG, run->buffer, bytes, run->remote, GEX_EVENT_NOW, 0);
+}
+
+/* The payload is put together in the library's buffer, as a client would that has it in pieces. */
+static void send_np(struct perf_run *run, size_t bytes)
+{
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, NULL, bytes, bytes, NULL, 0, 0);
+    memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
+    gex_AM_CommitRequestMedium0(sd, PING_NP, bytes);
 }
 
 static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes,
@@ -190,6 +208,14 @@ double perf_am_long_rtt(struct perf_run *run, size_t bytes)
     return run->rank == 0 ? round_trips(run, bytes, send_long) : 0;
 }
 
+double perf_np_medium_rtt(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium() ? gex_AM_LUBReplyMedium() : gex_AM_LUBRequestMedium());
+    if (run->rank == 1)
+        perf_am_serve(run);
+    return run->rank == 0 ? round_trips(run, bytes, send_np) : 0;
+}
+
 /* ---- floods ---- */
 
 static void flood_short_send(struct perf_run *run, size_t bytes)
@@ -205,6 +231,26 @@ static void flood_medium_send(struct perf_run *run, size_t bytes)
 static void flood_long_send(struct perf_run *run, size_t bytes)
 {
     gex_AM_RequestLong0(am.tm, 1, FLOOD_MEDIUM, run->buffer, bytes, run->remote, GEX_EVENT_NOW, 0);
+}
+
+static void flood_np_send(struct perf_run *run, size_t bytes)
+{
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, NULL, bytes, bytes, NULL, 0, 0);
+    memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
+    gex_AM_CommitRequestMedium0(sd, FLOOD_MEDIUM, bytes);
+}
+
+static void flood_client_send(struct perf_run *run, size_t bytes)
+{
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, run->buffer, bytes, bytes, GEX_EVENT_NOW, 0, 0);
+    gex_AM_CommitRequestMedium0(sd, FLOOD_MEDIUM, bytes);
+}
+
+static void flood_np_long_send(struct perf_run *run, size_t bytes)
+{
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(am.tm, 1, NULL, bytes, bytes, run->remote, NULL, 0, 0);
+    memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
+    gex_AM_CommitRequestLong0(sd, FLOOD_MEDIUM, bytes, run->remote);
 }
 
 /* Messages a microsecond. */
@@ -245,6 +291,90 @@ double perf_am_long_flood(struct perf_run *run, size_t bytes)
 {
     bytes = at_most(run, bytes, gex_AM_LUBRequestLong());
     return flood(run, bytes, flood_long_send) * (double)bytes;
+}
+
+double perf_am_medium_rate(struct perf_run *run, size_t bytes)
+{
+    return flood(run, bytes, flood_medium_send);
+}
+
+double perf_np_medium_rate(struct perf_run *run, size_t bytes)
+{
+    return flood(run, bytes, flood_np_send);
+}
+
+double perf_np_medium_flood(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBRequestMedium());
+    return flood(run, bytes, flood_np_send) * (double)bytes;
+}
+
+double perf_np_client_flood(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBRequestMedium());
+    return flood(run, bytes, flood_client_send) * (double)bytes;
+}
+
+double perf_np_long_flood(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes, gex_AM_LUBRequestLong());
+    return flood(run, bytes, flood_np_long_send) * (double)bytes;
+}
+
+/* ---- injection: rank 1 does not poll meanwhile ---- */
+
+/* Requests that are taken before one is refused; *ns_p is the time of all of them. */
+static unsigned inject(struct perf_run *run, unsigned most, uint64_t *ns_p)
+{
+    unsigned n = 0;
+    uint64_t start = amph_now_ns();
+    while (n < most && gex_AM_RequestMedium0(am.tm, 1, FLOOD_MEDIUM, run->buffer, 8, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE) == 0)
+        n++;
+    *ns_p = amph_now_ns() - start;
+    return n;
+}
+
+/* Rank 1 takes what was injected after line_a has changed, so that all samples begin with an empty way. */
+static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
+{
+    unsigned n = 0;
+    if (run->rank == 0) {
+        n = inject(run, most, ns_p);
+        run->shared->line_a = 1 + n;
+        while (run->shared->line_b != 1)
+            gasnet_AMPoll();
+    } else if (run->rank == 1) {
+        while (!run->shared->line_a)
+            amph_cpu_relax();
+        while (am.floods != run->shared->line_a - 1)
+            gasnet_AMPoll();
+        am.floods = 0;
+        run->shared->line_b = 1;
+    }
+    perf_sync(run);
+    run->shared->line_a = run->shared->line_b = 0;
+    perf_sync(run);
+    return n;
+}
+
+double perf_am_inject(struct perf_run *run, size_t bytes)
+{
+    enum { ROUNDS = 50, BURST = 16 };
+    uint64_t ns = 0, all = 0;
+    unsigned n = 0;
+    run->shared->line_a = run->shared->line_b = 0;
+    perf_sync(run);
+    for (unsigned i = 0; i < ROUNDS; i++, all += ns)
+        n += injection(run, BURST, &ns);
+    return run->rank == 0 && n ? (double)all / n / 1e3 : 0;
+}
+
+double perf_am_depth(struct perf_run *run, size_t bytes)
+{
+    uint64_t ns;
+    run->shared->line_a = run->shared->line_b = 0;
+    perf_sync(run);
+    return injection(run, 1000000, &ns);
 }
 
 /* ---- for sync.c ---- */

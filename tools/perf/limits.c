@@ -92,6 +92,48 @@ double perf_line1(struct perf_run *run, size_t bytes)
     return run->rank < 2 ? one_line(&run->shared->line_a, run->rank == 0) : 0;
 }
 
+/* Lines a microsecond that one process writes one after the other and another reads, through a ring of lines: what a stream of
+ * messages of one line each can reach.  The reader says every quarter of the ring how far it is. */
+double perf_line_rate(struct perf_run *run, size_t bytes)
+{
+    enum { LINES = 400000 };
+    struct perf_shared *s = run->shared;
+    if (run->rank == 0) {
+        s->line_a = 0;
+        for (unsigned i = 0; i < PERF_RING; i++)
+            s->ring[i].word = 0;
+    }
+    perf_sync(run);
+    uint64_t start = amph_now_ns(), read = 0;
+    for (uint64_t n = 1; run->rank == 0 && n <= LINES; n++) {
+        while (n - read > PERF_RING)
+            read = atomic_load_explicit(&s->line_a, memory_order_acquire);
+        atomic_store_explicit(&s->ring[n % PERF_RING].word, n, memory_order_release);
+    }
+    for (uint64_t n = 1; run->rank == 1 && n <= LINES; n++) {
+        while (atomic_load_explicit(&s->ring[n % PERF_RING].word, memory_order_acquire) != n)
+            ;
+        if (n % (PERF_RING / 4) == 0)
+            atomic_store_explicit(&s->line_a, n, memory_order_release);
+    }
+    while (run->rank == 0 && read != LINES)
+        read = atomic_load_explicit(&s->line_a, memory_order_acquire);
+    return LINES * 1e3 / (double)(amph_now_ns() - start);
+}
+
+/* Copies of 8 bytes a microsecond between private memory and memory that is shared. */
+double perf_store_rate(struct perf_run *run, size_t bytes)
+{
+    if (run->rank != 0)
+        return 0;
+    volatile uint64_t *from = (volatile uint64_t *)(void *)run->buffer, *to = (volatile uint64_t *)(void *)run->shared->ring;
+    uint64_t start = amph_now_ns(), end = start, n = 0;
+    for (; end - start < SAMPLE_NS; end = amph_now_ns())
+        for (unsigned i = 0; i < 1024; i++, n++)
+            to[i % 64] = from[i % 64];
+    return (double)n * 1e3 / (double)(end - start);
+}
+
 /* ---- TCP ---- */
 
 static bool tcp_ready(int fd)
@@ -228,6 +270,12 @@ double perf_tcp_stream(struct perf_run *run, size_t bytes)
         return NAN;
     }
     return (double)(count * bytes) * 1e3 / (double)(amph_now_ns() - start);
+}
+
+/* Messages of `bytes` and a header of 32 bytes a microsecond, each by a write of its own. */
+double perf_tcp_rate(struct perf_run *run, size_t bytes)
+{
+    return perf_tcp_stream(run, bytes + 32) / (double)(bytes + 32);
 }
 
 /* ---- memcpy ---- */

@@ -25,6 +25,7 @@
 #define PERF_MAX_PROCS 1024
 #define PERF_MAX_BYTES (4u << 20)
 #define PERF_MAX_SAMPLES 101
+#define PERF_RING 32u
 #define PERF_PREFIX "/amphora-perf" /* the forwarded prefix of file tests; exists nowhere */
 #define PERF_FILE_BYTES (64u << 20)
 
@@ -32,6 +33,9 @@
 struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_a;
     _Alignas(128) _Atomic uint64_t line_b;
+    struct {
+        _Alignas(64) _Atomic uint64_t word;
+    } ring[PERF_RING];                          /* of the limit line_rate */
     _Alignas(128) _Atomic uint32_t port;        /* of the TCP limit's listener; 0: not yet */
     _Atomic uint32_t rows, met, missed, failed; /* figures, targets met and not, tests without a figure */
     double per_proc[PERF_MAX_PROCS];            /* one number of each process */
@@ -142,6 +146,9 @@ double perf_line1(struct perf_run *run, size_t bytes);
 double perf_line2(struct perf_run *run, size_t bytes);
 double perf_tcp_rtt(struct perf_run *run, size_t bytes);
 double perf_tcp_stream(struct perf_run *run, size_t bytes);
+double perf_tcp_rate(struct perf_run *run, size_t bytes);
+double perf_line_rate(struct perf_run *run, size_t bytes);
+double perf_store_rate(struct perf_run *run, size_t bytes);
 double perf_memcpy(struct perf_run *run, size_t bytes);
 void perf_tcp_close(struct perf_run *run);
 
@@ -151,11 +158,22 @@ double perf_am_long_rtt(struct perf_run *run, size_t bytes);
 double perf_am_short_flood(struct perf_run *run, size_t bytes);
 double perf_am_medium_flood(struct perf_run *run, size_t bytes);
 double perf_am_long_flood(struct perf_run *run, size_t bytes);
+double perf_am_medium_rate(struct perf_run *run, size_t bytes);
+double perf_np_medium_rtt(struct perf_run *run, size_t bytes);
+double perf_np_medium_rate(struct perf_run *run, size_t bytes);
+double perf_np_medium_flood(struct perf_run *run, size_t bytes);
+double perf_np_client_flood(struct perf_run *run, size_t bytes);
+double perf_np_long_flood(struct perf_run *run, size_t bytes);
+double perf_am_inject(struct perf_run *run, size_t bytes);
+double perf_am_depth(struct perf_run *run, size_t bytes);
 
 double perf_put_lat(struct perf_run *run, size_t bytes);
 double perf_get_lat(struct perf_run *run, size_t bytes);
 double perf_put_bw(struct perf_run *run, size_t bytes);
 double perf_get_bw(struct perf_run *run, size_t bytes);
+double perf_put_nbi_rate(struct perf_run *run, size_t bytes);
+double perf_get_nbi_rate(struct perf_run *run, size_t bytes);
+double perf_put_nb_rate(struct perf_run *run, size_t bytes);
 
 double perf_barrier(struct perf_run *run, size_t bytes);
 double perf_idle_wait(struct perf_run *run, size_t bytes);

@@ -68,6 +68,70 @@ double perf_put_bw(struct perf_run *run, size_t bytes)
     return (double)n * (double)bytes * 1e3 / (double)(end - start);
 }
 
+/* Operations a microsecond: each one injected by a call of its own, windows of 64 waited for together. */
+static inline __attribute__((always_inline)) double rate(struct perf_run *run, size_t bytes,
+                                                         void (*window)(struct perf_run *, gex_TM_t, size_t))
+{
+    gex_TM_t tm;
+    gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
+    if (run->rank == 1)
+        perf_am_serve(run);
+    if (run->rank != 0)
+        return 0;
+    uint64_t start = amph_now_ns(), end = start, n = 0;
+    for (; end - start < SAMPLE_NS; end = amph_now_ns())
+        for (unsigned i = 0; i < 16; i++, n += WINDOW)
+            window(run, tm, bytes);
+    perf_am_release(run);
+    return (double)n * 1e3 / (double)(end - start);
+}
+
+/* Each operation has a place of its own, if there is room for all. */
+static size_t stride(size_t bytes)
+{
+    return bytes * WINDOW <= PERF_MAX_BYTES ? bytes : 0;
+}
+
+static void put_nbi_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
+{
+    const size_t step = stride(bytes);
+    for (unsigned i = 0; i < WINDOW; i++)
+        gex_RMA_PutNBI(tm, 1, run->remote + i * step, run->buffer + i * step, bytes, GEX_EVENT_DEFER, 0);
+    gex_NBI_Wait(GEX_EC_PUT, 0);
+}
+
+static void get_nbi_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
+{
+    const size_t step = stride(bytes);
+    for (unsigned i = 0; i < WINDOW; i++)
+        gex_RMA_GetNBI(tm, run->buffer + i * step, 1, run->remote + i * step, bytes, 0);
+    gex_NBI_Wait(GEX_EC_GET, 0);
+}
+
+static void put_nb_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
+{
+    const size_t step = stride(bytes);
+    gex_Event_t event[WINDOW];
+    for (unsigned i = 0; i < WINDOW; i++)
+        event[i] = gex_RMA_PutNB(tm, 1, run->remote + i * step, run->buffer + i * step, bytes, GEX_EVENT_DEFER, 0);
+    gex_Event_WaitAll(event, WINDOW, 0);
+}
+
+double perf_put_nbi_rate(struct perf_run *run, size_t bytes)
+{
+    return rate(run, bytes, put_nbi_window);
+}
+
+double perf_get_nbi_rate(struct perf_run *run, size_t bytes)
+{
+    return rate(run, bytes, get_nbi_window);
+}
+
+double perf_put_nb_rate(struct perf_run *run, size_t bytes)
+{
+    return rate(run, bytes, put_nb_window);
+}
+
 double perf_get_bw(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
