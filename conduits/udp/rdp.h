@@ -300,6 +300,7 @@ struct rdp {
     struct rdp_conn **conn; /* [max_peers] */
     struct rdp_conn *active;
     struct rdp_pool pool;
+    uint64_t now;      /* when the clock was last read on the progress side */
     uint64_t timer_ns; /* no timer of any peer is earlier */
     uint64_t held_bytes;
     struct rdp_region *regions;

@@ -254,7 +254,7 @@ static unsigned deliver_body(struct rdp *r, struct rdp_conn *c, unsigned lane, c
 /* A lane whose window is what holds the sender up gets a larger one, as long as memory lasts. */
 static void grow_window(struct rdp *r, struct rdp_conn *c, struct rdp_rxlane *rx)
 {
-    uint64_t now = rdp_now(r), span = now - rx->grow_ns;
+    uint64_t now = r->now, span = now - rx->grow_ns;
     if (span < c->srtt_ns)
         return;
     if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 && rx->window < WINDOW_MOST &&
@@ -273,7 +273,7 @@ static void consumed(struct rdp *r, struct rdp_conn *c, unsigned lane, uint32_t 
     grow_window(r, c, rx);
     /* A sender that may be waiting for room is told at once. */
     if (c->any_come && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
-        c->ack_ns = rdp_now(r);
+        c->ack_ns = r->now;
         c->timer_ns = c->ack_ns < c->timer_ns ? c->ack_ns : c->timer_ns;
         rdp_activate(r, c);
         rdp_note_deadline(r, c->ack_ns);
@@ -348,7 +348,7 @@ static void on_segment(struct rdp *r, struct rdp_conn *c, const struct rdp_packe
     bool now = !known && lseq == rx->expected && (lanes >> lane & 1) && budget && in_turn(c, rx, p->seg.after);
     if (!known && !now && !hold(r, c, lane, lseq, p->seg.after, p->h.flags, p->body, p->h.body_len, false))
         return;
-    rdp_note_packet(r, c, p, len_bytes, rdp_now(r)); /* before the handler, whose reply takes the acknowledgement along */
+    rdp_note_packet(r, c, p, len_bytes, r->now); /* before the handler, whose reply takes the acknowledgement along */
     if (!now)
         return;
     uint32_t at = 0;
@@ -388,7 +388,7 @@ static bool is_authentic(struct rdp_conn *c, const void *packet, const struct rd
 static void on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, unsigned lanes, unsigned budget,
                     unsigned *n_p)
 {
-    uint64_t now = rdp_now(r);
+    uint64_t now = r->now = rdp_now(r);
     c->last_heard_ns = now;
     c->confirmed = true;
     if (c->state == RDP_CONN_HELLO) { /* its code was made with our nonce */
@@ -484,8 +484,9 @@ static void do_due(struct rdp *r, uint64_t now)
 unsigned rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
 {
     rdp_lock(r);
+    r->now = r->nready ? rdp_now(r) : r->now;
     unsigned n = r->nready ? deliver_ready(r, lanes, budget) : 0;
-    uint64_t now = rdp_now(r);
+    uint64_t now = r->now = rdp_now(r);
     do_due(r, now);
     if (now >= r->scan_ns)
         rdp_scan(r, now);
@@ -499,7 +500,7 @@ unsigned rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
 unsigned rdp_after_input(struct rdp *r)
 {
     rdp_lock(r);
-    do_due(r, rdp_now(r));
+    do_due(r, r->now); /* what fell due while handlers ran is the next progress's */
     unsigned n = r->work;
     r->work = 0;
     if (AMPH_UNLIKELY(r->nfailed))

@@ -104,9 +104,21 @@ static void real_time(bool on)
     sched_setscheduler(0, (on ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
 }
 
+/* What a network is compared with is named for tcp; udp has limits of its own. */
+static const char *limit_on_udp(const char *name)
+{
+    static const char *const pairs[][2] = { { "tcp_rtt", "udp_rtt" }, { "tcp_stream", "udp_stream" } };
+    for (size_t i = 0; name && i < AMPH_COUNTOF(pairs); i++)
+        if (strcmp(name, pairs[i][0]) == 0)
+            return pairs[i][1];
+    return name;
+}
+
 static const struct perf_test *limit_of(const struct perf_run *run, const struct perf_test *t)
 {
     const char *name = strcmp(run->conduit, "smp") == 0 ? t->limit_smp : t->limit_net;
+    if (strcmp(run->conduit, "udp") == 0)
+        name = limit_on_udp(name);
     return name ? perf_find(name, strlen(name)) : NULL;
 }
 
@@ -170,7 +182,7 @@ static void all_sizes(struct perf_run *run, const struct perf_test *t, bool pinn
 
 int perf_inside(const struct perf_options *opt)
 {
-    struct perf_run run = { .opt = opt, .conduit = opt->conduits, .tcp_fd = -1 };
+    struct perf_run run = { .opt = opt, .conduit = opt->conduits, .tcp_fd = -1, .udp_fd = -1 };
     bool pair = false;
     for (size_t i = 0; i < perf_test_count; i++)
         pair |= perf_selected(opt, &perf_tests[i]) && (perf_tests[i].kind == PERF_PAIR || perf_tests[i].kind == PERF_FILE);
@@ -195,6 +207,7 @@ int perf_inside(const struct perf_options *opt)
         if (perf_selected(opt, &perf_tests[i]))
             all_sizes(&run, &perf_tests[i], pinned);
     perf_tcp_close(&run);
+    perf_udp_close(&run);
     perf_sync(&run);
     gasnet_exit(0);
     return 0;

@@ -7,6 +7,7 @@
  *   inside.c  what a process of a job does: samples a test and its limit in turn
  *   report.c  medians, the table, JSON
  *   limits.c  the machine's limits: cache lines, TCP, memcpy
+ *   udp.c     and datagrams
  *   am.c, rma.c, sync.c, coll.c, files.c   the measurements
  *
  * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process of the job calls together.
@@ -37,6 +38,7 @@ struct perf_shared {
         _Alignas(64) _Atomic uint64_t word;
     } ring[PERF_RING];                          /* of the limit line_rate */
     _Alignas(128) _Atomic uint32_t port;        /* of the TCP limit's listener; 0: not yet */
+    _Atomic uint32_t udp_port[2];               /* of the sockets of the UDP limit */
     _Atomic uint32_t rows, met, missed, failed; /* figures, targets met and not, tests without a figure */
     double per_proc[PERF_MAX_PROCS];            /* one number of each process */
 };
@@ -69,6 +71,8 @@ struct perf_run {
     unsigned char *buffer;  /* PERF_MAX_BYTES of private memory, page-aligned */
     int tcp_fd;             /* of the TCP limit, -1: none */
     bool tcp_tried;
+    int udp_fd; /* of the UDP limit, -1: none */
+    bool udp_tried;
     size_t used_bytes; /* a sampler that must take fewer bytes than it was told says how many */
     char why[200];     /* a sampler that cannot measure says why */
 };
@@ -151,6 +155,9 @@ double perf_line_rate(struct perf_run *run, size_t bytes);
 double perf_store_rate(struct perf_run *run, size_t bytes);
 double perf_memcpy(struct perf_run *run, size_t bytes);
 void perf_tcp_close(struct perf_run *run);
+double perf_udp_rtt(struct perf_run *run, size_t bytes);
+double perf_udp_stream(struct perf_run *run, size_t bytes);
+void perf_udp_close(struct perf_run *run);
 
 double perf_am_short_rtt(struct perf_run *run, size_t bytes);
 double perf_am_medium_rtt(struct perf_run *run, size_t bytes);

@@ -56,6 +56,10 @@ const struct perf_test perf_tests[] = {
       "limit: echo over a TCP connection on loopback, both sides spinning on a non-blocking socket with TCP_NODELAY" },
     { "tcp_stream", "MB/s", PAIR_LIMIT, spread, perf_tcp_stream, NULL, NULL,
       "limit: writes of this size one after the other into a TCP connection on loopback, up to the reader's answer" },
+    { "udp_rtt", "us", PAIR_LIMIT, messages, perf_udp_rtt, NULL, NULL,
+      "limit: echo of a datagram (up to 65504 bytes) over a pair of UDP sockets on loopback, both sides spinning" },
+    { "udp_stream", "MB/s", PAIR_LIMIT, spread, perf_udp_stream, NULL, NULL,
+      "limit: the same bytes in UDP datagrams of up to 65504 bytes on loopback, 1 MiB of them under way, none lost, many in a system call" },
     { "memcpy", "MB/s", PAIR_LIMIT, spread, perf_memcpy, NULL, NULL, "limit: memcpy between two private buffers of one process" },
 
     { "line_rate", "M/s", PAIR_LIMIT, none, perf_line_rate, NULL, NULL,
@@ -162,6 +166,7 @@ static const struct perf_target targets[] = {
     { "put_nbi_rate", "smp", 8, 2, false, true, 150 },
     { "put_lat", "smp", 8, 2, false, false, 0.008 },       { "get_lat", "smp", 8, 2, false, false, 0.008 },
     { "put_bw", "smp", 1u << 20, 2, true, true, 0.9 },     { "get_bw", "smp", 1u << 20, 2, true, true, 0.9 },
+    { "am_short_rtt", "udp", 0, 2, true, false, 1.5 },     { "put_bw", "udp", 1u << 20, 2, true, true, 0.8 },
     { "put_bw", "tcp", 1u << 20, 2, true, true, 0.85 },    { "get_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
     { "barrier", "smp", 0, 8, false, false, 20 },          { "barrier", "tcp", 0, 8, false, false, 200 },
     { "coll_barrier2", "smp", 0, 2, true, false, 1.0 },
