@@ -3,7 +3,7 @@ EXTRA_DIST += conduits/README.md
 libamphora_la_SOURCES += conduits/conduit.h conduits/emulate.c conduits/emulate.h conduits/registry.c \
 	conduits/inet.c conduits/inet.h conduits/port.h conduits/smp/mem.c conduits/smp/peers.c conduits/smp/prepare.c conduits/smp/progress.c conduits/smp/ring.h \
 	conduits/smp/send.c conduits/smp/smp.c conduits/smp/smp.h conduits/smp/source.c conduits/smp/wait.c \
-	conduits/udp/port.c conduits/udp/port_sock.c conduits/udp/rdp.h conduits/udp/rdp_ack.c conduits/udp/rdp_auth.c conduits/udp/rdp_cc.c \
+	conduits/udp/guard.c conduits/udp/port.c conduits/udp/port_sock.c conduits/udp/rdp.h conduits/udp/rdp_ack.c conduits/udp/rdp_auth.c conduits/udp/rdp_cc.c \
 	conduits/udp/rdp_conn.c conduits/udp/rdp_pool.c conduits/udp/rdp_recv.c conduits/udp/rdp_rma.c conduits/udp/rdp_send.c \
 	conduits/udp/rdp_wire.c conduits/udp/rdp_wire.h conduits/udp/udp.c conduits/udp/udp.h conduits/udp/wait.c
 

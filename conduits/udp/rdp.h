@@ -33,7 +33,6 @@
 #define RDP_RMA_SPAN 32768u           /* numbers between the oldest segment of an RMA lane that is under way and the newest */
 #define RDP_OPS_MAX 256u              /* gets of a peer that are answered at once */
 #define RDP_COPY_BYTES 2048u          /* payloads up to this are copied although their owner would wait */
-#define RDP_BULK_BYTES 512u           /* bodies above this are hashed, not fed to the code */
 #define RDP_NEVER UINT64_MAX
 
 /* ---- clock and wire ---- */
@@ -71,7 +70,7 @@ void rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
 void rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct rdp_keys *k);
 void rdp_keys_fini(struct rdp_keys *k);
 bool rdp_keys_want_hash(struct rdp_keys *k);
-/* The code of a packet: of its head behind the code, of the first split bytes of the body, and of a hash of the rest. */
+/* The code of a packet: its head and the first split bytes of its body (in parts), and the rest of it.  hash NULL: a HELLO. */
 uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, const uint8_t *head, size_t head_len,
                   const struct amph_mac_part *body, unsigned nbody, const void *bulk, size_t bulk_len);
 bool rdp_code_right(const struct amph_mac_key *mac, const struct rdp_hash *hash, const void *packet, const struct rdp_packet *p);
@@ -308,6 +307,8 @@ struct rdp {
     uint64_t next_id;
     uint32_t nfailed;
     uint64_t turns;
+    unsigned idle_looks;
+    bool slept; /* the time may have leapt since the last look */
     uint32_t nready; /* lanes with something to deliver */
     unsigned work;   /* done for others since it was last reported */
     struct rdp_finished *finished;
@@ -347,6 +348,8 @@ unsigned rdp_progress(struct rdp *r, unsigned lanes, unsigned budget);
 unsigned rdp_after_input(struct rdp *r);
 /* Before a sleep: all acknowledgements out; *deadline_p: when rdp_progress must be called.  false: there is work. */
 bool rdp_settle(struct rdp *r, uint64_t *deadline_p);
+/* From another thread, now and then: sends again what is lost; true: something is under way. */
+bool rdp_guard(struct rdp *r);
 /* Says goodbye to all; true: nothing is under way any more. */
 bool rdp_finish(struct rdp *r);
 void rdp_goodbye(struct rdp *r);

@@ -214,6 +214,8 @@ static size_t emit(struct rdp *r, struct rdp_conn *c, struct packet *p, bool ack
     static const uint64_t zeros;
     if (r->nout == RDP_OUT_BATCH)
         rdp_flush(r);
+    if (!rdp_keys_want_hash(&c->out))
+        return 0; /* no memory: as if it had been lost */
     unsigned n = r->nout++;
     uint8_t *head = (uint8_t *)r->head[n];
     struct rdp_ackblk blk;
@@ -235,8 +237,8 @@ static size_t emit(struct rdp *r, struct rdp_conn *c, struct packet *p, bool ack
     const void *bulk = NULL;
     size_t bulk_len = 0;
     unsigned plain = p->nparts;
-    /* What is long stands last: hashed.  Padding cannot be (it lies elsewhere), so that such a body is padded by its writer. */
-    if (p->nparts && p->part[p->nparts - 1].len_bytes > RDP_BULK_BYTES && rdp_keys_want_hash(&c->out)) {
+    /* What is long stands last, and is hashed where it lies; padding lies elsewhere, but the hash takes zeros for granted. */
+    if (p->nparts && body_len + pad > RDP_BULK_BYTES) {
         plain--;
         bulk = p->part[plain].at;
         bulk_len = p->part[plain].len_bytes;

@@ -8,8 +8,8 @@
  * A packet has a number of its own that is never used again: what was lost goes out anew in a packet with a new number, so an
  * acknowledgement says which of the transmissions arrived.  What a packet carries, a segment, is numbered within its lane.
  *
- * The code covers everything behind itself.  The first `split` bytes of the body go into it as they are, the rest through a
- * universal hash (rdp_auth.c).
+ * The code covers everything behind itself: what stands before the first `split` bytes of the body and these, and the rest, each through
+ * a universal hash (rdp_auth.c).
  *
  * Body of a HELLO:        struct rdp_hello
  * Body in an AM lane:     messages, each struct rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT) more of it
@@ -102,6 +102,7 @@ _Static_assert(offsetof(struct rdp_hdr, split) == 28 && offsetof(struct rdp_rma,
 /* Head of a packet that carries a segment: its acknowledgement has at most two words. */
 #define RDP_SEG_OVERHEAD (sizeof(struct rdp_hdr) + sizeof(struct rdp_ackblk) + 16 + sizeof(struct rdp_seghdr))
 #define RDP_DATAGRAM_MIN 512u
+#define RDP_BULK_BYTES 512u /* longest first part of a body; a longer body has a rest */
 
 /* A packet, taken apart; all in host order except the bytes that `body` and `word` point to. */
 struct rdp_packet {

@@ -83,7 +83,6 @@ static void linger(struct udp_cx *u)
         rdp_progress(u->rdp, 0, 0);
         if (receive_some(u, 0, 1) == 0)
             poll(&pfd, pfd.fd >= 0, 1);
-        rdp_after_input(u->rdp);
     }
     rdp_goodbye(u->rdp);
 }
@@ -93,6 +92,7 @@ static void udp_close(struct amph_cx *cx)
     struct udp_cx *u = udp_of(cx);
     if (u->rdp) {
         linger(u);
+        udp_guard_close(u);
         rdp_close(u->rdp);
     }
     udp_wait_close(u);
@@ -113,7 +113,7 @@ static enum amph_status open_protocol(struct udp_cx *u)
         .upcalls = u->base.cfg.upcalls,
         .up = u->base.cfg.up,
         .max_peers = u->base.cfg.max_peers,
-        .threaded = u->base.cfg.threaded,
+        .threaded = true, /* there is the guard at least */
         .datagram = u->port->datagram,
         .queue_bytes = u->port->queue_bytes,
         .timeout_ns = amph_env_ns(AMPH_ENV_UDP_TIMEOUT),
@@ -137,7 +137,7 @@ static enum amph_status udp_open(const struct amph_cx_config *cfg, struct amph_c
     if (!u)
         return AMPH_ERR_NOMEM;
     u->base = (struct amph_cx){ .ops = &amph_udp_ops, .caps = caps, .cfg = *cfg };
-    u->wait_fd = u->timer_fd = -1;
+    u->wait_fd = u->timer_fd = u->guard_fd = -1;
     u->alarm_ns = RDP_NEVER;
     const struct amph_port_config port_cfg = { cfg->max_peers, cfg->loopback_only, cfg->interface };
     st = ops->open(&port_cfg, &u->port);
@@ -145,6 +145,8 @@ static enum amph_status udp_open(const struct amph_cx_config *cfg, struct amph_c
         st = open_protocol(u);
     if (st == AMPH_OK)
         st = udp_wait_open(u);
+    if (st == AMPH_OK)
+        st = udp_guard_open(u);
     if (st != AMPH_OK) {
         udp_close(&u->base);
         return st;
@@ -267,6 +269,7 @@ static struct amph_port_set *unfinished(struct udp_cx *u)
 static unsigned receive_some(struct udp_cx *u, unsigned lanes, unsigned budget)
 {
     unsigned n = 0, most = UDP_DEPTH;
+    bool any = false;
     bool dry = false;
     if (u->depth == most)
         return 0;
@@ -283,12 +286,13 @@ static unsigned receive_some(struct udp_cx *u, unsigned lanes, unsigned budget)
             continue;
         }
         struct amph_port_in in = set->in[set->at++];
+        any = true;
         n += rdp_input(u->rdp, in.at, in.len_bytes, lanes, budget - n);
         if (n >= budget)
             break;
     }
     u->depth--;
-    return n;
+    return any ? n + rdp_after_input(u->rdp) : n;
 }
 
 static unsigned udp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
@@ -297,7 +301,6 @@ static unsigned udp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget
     unsigned n = rdp_progress(u->rdp, lanes, budget);
     if (n < budget)
         n += receive_some(u, lanes, budget - n);
-    n += rdp_after_input(u->rdp);
     uint32_t refused = u->port->ops->refused(u->port);
     if (AMPH_UNLIKELY(refused != UINT32_MAX))
         rdp_refused(u->rdp, refused);

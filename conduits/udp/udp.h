@@ -18,6 +18,11 @@ struct udp_cx {
     int wait_fd, timer_fd;
     int armed;            /* atomic */
     uint64_t alarm_ns;    /* what the timer is set to; atomic */
+    /* the guard */
+    pthread_t guard;
+    bool has_guard;
+    int guard_fd;
+    int guarded, guard_stop; /* atomic; guarded: its timer is set */
     /* a lossy wire, for tests */
     uint32_t loss;        /* of 10,000 */
     uint64_t loss_state;
@@ -38,6 +43,9 @@ int udp_wait_fd(struct amph_cx *cx);
 enum amph_status udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
 void udp_sent(struct udp_cx *u); /* after a send-side call: a sleeper's timer may have to ring earlier */
 
-extern const struct amph_conduit_ops amph_udp_ops;
+/* guard.c */
+enum amph_status udp_guard_open(struct udp_cx *u);
+void udp_guard_close(struct udp_cx *u); /* before rdp_close */
+void udp_guard_wake(struct udp_cx *u);  /* something may be under way */
 
 #endif

@@ -56,6 +56,7 @@ static void set_alarm(struct udp_cx *u, uint64_t at_ns)
 
 void udp_sent(struct udp_cx *u)
 {
+    udp_guard_wake(u);
     if (AMPH_LIKELY(!u->base.cfg.threaded))
         return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

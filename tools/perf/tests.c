@@ -2,6 +2,7 @@
 /* The tests of amphora-perf, one row each, and what each is to reach.  Layer: tools. */
 #include <string.h>
 
+#include "base/env.h"
 #include "tools/perf/perf.h"
 
 static const uint32_t none[] = { 0, PERF_END };
@@ -194,6 +195,8 @@ const struct perf_test *perf_find(const char *name, size_t len)
 
 const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit, uint32_t bytes, unsigned procs)
 {
+    if (strcmp(conduit, "udp") == 0 && amph_env_int(AMPH_ENV_UDP_LOSS))
+        return NULL; /* the targets are those of a wire that loses nothing on purpose */
     for (size_t i = 0; i < AMPH_COUNTOF(targets); i++) {
         const struct perf_target *g = &targets[i];
         if (strcmp(g->test, t->name) == 0 && (!g->conduit || strcmp(g->conduit, conduit) == 0) &&

@@ -142,7 +142,7 @@ static bool send_all(struct perf_run *run, const struct pieces *p)
             came = number > came ? number : came;
             heard = amph_now_ns();
         }
-        if (n == 0 && amph_now_ns() - heard > AMPH_NS_PER_S)
+        if (n == 0 && amph_now_ns() - heard > GIVE_UP_NS)
             return false;
     }
     return true;
@@ -165,7 +165,7 @@ static bool take_all(struct perf_run *run, const struct pieces *p)
         if (n > 0) {
             came += (unsigned)n;
             heard = amph_now_ns();
-        } else if (amph_now_ns() - heard > AMPH_NS_PER_S) {
+        } else if (amph_now_ns() - heard > GIVE_UP_NS) {
             return false;
         }
         if (came > said && (came - said >= p->window / 4 || came == p->count)) {

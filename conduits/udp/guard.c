@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The guard: a thread that sends again what was lost while its process computes and makes no progress; without it a peer would wait for
+ * as long as the computation takes.  Layer: conduits (udp).  Thread rule: its own thread under the protocol's lock; makes no upcalls.
+ *
+ * It sleeps for good while nothing is under way.  A send sets its timer, if it is not set; when that rings it does what is due and
+ * sets it again as long as something is under way: fifty times a second at most.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conduits/udp/udp.h"
+
+#define ROUND_NS (20 * AMPH_NS_PER_MS)
+
+static void set_round(struct udp_cx *u, uint64_t ns)
+{
+    const struct itimerspec t = { .it_value = { 0, (long)ns } };
+    timerfd_settime(u->guard_fd, 0, &t, NULL);
+}
+
+static void *guard(void *arg)
+{
+    struct udp_cx *u = arg;
+    uint64_t count;
+    while (read(u->guard_fd, &count, sizeof count) > 0 || errno == EINTR) {
+        if (__atomic_load_n(&u->guard_stop, __ATOMIC_ACQUIRE))
+            break;
+        bool more = rdp_guard(u->rdp);
+        if (!more) /* a send from now on sets the timer; one that did not because of the flag is seen here */
+            __atomic_store_n(&u->guarded, 0, __ATOMIC_SEQ_CST);
+        if (more || (rdp_guard(u->rdp) && !__atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST)))
+            set_round(u, ROUND_NS);
+    }
+    return NULL;
+}
+
+void udp_guard_wake(struct udp_cx *u)
+{
+    if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) || __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
+        return;
+    if (u->guard_fd >= 0)
+        set_round(u, ROUND_NS);
+}
+
+enum amph_status udp_guard_open(struct udp_cx *u)
+{
+    sigset_t all, before;
+    u->guard_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    if (u->guard_fd < 0) {
+        int err = errno;
+        amph_error("cannot make a timer: %m; raise the limit of open files (ulimit -n)");
+        return amph_status_from_errno(err);
+    }
+    sigfillset(&all); /* signals are the client's threads' business */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&u->guard, NULL, guard, u);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    u->has_guard = err == 0;
+    if (err)
+        amph_error("cannot start the udp conduit's thread: error %d; raise the limit of processes (ulimit -u)", err);
+    return err ? amph_status_from_errno(err) : AMPH_OK;
+}
+
+void udp_guard_close(struct udp_cx *u)
+{
+    if (u->has_guard) {
+        __atomic_store_n(&u->guard_stop, 1, __ATOMIC_RELEASE);
+        set_round(u, 1);
+        pthread_join(u->guard, NULL);
+    }
+    u->has_guard = false;
+    if (u->guard_fd >= 0)
+        close(u->guard_fd);
+    u->guard_fd = -1;
+}
