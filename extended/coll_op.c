@@ -16,7 +16,7 @@ enum { SPARE_MOST = 64 };
 #define MESSAGE_BYTES (64u << 10)
 
 /* What a segment's stages have come to; bits of op->stage. */
-enum { NET_DONE = 1, LOCAL_BEGUN = 2, LOCAL_DONE = 4, NET_BEGUN = 8, RESULT_BEGUN = 16 };
+enum { NET_DONE = 1, LOCAL_BEGUN = 2, LOCAL_DONE = 4, NET_BEGUN = 8, RESULT_BEGUN = 16, COPIED = 32 };
 
 /* ---- the stage between neighbourhoods ---- */
 
@@ -133,22 +133,20 @@ static void begin_plain(struct amph_coll_op *op)
         plan_net(op, 0);
 }
 
-static void begin_broadcast(struct amph_coll_op *op)
-{
-    begin_plain(op);
-    if (op->coll->team->pub.rank == op->root && op->dst != op->src && op->len)
-        memcpy(op->dst + op->off, op->src + op->off, op->len);
-}
-
 static bool step_broadcast(struct amph_coll_op *op)
 {
-    bool root = op->coll->team->pub.rank == op->root, net = true;
+    bool root = op->coll->team->pub.rank == op->root, net = true, local = true;
     const uint8_t *src = root ? op->src + op->off : op->dst + op->off;
     if (takes_part(op))
         net = net_step(op, src, op->dst + op->off);
-    if (!has_local(op) || (!net && !root))
-        return net;
-    return local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off, LOCAL_BEGUN) && net;
+    if (has_local(op) && (net || root))
+        local = local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off, LOCAL_BEGUN);
+    if (root && !(op->stage & COPIED)) { /* while the others are at theirs */
+        op->stage |= COPIED;
+        if (op->dst != op->src)
+            memcpy(op->dst + op->off, src, op->len);
+    }
+    return net && local;
 }
 
 static void begin_reduce(struct amph_coll_op *op)
@@ -230,7 +228,7 @@ static const struct {
     bool (*step)(struct amph_coll_op *op);
 } kinds[AMPH_COLL_KINDS] = {
     [AMPH_COLL_SYNC] = { HIERARCHY, false, begin_plain, step_reduce_all },
-    [AMPH_COLL_BROADCAST] = { HIERARCHY, false, begin_broadcast, step_broadcast },
+    [AMPH_COLL_BROADCAST] = { HIERARCHY, false, begin_plain, step_broadcast },
     [AMPH_COLL_REDUCE] = { HIERARCHY, true, begin_reduce, step_reduce },
     [AMPH_COLL_REDUCE_ALL] = { HIERARCHY, true, begin_plain, step_reduce_all },
     [AMPH_COLL_SCAN] = { IN_ONE, true, begin_plain, step_scan },
