@@ -82,6 +82,28 @@ if have clang; then
     every_order clang c11 "$mp_dir/orders.c"
 fi
 
+# The platform's names for other machines, where a compiler knows them.
+if have clang; then
+    while read -r target arch width order; do
+        printf '#include "gasnet_portable_platform.h"\n#if !PLATFORM_ARCH_%s || !PLATFORM_ARCH_%s || !PLATFORM_ARCH_%s_ENDIAN || !PLATFORM_OS_LINUX\n#error no\n#endif\n#if PLATFORM_COMPILER_GNU || !PLATFORM_COMPILER_CLANG_C\n#error no\n#endif\nextern int x;\n' \
+            "$arch" "$width" "$order" >"$mp_dir/arch.c"
+        if echo 'int x;' | clang --target="$target" -fsyntax-only -xc - >/dev/null 2>&1; then
+            compile "names for $target" clang --target="$target" -std=c99 $warnings -I"$srcdir/include" -fsyntax-only "$mp_dir/arch.c"
+        fi
+    done <<'END'
+x86_64-linux-gnu X86_64 64 LITTLE
+i686-linux-gnu X86 32 LITTLE
+aarch64-linux-gnu AARCH64 64 LITTLE
+arm-linux-gnueabihf ARM 32 LITTLE
+powerpc64-linux-gnu POWERPC 64 BIG
+powerpc64le-linux-gnu POWERPC 64 LITTLE
+s390x-linux-gnu S390 64 BIG
+riscv64-linux-gnu RISCV 64 LITTLE
+mips-linux-gnu MIPS 32 BIG
+sparc64-linux-gnu SPARC 64 BIG
+END
+fi
+
 cat >"$mp_dir/lite.c" <<'END'
 #define GASNETT_LITE_MODE 1
 #include "gasnet_tools.h"
