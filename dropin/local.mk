@@ -3,7 +3,8 @@
 dropin_conduits = smp tcp udp ofi ibv
 dropin_names = smp-seq smp-par smp-parsync tcp-seq tcp-par tcp-parsync udp-seq udp-par udp-parsync ofi-seq ofi-par ofi-parsync \
 	ibv-seq ibv-par ibv-parsync
-EXTRA_DIST += dropin/conduit.mak.in dropin/conduit.pc.in dropin/fill.sh dropin/gasnetrun.in
+EXTRA_DIST += dropin/conduit.mak.in dropin/conduit.pc.in dropin/fill.sh dropin/gasnetrun.in dropin/example/Makefile \
+	dropin/example/Makefile.pkg dropin/example/hello.c dropin/example/hello.cc
 
 smpconduitdir = $(includedir)/smp-conduit
 tcpconduitdir = $(includedir)/tcp-conduit
@@ -70,8 +71,8 @@ tests_mp_gasnet1_everything_par_LDADD = libamphora.la -lpthread
 tests_mp_gasnet1_more_SOURCES = tests/mp/gasnet1_more.c tests/mp/gex_common.h
 tests_mp_gasnet1_more_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
 tests_mp_gasnet1_more_LDADD = libamphora.la
-dist_check_SCRIPTS += tests/mp/dropin_run.sh
-TESTS += tests/mp/dropin_run.sh
+dist_check_SCRIPTS += tests/mp/dropin_run.sh tests/dropin_build.sh
+TESTS += tests/mp/dropin_run.sh tests/dropin_build.sh
 check_PROGRAMS += tests/mp/dropin_job tests/mp/dropin_job_smp tests/mp/dropin_job_tcp tests/mp/dropin_job_udp
 tests_mp_dropin_job_SOURCES = tests/mp/dropin_job.c
 tests_mp_dropin_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
