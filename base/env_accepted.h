@@ -69,13 +69,12 @@
     ACCEPT("GASNET_OFI_DEVICE_1", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_OFI_DEVICE_2", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_OFI_DEVICE_3", "AMPHORA_INTERFACE chooses the network interface") \
-    ACCEPT("GASNET_RCV_THREAD", "the library starts no threads that run handlers") \
-    ACCEPT("GASNET_SND_THREAD", "the library starts no threads that run handlers") \
+    ACCEPT("GASNET_SND_THREAD", "no thread of the library sends") \
     ACCEPT("GASNET_USE_FENCED_PUTS", "the provider keeps the order") \
     ACCEPT("GASNET_CONNECT_DYNAMIC", "connections are made when they are needed") \
-    ACCEPT("GASNET_RCV_THREAD_POLL_MODE", "the library starts no threads that run handlers") \
+    ACCEPT("GASNET_RCV_THREAD_POLL_MODE", "the progress thread waits as AMPHORA_WAIT says") \
     ACCEPT("GASNET_IBV_SPAWNER", "read by gasnetrun_ibv") \
-    ACCEPT("GASNET_THREAD_STACK", "the library starts no threads that run handlers") \
+    ACCEPT("GASNET_THREAD_STACK", "the progress thread has the stack that the system gives") \
     ACCEPT("GASNET_HCA_ID", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_PORT_NUM", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_NUM_QPS", "the provider behind libfabric decides") \
@@ -95,12 +94,12 @@
     ACCEPT("GASNET_CONNECT_RCVS", "connections are made when they are needed") \
     ACCEPT("GASNET_CONNECT_RETRANS_MIN", "connections are made when they are needed") \
     ACCEPT("GASNET_CONNECT_RETRANS_MAX", "connections are made when they are needed") \
-    ACCEPT("GASNET_RCV_THREAD_RATE", "the library starts no threads that run handlers") \
-    ACCEPT("GASNET_RCV_THREAD_LOAD", "the library starts no threads that run handlers") \
-    ACCEPT("GASNET_RCV_THREAD_IDLE", "the library starts no threads that run handlers") \
-    ACCEPT("GASNET_SND_THREAD_RATE", "the library starts no threads that run handlers") \
-    ACCEPT("GASNET_SND_THREAD_IDLE", "the library starts no threads that run handlers") \
-    ACCEPT("GASNET_SND_THREAD_POLL_MODE", "the library starts no threads that run handlers") \
+    ACCEPT("GASNET_RCV_THREAD_RATE", "the progress thread waits as AMPHORA_WAIT says") \
+    ACCEPT("GASNET_RCV_THREAD_LOAD", "the progress thread waits as AMPHORA_WAIT says") \
+    ACCEPT("GASNET_RCV_THREAD_IDLE", "the progress thread waits as AMPHORA_WAIT says") \
+    ACCEPT("GASNET_SND_THREAD_RATE", "no thread of the library sends") \
+    ACCEPT("GASNET_SND_THREAD_IDLE", "no thread of the library sends") \
+    ACCEPT("GASNET_SND_THREAD_POLL_MODE", "no thread of the library sends") \
     ACCEPT("GASNET_MAXIMIZE_MEMLOCK", "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_PHYSMEM_MAX", "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_PHYSMEM_PROBE", "segments are registered once, and other memory by the provider") \
