@@ -26,7 +26,7 @@ endif
 # Multi-process tests: clients, built as clients are, against the public headers alone.
 gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
 gex_mp = tests/mp/gex_am tests/mp/gex_bad tests/mp/gex_barrier tests/mp/gex_job tests/mp/gex_rma tests/mp/gex_threads \
-	tests/mp/gasnet1_all tests/mp/gex_ep tests/mp/gex_mk tests/mp/gex_team tests/mp/gex_team_threads
+	tests/mp/gasnet1_all tests/mp/gex_ep tests/mp/gex_mk tests/mp/gex_team tests/mp/gex_team_bad tests/mp/gex_team_threads
 check_PROGRAMS += $(gex_mp) tests/mp/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
@@ -88,3 +88,6 @@ tests_mp_gex_mk_LDADD = libamphora.la
 tests_mp_gex_team_threads_SOURCES = tests/mp/gex_team_threads.c tests/mp/gex_common.h
 tests_mp_gex_team_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
 tests_mp_gex_team_threads_LDADD = libamphora.la -lpthread
+tests_mp_gex_team_bad_SOURCES = tests/mp/gex_team_bad.c tests/mp/gex_common.h
+tests_mp_gex_team_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_team_bad_LDADD = libamphora.la

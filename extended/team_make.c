@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/wire.h"
+#include "extended/check.h"
 #include "extended/team.h"
 
 /* What a client is told to give for collectives.  They keep their buffers elsewhere; the size is one that any client can give. */
@@ -213,6 +214,7 @@ size_t gex_TM_Split(gex_TM_t *new_tm_p, gex_TM_t parent_tm, int color, int key, 
                     gex_Flags_t flags)
 {
     struct amph_team *parent = amph_team_of(parent_tm, "gex_TM_Split");
+    amph_check_call("gex_TM_Split");
     struct amph_gex *g = amph_gex();
     struct ask mine = { 0 };
     if (flags & ~(SCRATCH_QUERIES | GEX_FLAG_TM_NO_SCRATCH))
@@ -381,6 +383,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm, 
                      gex_Addr_t *scratch_addrs, size_t scratch_size, gex_Flags_t flags)
 {
     struct amph_team *parent = amph_team_of(parent_tm, "gex_TM_Create");
+    amph_check_call("gex_TM_Create");
     struct amph_gex *g = amph_gex();
     struct amph_team_spec spec = { .size = (uint32_t)numargs, .flags = flags };
     struct ask mine = { 0 };
@@ -413,6 +416,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm, 
 int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch_p, gex_Flags_t flags)
 {
     struct amph_team *team = amph_team_of(tm, "gex_TM_Destroy");
+    amph_check_call("gex_TM_Destroy");
     struct amph_gex *g = amph_gex();
     if (flags & ~(GEX_FLAG_GLOBALLY_QUIESCED | GEX_FLAG_SCRATCH_SEG_OFFSET))
         amph_fatal("gex_TM_Destroy: flags are %#x; GEX_FLAG_GLOBALLY_QUIESCED is allowed", (unsigned)flags);
