@@ -261,8 +261,9 @@ static void tell_row(unsigned i)
 static const struct value *get(enum amph_env_id id)
 {
     const struct value *v = look(id);
-    if (AMPH_UNLIKELY(!__atomic_load_n(&used[id], __ATOMIC_RELAXED)) && !__atomic_exchange_n(&used[id], true, __ATOMIC_RELAXED) && teller)
-        tell_row(id);
+    if (AMPH_UNLIKELY(!__atomic_load_n(&used[id], __ATOMIC_RELAXED)))
+        if (!__atomic_exchange_n(&used[id], true, __ATOMIC_RELAXED) && teller)
+            tell_row(id);
     return v;
 }
 

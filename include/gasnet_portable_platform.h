@@ -3,8 +3,8 @@
  * Names for what a program is compiled by and for, the same ones everywhere.  Stands alone: needs no other header and no library,
  * and may be included in any order, in C and C++.
  *
- *   PLATFORM_COMPILER_<family>           1 for the compiler in use, else undefined.  Families: CLANG CRAY GNU INTEL NVHPC PGI SUN TI
- *                                        XLC OPEN64 UNKNOWN.  A compiler that imitates another is named for itself only.
+ *   PLATFORM_COMPILER_<family>           1 for the compiler in use, else undefined.  Families: CLANG CRAY GNU INTEL NVHPC PGI SUN
+ *                                        TI XLC OPEN64 UNKNOWN.  A compiler that imitates another is named for itself only.
  *   PLATFORM_COMPILER_<family>_C, _CXX   the same for the C or the C++ compiler of the family
  *   PLATFORM_COMPILER_C, _CXX            which of the two languages is being compiled
  *   PLATFORM_COMPILER_FAMILYNAME         a bare word: GNU

@@ -33,7 +33,7 @@ Test(tools_ticks, ticks_keep_the_system_clocks_pace)
         ns = clock_ns() - ns;
         double ratio = (double)gasnett_ticks_to_ns(ticks) / (double)ns;
         double off = ratio > 1 ? ratio - 1 : 1 - ratio;
-        worst = i == 0 || off < worst ? off : worst; /* the best of several: a stall between two readings is not the clock's fault */
+        worst = i == 0 || off < worst ? off : worst; /* a stall between two readings is not its fault */
     }
     cr_assert_lt(worst, 0.001, "off by %g", worst);
 }
@@ -113,10 +113,23 @@ Test(tools_number, parse)
         uint64_t unit;
         int64_t value;
     } n[] = {
-        { "0x10", 0, 16 },      { " -7", 0, -7 },        { "+3 ", 0, 3 },          { "-0x10", 0, -16 },       { "0xffffffffffffffff", 0, -1 },
-        { "64", 1024, 65536 },  { "64", 1, 64 },         { "64B", 1024, 64 },      { "1.5 KB", 1, 1536 },     { "0.5", 1048576, 524288 },
-        { "2g", 1, INT64_C(2) << 30 }, { "2GiB", 1, INT64_C(2) << 30 }, { "0x10 MB", 1, 16 << 20 }, { "1e3", 1, 1000 }, { "7 tb ", 1, INT64_C(7) << 40 },
-        { "010", 0, 10 },       { "9007199254740993", 1, INT64_C(9007199254740993) },
+        { "0x10", 0, 16 },
+        { " -7", 0, -7 },
+        { "+3 ", 0, 3 },
+        { "-0x10", 0, -16 },
+        { "0xffffffffffffffff", 0, -1 },
+        { "64", 1024, 65536 },
+        { "64", 1, 64 },
+        { "64B", 1024, 64 },
+        { "1.5 KB", 1, 1536 },
+        { "0.5", 1048576, 524288 },
+        { "2g", 1, INT64_C(2) << 30 },
+        { "2GiB", 1, INT64_C(2) << 30 },
+        { "0x10 MB", 1, 16 << 20 },
+        { "1e3", 1, 1000 },
+        { "7 tb ", 1, INT64_C(7) << 40 },
+        { "010", 0, 10 },
+        { "9007199254740993", 1, INT64_C(9007199254740993) },
     };
     for (size_t i = 0; i < sizeof n / sizeof n[0]; i++)
         cr_assert_eq(gasnett_parse_int(n[i].text, n[i].unit), n[i].value, "%s", n[i].text);
@@ -244,9 +257,12 @@ static void ask_dbl(void)
 Test(tools_env, a_bad_value_is_fatal_and_named)
 {
     char text[512];
-    cr_assert(WIFSIGNALED(in_child(ask_yesno, text, sizeof text)) && strstr(text, "TOOLS_TEST=\"perhaps\" is not allowed; it takes yes or no"));
-    cr_assert(WIFSIGNALED(in_child(ask_int, text, sizeof text)) && strstr(text, "TOOLS_TEST=\"5 apples\" is not allowed; it takes a size"));
-    cr_assert(WIFSIGNALED(in_child(ask_dbl, text, sizeof text)) && strstr(text, "TOOLS_TEST=\"1/0\" is not allowed"));
+    cr_assert(WIFSIGNALED(in_child(ask_yesno, text, sizeof text)));
+    cr_assert(strstr(text, "TOOLS_TEST=\"perhaps\" is not allowed; it takes yes or no"));
+    cr_assert(WIFSIGNALED(in_child(ask_int, text, sizeof text)));
+    cr_assert(strstr(text, "TOOLS_TEST=\"5 apples\" is not allowed; it takes a size"));
+    cr_assert(WIFSIGNALED(in_child(ask_dbl, text, sizeof text)));
+    cr_assert(strstr(text, "TOOLS_TEST=\"1/0\" is not allowed"));
 }
 
 static void ask_verbosely(void)

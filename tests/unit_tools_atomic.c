@@ -184,8 +184,9 @@ Test(tools_atomic, acquire_and_release_guard_plain_data)
 }
 
 /*
- * Each of two threads stores its own word, then reads the other's.  A full fence between forbids that both read what was there before;
- * without one x86 does it now and then.  The two meet, then go through many words side by side; the way of fencing changes each time.
+ * Each of two threads stores its own word, then reads the other's.  A full fence between forbids that both read what was there
+ * before; without one x86 does it now and then.  The two meet, then go through many words side by side; the way of fencing changes
+ * each time.
  */
 #define WORDS 256
 static struct {

@@ -51,7 +51,8 @@ struct object {
 };
 
 /* The table of symbols of this kind; NULL if there is none.  The file may be anything: every offset is checked. */
-static const ElfW(Sym) *symbols_of(const struct object *o, unsigned kind, size_t *count_p, const char **names_p, size_t *names_len_p)
+static const ElfW(Sym) *symbols_of(const struct object *o, unsigned kind, size_t *count_p, const char **names_p,
+                                   size_t *names_len_p)
 {
     const ElfW(Ehdr) *eh = (const void *)o->file;
     if (o->len < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 || eh->e_shentsize != sizeof(ElfW(Shdr)) ||
@@ -63,7 +64,8 @@ static const ElfW(Sym) *symbols_of(const struct object *o, unsigned kind, size_t
             continue;
         const ElfW(Shdr) *str = &sh[sh[i].sh_link];
         if (sh[i].sh_offset > o->len || sh[i].sh_size > o->len - sh[i].sh_offset || sh[i].sh_offset % sizeof(void *) ||
-            str->sh_offset > o->len || str->sh_size > o->len - str->sh_offset || !str->sh_size || o->file[str->sh_offset + str->sh_size - 1])
+            str->sh_offset > o->len || str->sh_size > o->len - str->sh_offset || !str->sh_size ||
+            o->file[str->sh_offset + str->sh_size - 1])
             continue;
         *count_p = sh[i].sh_size / sizeof(ElfW(Sym));
         *names_p = o->file + str->sh_offset;
@@ -124,8 +126,8 @@ static void write_frame(int fd, int number, void *frame)
         if (!name)
             offset = at - base;
     }
-    snprintf(line, sizeof line, "[%u] #%d %#lx %.300s+%#lx (%.200s)\n", amph_tools_rank(), number, (unsigned long)at, name ? name : "?",
-             (unsigned long)offset, path);
+    snprintf(line, sizeof line, "[%u] #%d %#lx %.300s+%#lx (%.200s)\n", amph_tools_rank(), number, (unsigned long)at,
+             name ? name : "?", (unsigned long)offset, path);
     amph_tools_write(fd, line);
     if (mapped)
         munmap((void *)o.file, o.len);
@@ -170,7 +172,8 @@ static void exec_gdb(int fd, char *const argv[], char *const envp[])
 static int by_gdb(int fd)
 {
     char pid_text[16], no_downloads[] = "DEBUGINFOD_URLS=";
-    char *const argv[] = { "gdb", "-nx", "-batch", "-p", pid_text, "-ex", conf.all_threads ? "thread apply all backtrace" : "backtrace", NULL };
+    char *const wish = conf.all_threads ? "thread apply all backtrace" : "backtrace";
+    char *const argv[] = { "gdb", "-nx", "-batch", "-p", pid_text, "-ex", wish, NULL };
     char *const envp[] = { conf.path, no_downloads, NULL };
     snprintf(pid_text, sizeof pid_text, "%d", (int)getpid());
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

@@ -52,7 +52,8 @@ static void report(const char *key, const char *value, bool is_default)
     int column = VALUE_COLUMN - (int)strnlen(value, VALUE_COLUMN);
     if (!first_time(key))
         return;
-    snprintf(line, sizeof line, "ENV parameter: %.200s = %.1000s%*s\n", key, value, is_default ? column + 9 : 0, is_default ? "(default)" : "");
+    snprintf(line, sizeof line, "ENV parameter: %.200s = %.1000s%*s\n", key, value, is_default ? column + 9 : 0,
+             is_default ? "(default)" : "");
     amph_tools_write(2, line);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the inline locks of the tools (lock.h) keep in the library: reader/writer locks, and which of them a thread holds, which only
- * checking clients ask.  Layer: extended.  Thread rule: any thread.
+ * What the inline locks of the tools (lock.h) keep in the library: reader/writer locks, and which of them a thread holds, which
+ * only checking clients ask.  Layer: extended.  Thread rule: any thread.
  */
 #include <errno.h>
 #include <pthread.h>

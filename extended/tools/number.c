@@ -44,7 +44,8 @@ static uint64_t unit_factor(const char *text, uint64_t without)
     for (size_t i = 0; i < AMPH_COUNTOF(units); i++) {
         if (toupper((unsigned char)text[0]) != units[i].text[0])
             continue;
-        if (len == 1 || (i && len == 2 && strncasecmp(text + 1, "B", 1) == 0) || (i && len == 3 && strncasecmp(text + 1, "iB", 2) == 0))
+        if (len == 1 || (i && len == 2 && strncasecmp(text + 1, "B", 1) == 0) ||
+            (i && len == 3 && strncasecmp(text + 1, "iB", 2) == 0))
             return UINT64_C(1) << units[i].shift;
     }
     return 0;
@@ -97,8 +98,9 @@ int64_t gasnett_parse_int(const char *str, uint64_t mem_size_multiplier)
 {
     int64_t number = 0;
     if (!amph_tools_parse(str, mem_size_multiplier, &number))
-        gasneti_fatalerror("\"%s\" is no %s", str, mem_size_multiplier ? "size; write a number and B, KB, MB, GB or TB, such as 1.5 GB"
-                                                                       : "whole number; write it as 123, -5 or 0x7f");
+        gasneti_fatalerror("\"%s\" is no %s", str,
+                           mem_size_multiplier ? "size; write a number and B, KB, MB, GB or TB, such as 1.5 GB"
+                                               : "whole number; write it as 123, -5 or 0x7f");
     return number;
 }
 

@@ -3,8 +3,8 @@
  * The quick clock of the tools (timer.h) and sleep.  Layer: extended.  Thread rule: any thread.
  *
  * The source of ticks is decided once, at the first tick.  The rate of x86's counter is found by comparing it with CLOCK_MONOTONIC:
- * one pair of readings is taken with the decision, the other at the first conversion, at least 10 ms later; two readings of a pair lie
- * some tens of nanoseconds apart, so the rate is good to a few millionths.
+ * one pair of readings is taken with the decision, the other at the first conversion, at least 10 ms later; two readings of a pair
+ * lie some tens of nanoseconds apart, so the rate is good to a few millionths.
  */
 #include <errno.h>
 #include <fcntl.h>

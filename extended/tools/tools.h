@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GASNet tools behind gasnet_tools.h: what their files and the runtime know of each other.  Layer: extended; uses only base/, so
- * that libgasnet_tools-{seq,par} can hold it without the runtime.  Thread rule: any thread unless said otherwise.
+ * The GASNet tools behind gasnet_tools.h: what their files and the runtime know of each other.  Layer: extended; uses only base/,
+ * so that libgasnet_tools-{seq,par} can hold it without the runtime.  Thread rule: any thread unless said otherwise.
  */
 #ifndef AMPH_EXTENDED_TOOLS_H
 #define AMPH_EXTENDED_TOOLS_H

@@ -10,8 +10,8 @@
  * Every operation takes fence flags, of which it gives at least what is asked for.  For speed the flags should be constants.
  *
  * How fences are made: the operation itself is at least a release (any _PRE) or an acquire (any _POST), which is also what a race
- * detector sees.  A write or full fence must besides hold back later loads until earlier stores are seen by all: on x86 every locked
- * instruction does that, so only loads and stores need more; elsewhere a full fence stands before or after.
+ * detector sees.  A write or full fence must besides hold back later loads until earlier stores are seen by all: on x86 every
+ * locked instruction does that, so only loads and stores need more; elsewhere a full fence stands before or after.
  */
 #ifndef AMPHORA_TOOLS_ATOMIC_H
 #define AMPHORA_TOOLS_ATOMIC_H

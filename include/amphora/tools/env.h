@@ -16,8 +16,8 @@ AMPHORA_BEGIN_C
 /* Writes val into buf (bufsz bytes, always terminated) and returns buf.  is_mem_size: with the largest unit that divides it
  * ("2 MB"), so that gasnett_parse_int gives the same number back. */
 char *gasnett_format_number(int64_t val, char *buf, size_t bufsz, int is_mem_size);
-/* mem_size_multiplier 0: a whole number, decimal or 0x hexadecimal.  Else a size in bytes, fraction allowed, with B, KB, MB, GB, TB,
- * PB or EB; without a unit it counts mem_size_multiplier bytes.  Anything else is fatal. */
+/* mem_size_multiplier 0: a whole number, decimal or 0x hexadecimal.  Else a size in bytes, fraction allowed, with B, KB, MB, GB,
+ * TB, PB or EB; without a unit it counts mem_size_multiplier bytes.  Anything else is fatal. */
 int64_t gasnett_parse_int(const char *str, uint64_t mem_size_multiplier);
 
 /* In this process only. */

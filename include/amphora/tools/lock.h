@@ -165,7 +165,7 @@ AMPHORA_INLINE void amphora_cond_wait(gasnett_cond_t *pc, gasnett_mutex_t *pl, A
 {
     AMPHORA_LOCK_CHECK(amphora_mutex_is_mine(pl), "gasnett_cond_wait: this thread does not hold the mutex", pl);
     amphora_mutex_note(pl, 0);
-    AMPHORA_LOCK_MUST(pthread_cond_wait(&pc->cond, &pl->mutex), "gasnett_cond_wait: the condition variable or its mutex is not valid", pc);
+    AMPHORA_LOCK_MUST(pthread_cond_wait(&pc->cond, &pl->mutex), "gasnett_cond_wait: it or its mutex is not valid", pc);
     amphora_mutex_note(pl, 1);
 }
 AMPHORA_INLINE void amphora_cond_must(int err, const void *pc, const char *what, AMPHORA_LOCK_PLACE)
@@ -173,7 +173,7 @@ AMPHORA_INLINE void amphora_cond_must(int err, const void *pc, const char *what,
     AMPHORA_LOCK_MUST(err, what, pc);
 }
 #define gasnett_cond_init(pc) \
-    amphora_cond_must(pthread_cond_init(&(pc)->cond, NULL), pc, "gasnett_cond_init: the system has no room for it", AMPHORA_LOCK_HERE)
+    amphora_cond_must(pthread_cond_init(&(pc)->cond, NULL), pc, "gasnett_cond_init: there is no room for it", AMPHORA_LOCK_HERE)
 #define gasnett_cond_destroy(pc) \
     amphora_cond_must(pthread_cond_destroy(&(pc)->cond), pc, "gasnett_cond_destroy: a thread waits for it", AMPHORA_LOCK_HERE)
 #define gasnett_cond_signal(pc) \
@@ -240,7 +240,7 @@ AMPHORA_INLINE void amphora_rwlock_rdlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLA
 {
     AMPHORA_LOCK_CHECK(!amphora_tools_rwlock_held(pl), "gasnett_rwlock_rdlock: this thread holds the lock already", pl);
 #if AMPHORA_TOOLS_TRUE_LOCKS
-    AMPHORA_LOCK_MUST(amphora_tools_rwlock_lock(pl, 1), "gasnett_rwlock_rdlock: this is no valid lock, or this thread holds it", pl);
+    AMPHORA_LOCK_MUST(amphora_tools_rwlock_lock(pl, 1), "gasnett_rwlock_rdlock: it is not valid, or this thread holds it", pl);
 #endif
     (void)pl;
     AMPHORA_RWLOCK_NOTE(pl, 1);
@@ -249,7 +249,7 @@ AMPHORA_INLINE void amphora_rwlock_wrlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLA
 {
     AMPHORA_LOCK_CHECK(!amphora_tools_rwlock_held(pl), "gasnett_rwlock_wrlock: this thread holds the lock already", pl);
 #if AMPHORA_TOOLS_TRUE_LOCKS
-    AMPHORA_LOCK_MUST(amphora_tools_rwlock_lock(pl, 2), "gasnett_rwlock_wrlock: this is no valid lock, or this thread holds it", pl);
+    AMPHORA_LOCK_MUST(amphora_tools_rwlock_lock(pl, 2), "gasnett_rwlock_wrlock: it is not valid, or this thread holds it", pl);
 #endif
     (void)pl;
     AMPHORA_RWLOCK_NOTE(pl, 2);

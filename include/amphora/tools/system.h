@@ -96,7 +96,7 @@ int gasnett_count0s_uintptr_t(uintptr_t x);
 size_t gasnett_count0s(const void *p, size_t numbytes);
 size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_RESTRICT src, size_t numbytes);
 
-/* ---- trace and statistics: not part of this library, so as in any build without them these do nothing and evaluate nothing ---- */
+/* ---- trace and statistics: not part of this library, so, as in any build without them, these do and evaluate nothing ---- */
 
 #define GASNETT_TRACE_ENABLED 0
 #define GASNETT_TRACE_GETMASK() ""

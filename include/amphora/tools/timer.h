@@ -3,8 +3,8 @@
  * A quick clock, and sleep.  GASNet tools spec, "Timers", "Sleep".
  *
  * A tick is one step of the processor's time counter where that runs at one rate and never stops (x86: an invariant TSC that the
- * kernel trusts too; aarch64: the virtual counter); else a nanosecond of CLOCK_MONOTONIC.  Only differences mean something, and only
- * inside one host.
+ * kernel trusts too; aarch64: the virtual counter); else a nanosecond of CLOCK_MONOTONIC.  Only differences mean something, and
+ * only inside one host.
  */
 #ifndef AMPHORA_TOOLS_TIMER_H
 #define AMPHORA_TOOLS_TIMER_H
