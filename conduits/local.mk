@@ -11,9 +11,9 @@ libamphora_la_SOURCES += conduits/conduit.h conduits/emulate.c conduits/emulate.
 SUITE_SOURCES = tests/conduit_suite.c tests/conduit_suite.h tests/conduit_suite_life.c tests/conduit_suite_memory.c \
 	tests/conduit_suite_messages.c tests/conduit_suite_sleep.c
 check_PROGRAMS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp \
-	tests/unit_conduit_udp tests/unit_udp_sim
+	tests/unit_conduit_udp tests/unit_conduit_udp_loss tests/unit_conduit_udp_ofi tests/unit_udp_sim
 TESTS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp tests/unit_conduit_udp \
-	tests/unit_udp_sim
+	tests/unit_conduit_udp_loss tests/unit_conduit_udp_ofi tests/unit_udp_sim
 tests_unit_conduit_smp_SOURCES = tests/unit_conduit_smp.c $(SUITE_SOURCES)
 tests_unit_conduit_smp_LDADD = libamphora.la -lpthread
 tests_unit_conduit_suite_tcp_SOURCES = tests/unit_conduit_suite_tcp.c $(SUITE_SOURCES)
@@ -24,8 +24,14 @@ tests_unit_conduit_emulate_tcp_SOURCES = tests/unit_conduit_emulate_tcp.c $(SUIT
 tests_unit_conduit_emulate_tcp_LDADD = libamphora.la -lpthread
 tests_unit_conduit_udp_SOURCES = tests/unit_conduit_udp.c $(SUITE_SOURCES)
 tests_unit_conduit_udp_LDADD = libamphora.la -lpthread
-tests_unit_udp_sim_SOURCES = tests/unit_udp_sim.c tests/udp_sim.c tests/udp_sim.h
+tests_unit_conduit_udp_loss_SOURCES = tests/unit_conduit_udp_loss.c $(SUITE_SOURCES)
+tests_unit_conduit_udp_loss_LDADD = libamphora.la -lpthread
+tests_unit_conduit_udp_ofi_SOURCES = tests/unit_conduit_udp_ofi.c $(SUITE_SOURCES)
+tests_unit_conduit_udp_ofi_LDADD = libamphora.la -lpthread
+tests_unit_udp_sim_SOURCES = tests/unit_udp_sim.c tests/udp_sim.c tests/udp_sim.h tests/fuzz_udp.c tests/fuzz_udp.h
 tests_unit_udp_sim_LDADD = libamphora.la -lpthread
+dist_check_SCRIPTS += tests/fuzz_udp.sh
+TESTS += tests/fuzz_udp.sh
 
 # Figures, by hand; built only when asked for.
 EXTRA_PROGRAMS = tests/bench_conduit

@@ -76,7 +76,8 @@ struct amph_port_ops {
 
 extern const struct amph_port_ops amph_port_socket_ops;
 
-/* The libfabric module's port: symbol AMPH_PORT_OFI_ENTRY of type const struct amph_port_ops *. */
+/* The libfabric module's port, found by its name. */
 #define AMPH_PORT_OFI_ENTRY "amph_port_ofi_ops"
+extern const struct amph_port_ops amph_port_ofi_ops;
 
 #endif

@@ -23,7 +23,7 @@
 
 /* Present where a program links the conduits statically. */
 extern const struct amph_conduit_ops *const *amph_ofi_conduits(void) __attribute__((weak));
-extern const struct amph_port_ops amph_port_ofi_ops __attribute__((weak));
+#pragma weak amph_port_ofi_ops
 
 static const struct amph_conduit_ops *list[MAX_CONDUITS + 1];
 static const struct amph_conduit_ops *const built_in[] = { &amph_smp_ops, &amph_udp_ops };

@@ -168,7 +168,7 @@ static void arm_with_work(void)
             a->cx->ops->progress(a->cx, 3, 16);
             if (cx->ops->arm(cx, AMPH_ARM_FD, 0) == AMPH_OK) {
                 struct pollfd p = { cx->ops->wait_fd(cx), POLLIN, 0 };
-                CHECK(!cx->caps.self_flow || poll(&p, 1, 0) == 1);
+                CHECK(!cx->caps.maps_memory || poll(&p, 1, 0) == 1);
                 poll(&p, 1, 10);
             }
             cx->ops->arm(cx, AMPH_ARM_OFF, 0);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tests/fuzz_udp.h"
 #include "tests/udp_sim.h"
 
 #define LIMIT_NS (3000 * AMPH_NS_PER_S) /* of virtual time */
@@ -394,6 +395,7 @@ int main(int argc, char **argv)
         perror("unit_udp_sim: the file of --tap");
         return 1;
     }
+    report(fuzz_udp_made_up(first, 200000) > 1000, "200000 packets, right and nearly right, from somebody who knows the keys");
     many_seeds(first, seeds);
     if (seconds)
         long_links(seconds);

@@ -23,11 +23,14 @@ static void print_version(void)
 
 static void print_conduits(void)
 {
-    char why[256];
+    char why[512];
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
+        why[0] = '\0';
         enum amph_status st = (*ops)->probe(why, sizeof why);
         printf("%-7s %-5s %s%s%s\n", (*ops)->name, st == AMPH_OK ? "yes" : "no", (*ops)->summary, st == AMPH_OK ? "" : "; not here: ",
                st == AMPH_OK ? "" : why);
+        if (st == AMPH_OK && why[0])
+            printf("%14s%s\n", "", why);
     }
 }
 

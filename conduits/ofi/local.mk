@@ -3,12 +3,12 @@
 noinst_LTLIBRARIES += libofi.la
 libofi_la_SOURCES = \
 	conduits/ofi/addr.c conduits/ofi/imports.c conduits/ofi/mem.c conduits/ofi/module.c conduits/ofi/ofi.h conduits/ofi/ofi_wire.h conduits/ofi/open.c \
-	conduits/ofi/pool.c conduits/ofi/progress.c conduits/ofi/provider.c conduits/ofi/reach.c conduits/ofi/rx.c conduits/ofi/send.c conduits/ofi/wait.c
+	conduits/ofi/pool.c conduits/ofi/port.c conduits/ofi/progress.c conduits/ofi/provider.c conduits/ofi/reach.c conduits/ofi/rx.c conduits/ofi/send.c conduits/ofi/wait.c
 libofi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 
 module_LTLIBRARIES = amphora_ofi.la
 amphora_ofi_la_SOURCES =
-amphora_ofi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -export-symbols-regex '^amph_ofi_conduits$$'
+amphora_ofi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -export-symbols-regex '^amph_(ofi_conduits|port_ofi_ops)$$'
 amphora_ofi_la_LIBADD = libofi.la libamphora.la $(LIBFABRIC_LIBS)
 
 if HAVE_CRITERION

@@ -161,7 +161,9 @@ static enum amph_status udp_add_peer(struct amph_cx *cx, uint32_t peer, const st
 {
     struct udp_cx *u = udp_of(cx);
     uint32_t datagram;
+    rdp_lock(u->rdp); /* the guard may be sending */
     enum amph_status st = u->port->ops->add_peer(u->port, peer, spec->addr, spec->addr_len, &datagram);
+    rdp_unlock(u->rdp);
     if (st != AMPH_OK)
         return st;
     st = rdp_add_peer(u->rdp, peer, spec->remote_index, spec->cookie_out, spec->cookie_in, datagram);
@@ -174,7 +176,9 @@ static void udp_del_peer(struct amph_cx *cx, uint32_t peer)
 {
     struct udp_cx *u = udp_of(cx);
     rdp_del_peer(u->rdp, peer);
+    rdp_lock(u->rdp);
     u->port->ops->del_peer(u->port, peer);
+    rdp_unlock(u->rdp);
 }
 
 /* ---- memory ---- */
