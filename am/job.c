@@ -3,6 +3,7 @@
  * The start of a runtime: joining the job, the endpoint over the own group, addresses, the job's page size; and the events of the
  * job.  Layer: am.  Thread rule: start by one thread; events are handled by one thread at a time (amph_ep_tick).
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,14 @@ static void (*const on_event[])(const struct amph_boot_event *) = {
     [AMPH_BOOT_LOST] = on_lost,
 };
 
+/* GASNet-1 spec 3.1, gasnet_exit: a client that catches SIGQUIT gets it when the job is being ended, and may clean up and exit. */
+static void tell_client(void)
+{
+    struct sigaction sa;
+    if (sigaction(SIGQUIT, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN)
+        raise(SIGQUIT);
+}
+
 static void tick(struct amph_am_ep *ep)
 {
     struct amph_boot_event e;
@@ -83,8 +92,11 @@ static void tick(struct amph_am_ep *ep)
         if ((size_t)e.kind < AMPH_COUNTOF(on_event))
             on_event[e.kind](&e);
     }
-    if (amph_job.told_to_leave && !amph_job.exiting && amph_now_ns() >= amph_job.leave_at_ns)
+    if (amph_job.told_to_leave && !amph_job.exiting && amph_now_ns() >= amph_job.leave_at_ns) {
+        amph_job.leave_at_ns = UINT64_MAX; /* once, also where the client's handler polls */
+        tell_client();
         amph_job_exit(amph_job.exit_code);
+    }
 }
 
 /* The launcher ends the job when a process dies; a peer that has merely left is only out of reach. */

@@ -9,5 +9,6 @@
 #include "gasnetex.h"
 
 #include "amphora/gasnet1.h"
+#include "gasnet_coll.h"
 
 #endif
