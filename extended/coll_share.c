@@ -40,15 +40,9 @@ static size_t slot_bytes(uint32_t nlocal)
     return amph_align_up(lines + nlocal * each, amph_job.page_bytes);
 }
 
-/* From slot to slot: each process may have as many members of a team as it has endpoints. */
-static size_t stride_bytes(uint32_t count)
-{
-    return slot_bytes(count * GASNET_MAXEPS);
-}
-
 size_t amph_share_bytes(uint32_t count)
 {
-    return head_bytes(count) + AMPH_SHARE_TEAMS * stride_bytes(count);
+    return head_bytes(count) + AMPH_SHARE_TEAMS * slot_bytes(count);
 }
 
 static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t len_bytes, void **at_p)
@@ -70,20 +64,6 @@ enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t s
     if (st == AMPH_OK)
         s->head = at;
     return st;
-}
-
-void amph_share_alone(struct amph_share *s)
-{
-    *s = (struct amph_share){ .count = 1, .fd = -1, .own_fd = true };
-}
-
-static enum amph_status need_head(struct amph_share *s)
-{
-    if (s->head)
-        return AMPH_OK;
-    int fd;
-    enum amph_status st = amph_shm_create("amphora-collectives", amph_share_bytes(1), &fd);
-    return st == AMPH_OK ? amph_share_map(s, 1, 0, 0, fd, true) : st;
 }
 
 /* ---- slots ---- */
@@ -121,9 +101,6 @@ static uint32_t find(struct amph_share_head *h, uint64_t id, uint32_t lowest, ui
 
 enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest, uint32_t nlocal, struct amph_share_slot *slot)
 {
-    enum amph_status st = need_head(s);
-    if (st != AMPH_OK)
-        return st;
     lock(s->head);
     uint32_t i = find(s->head, id, lowest, nlocal);
     if (i < AMPH_SHARE_TEAMS)
@@ -134,7 +111,7 @@ enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t low
         return AMPH_ERR_RANGE;
     }
     *slot = (struct amph_share_slot){ .entry = i, .len_bytes = slot_bytes(nlocal) };
-    st = map(s, head_bytes(s->count) + i * (uint64_t)stride_bytes(s->count), slot->len_bytes, &slot->base);
+    enum amph_status st = map(s, head_bytes(s->count) + i * (uint64_t)slot_bytes(s->count), slot->len_bytes, &slot->base);
     if (st != AMPH_OK)
         return st;
     slot->line = slot->base;

@@ -57,10 +57,8 @@ size_t amph_share_bytes(uint32_t count);
 
 /* Maps the beginning of the object of a neighbourhood of `count`, in which this process is number self. */
 enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t self, int32_t pid, int32_t fd, bool own_fd);
-/* There is no neighbour: an object is made when a team has several members in this process. */
-void amph_share_alone(struct amph_share *s);
 
-/* The slot of the team with this id and lowest local member (job rank), nlocal members here; found or made. */
+/* The slot of the team with this id and lowest local member (job rank), nlocal members here, at most `count`; found or made. */
 enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest, uint32_t nlocal, struct amph_share_slot *slot);
 void amph_share_close(struct amph_share *s, struct amph_share_slot *slot);
 

@@ -39,11 +39,8 @@ void amph_coll_count(struct amph_coll *c, uint32_t change)
 
 void amph_coll_wake(const struct amph_coll *c, uint32_t member)
 {
-    const struct amph_share *share = &amph_colls()->share;
-    if (c->place[member] != share->self)
-        amph_share_wake(share, c->place[member]);
-    else if (member != c->self && amph_gex()->threaded)
-        amph_am_kick(amph_gex()->ep.am); /* another member of this process */
+    if (member != c->self)
+        amph_share_wake(&amph_colls()->share, c->place[member]);
 }
 
 /* ---- memory for a while ---- */
@@ -88,7 +85,8 @@ static uint32_t nbrhd_of(const struct amph_coll *c, uint32_t rank)
     return amph_gex()->leader[amph_coll_peer(c, rank)];
 }
 
-/* Numbers the neighbourhoods in the order of their lowest ranks.  false: no memory. */
+/* Numbers the neighbourhoods in the order of their lowest ranks.  Where processes have several members (by several endpoints) each
+ * member is one, and all goes by messages.  false: no memory. */
 static bool number_nbrhds(struct amph_coll *c)
 {
     const uint32_t size = c->team->pub.size;
@@ -104,7 +102,7 @@ static bool number_nbrhds(struct amph_coll *c)
     c->in_blocks = true;
     for (uint32_t i = 0; i < size; i++) {
         uint32_t *n = &number[nbrhd_of(c, i)];
-        if (*n == UINT32_MAX) {
+        if (*n == UINT32_MAX || c->team->slot) {
             c->first[c->count] = i;
             *n = c->count++;
         } else if (c->nbrhd[i - 1] != *n) {
@@ -117,7 +115,7 @@ static bool number_nbrhds(struct amph_coll *c)
     return true;
 }
 
-/* Lists the members of the own neighbourhood.  A process may have several, by several endpoints.  false: no memory. */
+/* Lists the members of the own neighbourhood.  false: no memory. */
 static bool list_local(struct amph_coll *c)
 {
     const struct amph_gex *g = amph_gex();
@@ -154,8 +152,7 @@ static enum amph_status set_up(struct amph_coll *c)
     }
     if (c->nlocal == 1)
         return AMPH_OK;
-    enum amph_status st = amph_share_open(&all->share, c->team->id & ~UINT64_C(255), amph_coll_peer(c, c->local[0]), c->nlocal,
-                                          &c->slot);
+    enum amph_status st = amph_share_open(&all->share, c->team->id, amph_coll_peer(c, c->local[0]), c->nlocal, &c->slot);
     for (uint32_t i = 0; i < AMPH_BARRIERS && st == AMPH_OK; i++)
         c->barrier[i].line = c->slot.line + (size_t)i * (c->nlocal + 1);
     return st;
@@ -235,9 +232,7 @@ enum amph_status amph_colls_open(struct amph_gex *g)
 enum amph_status amph_colls_join(struct amph_gex *g, int32_t leader_pid, int32_t fd, bool own_fd)
 {
     enum amph_status st = AMPH_OK;
-    if (g->nbrhd.count == 1)
-        amph_share_alone(&g->colls->share);
-    else
+    if (g->nbrhd.count > 1)
         st = amph_share_map(&g->colls->share, g->nbrhd.count, g->nbrhd.self, leader_pid, fd, own_fd);
     if (st == AMPH_OK)
         st = amph_coll_team_open(&g->team);

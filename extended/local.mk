@@ -21,6 +21,11 @@ TESTS += tests/unit_gex
 tests_unit_gex_SOURCES = tests/unit_gex.c
 tests_unit_gex_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_gex_LDADD = $(UNIT_LIBS)
+check_PROGRAMS += tests/unit_coll
+TESTS += tests/unit_coll
+tests_unit_coll_SOURCES = tests/unit_coll.c
+tests_unit_coll_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_coll_LDADD = $(UNIT_LIBS)
 endif
 
 # Multi-process tests: clients, built as clients are, against the public headers alone.
