@@ -245,6 +245,38 @@ static void drop_teams(void)
     nteams = 0;
 }
 
+/* A team in which each process is a member twice, by two endpoints: first all the calls of both, then their ends. */
+static void two_members_each(gex_Client_t client)
+{
+    enum { N = 5000, MOST = 64 };
+    gex_Rank_t me = gex_System_QueryJobRank(), size = gex_System_QueryJobSize();
+    gex_EP_Location_t list[2 * MOST];
+    gex_TM_t tm[2];
+    gex_EP_t ep;
+    gex_Event_t event[6];
+    static uint64_t in[2][N], out[2][N], small[2];
+    CHECK(size <= MOST && gex_EP_Create(&ep, client, GEX_EP_CAPABILITY_ALL, 0) == GASNET_OK);
+    for (gex_Rank_t i = 0; i < 2 * size; i++)
+        list[i] = (gex_EP_Location_t){ .gex_rank = i % size, .gex_ep_index = i < size ? 0 : gex_EP_QueryIndex(ep) };
+    gex_TM_Create(tm, 2, world, list, 2 * (size_t)size, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    for (int k = 0; k < 2; k++) {
+        CHECK(gex_TM_QueryRank(tm[k]) == me + (gex_Rank_t)k * size);
+        for (size_t i = 0; i < N; i++)
+            in[k][i] = gex_TM_QueryRank(tm[k]) + i;
+        small[k] = gex_TM_QueryRank(tm[k]) == size ? 42 : 0;
+        event[3 * k] = gex_Coll_ReduceToAllNB(tm[k], out[k], in[k], GEX_DT_U64, 8, N, GEX_OP_ADD, NULL, NULL, 0);
+        event[3 * k + 1] = gex_Coll_BroadcastNB(tm[k], size, &small[k], &small[k], 8, 0);
+        event[3 * k + 2] = gex_Coll_BarrierNB(tm[k], 0);
+    }
+    gex_Event_WaitAll(event, 6, 0);
+    for (size_t i = 0; i < N; i++)
+        CHECK(out[0][i] == 2 * size * i + size * (2 * size - 1) && out[1][i] == out[0][i]);
+    CHECK(small[0] == 42 && small[1] == 42);
+    gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
+    for (int k = 0; k < 2; k++)
+        CHECK(gex_TM_Destroy(tm[k], NULL, GEX_FLAG_GLOBALLY_QUIESCED) == 0);
+}
+
 /* Half of the processes wait for a sum before they attach, the others after: attaching makes progress on it. */
 static void attach_with_one_under_way(void)
 {
@@ -267,7 +299,8 @@ static void attach_with_one_under_way(void)
 int main(int argc, char **argv)
 {
     uint64_t serial = 0;
-    CHECK(gex_Client_Init(NULL, NULL, &world, "TEST_COLL", &argc, &argv, 0) == GASNET_OK);
+    gex_Client_t client;
+    CHECK(gex_Client_Init(&client, NULL, &world, "TEST_COLL", &argc, &argv, 0) == GASNET_OK);
     attach_with_one_under_way();
     coll_seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     unsigned batches = argc > 2 ? (unsigned)atoi(argv[2]) : 12;
@@ -278,6 +311,7 @@ int main(int argc, char **argv)
         printf("seed %llu\n", (unsigned long long)coll_seed);
     make_teams();
     train();
+    two_members_each(client);
     if (coll_seed == 1)
         late();
     for (unsigned i = 0; i < batches; i++) {
