@@ -135,16 +135,8 @@ enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Inde
 enum amph_status amph_bound_own(struct amph_gex *g, struct amphora_ep *ep, const struct amphora_segment *seg)
 {
     struct amph_rmem rmem = { 0 };
-    enum amph_status st = AMPH_OK;
-    if (seg && !amph_job.built_anywhere) {
-        rmem.base = (uintptr_t)seg->base;
-        rmem.len_bytes = seg->len_bytes;
-        rmem.local = seg->base;
-    } else if (seg) {
-        st = amph_am_mem_import(g->ep.am, amph_job.rank, seg->mem.key, seg->mem.key_len, &rmem);
-    }
-    if (st != AMPH_OK)
-        return st;
+    if (seg)
+        rmem = (struct amph_rmem){ .base = (uintptr_t)seg->base, .len_bytes = seg->len_bytes, .local = seg->base };
     pthread_mutex_lock(&g->bounds->lock);
     struct amph_rmem *at = row(g, amph_job.rank, ep->index);
     if (at) {

@@ -27,6 +27,7 @@ cat >"$dir/use.c" <<'EOF'
 #include "gasnet.h"
 #include "gasnetex.h"
 #include "amphora.h"
+#include "gasnet_mk.h"
 static gex_HSL_t lock = GEX_HSL_INITIALIZER;
 static void handler(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t arg)
 {
@@ -41,7 +42,27 @@ int USE(void)
     gex_TM_t tm = amphora_team0;
     gex_Event_t lc;
     char c[8] = { 0 };
+    gex_EP_Location_t places[1] = { { 0, 0 } };
+    gex_MK_Create_args_t kind = { 0, GEX_MK_CLASS_HOST, { { 0 } } };
+    gex_MK_t mk = GEX_MK_HOST;
+    gex_Segment_t seg;
+    gex_TM_t part;
+    gex_EP_t ep;
+    gex_Memvec_t scratch;
+    const gex_ProgressThreadInfo_t *threads;
+    unsigned int count;
     GASNET_BEGIN_FUNCTION();
+    if (gex_EP_Create(&ep, gex_TM_QueryClient(tm), GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_AM, 0) ||
+        gex_MK_Create(&mk, gex_EP_QueryClient(ep), &kind, 0) || gex_Segment_Create(&seg, gex_EP_QueryClient(ep), NULL, 4096, mk, 0))
+        return 1;
+    gex_EP_BindSegment(ep, seg, 0);
+    if (gex_EP_PublishBoundSegment(tm, &ep, 1, 0) || gex_System_QueryProgressThreads(gex_EP_QueryClient(ep), &count, &threads, 0))
+        return 1;
+    (void)gex_TM_Split(&part, tm, 0, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    (void)gex_TM_Create(&part, 1, tm, places, 1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    if (gex_TM_Destroy(part, &scratch, GEX_FLAG_GLOBALLY_QUIESCED) || gex_Segment_Destroy(seg, 0))
+        return 1;
+    gex_MK_Destroy(mk, 0);
     if (gasnet_init(NULL, NULL) || gasnet_attach(&old, 1, GASNET_PAGESIZE, 0) || gex_EP_RegisterHandlers(gex_TM_QueryEP(tm), &entry, 1))
         return 1;
     gex_HSL_Lock(&lock);
