@@ -96,8 +96,11 @@ tests_mp_gex_team_threads_LDADD = libamphora.la -lpthread
 tests_mp_gex_team_bad_SOURCES = tests/mp/gex_team_bad.c tests/mp/gex_common.h
 tests_mp_gex_team_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_team_bad_LDADD = libamphora.la
-# The same for clients that may reach all memory.
-check_PROGRAMS += tests/mp/gex_ep_everything
+# The same for clients with threads, and for those that may reach all memory.
+check_PROGRAMS += tests/mp/gex_ep_par tests/mp/gex_ep_everything
+tests_mp_gex_ep_par_SOURCES = tests/mp/gex_ep.c tests/mp/gex_common.h
+tests_mp_gex_ep_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_mp_gex_ep_par_LDADD = libamphora.la -lpthread
 tests_mp_gex_ep_everything_SOURCES = tests/mp/gex_ep.c tests/mp/gex_common.h
 tests_mp_gex_ep_everything_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_EVERYTHING $(gex_client_cppflags)
 tests_mp_gex_ep_everything_LDADD = libamphora.la

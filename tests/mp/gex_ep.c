@@ -2,7 +2,7 @@
 /*
  * Endpoints and segments as objects: made, bound, published, asked for; put and get over pairs of all their combinations, with
  * memory of the library's and of the client's; messages of all kinds to other endpoints; teams of them; a thousand segments.
- * Argument: how many segments the last part makes.
+ * Argument: how many segments the last part makes; "bind": endpoint 0 gets its segment that way instead of by attaching.
  */
 #include "gasnetex.h"
 #include "gasnet_mk.h"
@@ -388,6 +388,43 @@ static void test_all(void)
     gex_System_SetVerboseErrors(1);
 }
 
+/* Endpoint 0 without gex_Segment_Attach; odd processes use memory of their own. */
+static void test_bind(void)
+{
+    static char out[BIG];
+    unsigned sent = 0;
+    gex_TM_t turned = GEX_TM_INVALID;
+    gex_TM_Split(&turned, world, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH); /* learns of the segments later */
+    own[0] = me % 2 ? (char *)malloc(BYTES) : NULL;
+    CHECK(gex_Segment_Create(&segment[0], client, own[0], BYTES, GEX_MK_HOST, 0) == GASNET_OK);
+    gex_EP_BindSegment(ep[0], segment[0], 0);
+    CHECK(gex_EP_PublishBoundSegment(world, ep, 1, 0) == GASNET_OK);
+    gex_System_SetVerboseErrors(0);
+    CHECK(gex_Segment_Attach(&segment[1], world, GASNET_PAGESIZE) == GASNET_ERR_RESOURCE);
+    gex_System_SetVerboseErrors(1);
+    for (gex_Rank_t j = 0; j < size; j++)
+        CHECK(gex_Segment_QueryBound(world, j, (void **)&base[0][j], NULL, NULL) == 0);
+    for (gex_Rank_t k = 0; k < size; k++) {
+        gex_Rank_t j = (me + k) % size;
+        for (size_t n = 1; n <= PLACE; n *= 7) {
+            fill(out, n, me, n);
+            CHECK(gex_RMA_PutBlocking(world, j, place(0, j), out, n, 0) == 0);
+            memset(out, 0, n);
+            CHECK(gex_RMA_GetBlocking(turned, out, size - 1 - j, place(0, j), n, 0) == 0 && right(out, n, me, n) == n);
+            CHECK(gex_AM_RequestLong3(turned, size - 1 - j, H_PUSH, out, n, place(0, j), GEX_EVENT_NOW, 0, 0, (gex_AM_Arg_t)me,
+                                      (gex_AM_Arg_t)n) == 0);
+            sent++;
+            GASNET_BLOCKUNTIL(backs[0] == sent);
+        }
+        barrier();
+        back_into(0, j, gex_AM_LUBReplyLong() < BIG ? gex_AM_LUBReplyLong() : BIG, &sent);
+        barrier();
+    }
+    CHECK(gex_TM_Destroy(turned, NULL, 0) == 0);
+    barrier();
+    gasnet_exit(0);
+}
+
 int main(int argc, char **argv)
 {
     if (gex_Client_Init(&client, &ep[0], &world, "TEST_EP", &argc, &argv, 0) != GASNET_OK)
@@ -396,6 +433,8 @@ int main(int argc, char **argv)
     size = gex_System_QueryJobSize();
     CHECK((size_t)size * PLACE < BYTES - 128);
     register_all(0);
+    if (argc > 1 && strcmp(argv[1], "bind") == 0)
+        test_bind();
     CHECK(gex_Segment_Attach(&segment[0], world, 16 * GASNET_PAGESIZE) == GASNET_OK);
     test_errors();
     make_all();
