@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "extended/check.h"
 #include "extended/coll.h"
 
 /* ---- operators ---- */
@@ -84,6 +85,7 @@ static void check_flags(int flags, const char *call)
 
 static gasnet_coll_handle_t start(gasnet_team_handle_t tm, struct amph_coll_args *args, int flags, const char *call)
 {
+    amph_check_call(call);
     struct amph_team *team = amph_team_of(tm, call);
     check_flags(flags, call);
     if (args->root >= team->pub.size)

@@ -25,6 +25,7 @@ result() {
 
 cat >"$dir/use.c" <<'EOF'
 #include "gasnet.h"
+#include "gasnet_coll.h"
 #include "gasnetex.h"
 #include "amphora.h"
 #include "gasnet_mk.h"

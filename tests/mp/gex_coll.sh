@@ -4,4 +4,5 @@
 . "${srcdir:-.}/tests/mp/lib.sh"
 mp_run tests/mp/gex_coll -- 1
 mp_run tests/mp/gex_coll -n "5 6 12" -c "smp tcp-smp" -- "$(date +%s)" 5 200000
+mp_run tests/mp/gex_coll -n "3 7" -c "udp udp-smp" -- 2 6 300000
 mp_done
