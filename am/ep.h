@@ -35,6 +35,7 @@ struct amph_peer {
     uint32_t credits;          /* requests that may still be sent */
     uint32_t owed;             /* requests taken since credits were last given back */
     struct amph_rmem segment;
+    int32_t vm_pid;          /* any memory of this process can be copied by the kernel (vm.c); 0: not */
 };
 
 /* What delivery looks at, four handlers in a cache line. */
@@ -202,6 +203,12 @@ static inline bool amph_ep_carries(const struct amph_am_ep *ep, uint32_t peer)
 {
     return ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && ep->carry;
 }
+
+/* ---- vm.c ---- */
+
+/* A transfer from or to any address of a peer with vm_pid; false: it was not possible, whatever part of it was done. */
+bool amph_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src, size_t len_bytes);
+bool amph_vm_get(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, void *dst, size_t len_bytes);
 
 /* ---- deliver.c ---- */
 

@@ -125,6 +125,11 @@ enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct 
         finish(rc);
         return AMPH_OK;
     }
+    if (ep->peer[peer].vm_pid && amph_vm_put(ep, peer, rmem->base + offset, src, len_bytes)) {
+        finish(lc);
+        finish(rc);
+        return AMPH_OK;
+    }
     if (amph_ep_carries(ep, peer))
         return amph_carry_put(ep, peer, rmem, offset, src, len_bytes, flags, lc, rc);
     unsigned rounds = 0;
@@ -158,6 +163,10 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (len_bytes)
             memcpy(dst, (const uint8_t *)rmem->local + offset, len_bytes);
+        finish(done);
+        return AMPH_OK;
+    }
+    if (ep->peer[peer].vm_pid && amph_vm_get(ep, peer, rmem->base + offset, dst, len_bytes)) {
         finish(done);
         return AMPH_OK;
     }

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/wire.h"
+#include "boot/boot.h"
 #include "extended/gex.h"
 
 /* ---- limits ---- */
@@ -182,6 +183,7 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
     if (i == amph_job.rank)
         rmem->local = g->segment.base;
     amph_am_set_peer_segment(g->ep.am, i, rmem);
+    amph_am_set_peer_process(g->ep.am, i, (int32_t)amph_boot_job(amph_job.boot)->proc[amph_job.first + i].pid);
     return AMPH_OK;
 }
 

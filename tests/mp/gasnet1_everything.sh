@@ -4,4 +4,8 @@
 mp_run tests/mp/gasnet1_everything -c smp
 mp_run tests/mp/gasnet1_everything -c "tcp tcp-smp" -n "2 3 4"
 mp_run tests/mp/gasnet1_everything_par -n 3
+# Neighbours by messages, too.
+AMPHORA_RMA=emulate
+export AMPHORA_RMA
+mp_run tests/mp/gasnet1_everything -c smp -n "2 4"
 mp_done
