@@ -54,7 +54,7 @@ static void take(struct amph_gather *g, uint32_t round, uint64_t offset, const v
         return;
     }
     memcpy(g->all + start + offset, bytes, nbytes);
-    g->got[round] += nbytes;
+    __atomic_store_n(&g->got[round], g->got[round] + nbytes, __ATOMIC_RELEASE); /* the waiting thread looks without the lock */
 }
 
 static void keep(struct amph_gather *g, uint32_t call, uint32_t round, uint64_t offset, const struct amph_am *am)

@@ -39,7 +39,7 @@ static unsigned index_of(gex_Token_t token)
 static void note(gex_Token_t token, gex_AM_Arg_t to)
 {
     CHECK(index_of(token) == (unsigned)to);
-    notes[to]++;
+    __atomic_fetch_add(&notes[to], 1, __ATOMIC_RELEASE);
     CHECK(gex_AM_ReplyShort1(token, H_BACK, 0, 77) == 0);
 }
 
@@ -62,7 +62,7 @@ static void pull(gex_Token_t token, gex_AM_Arg_t low, gex_AM_Arg_t high, gex_AM_
 static void back(gex_Token_t token, gex_AM_Arg_t unused)
 {
     (void)unused;
-    backs[index_of(token)]++;
+    __atomic_fetch_add(&backs[index_of(token)], 1, __ATOMIC_RELEASE);
 }
 
 static void back_long(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t from)
@@ -70,6 +70,12 @@ static void back_long(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t 
     (void)buf;
     (void)nbytes;
     back(token, from);
+}
+
+/* Handlers may run in another thread (gex_ep_par). */
+static unsigned answers(unsigned i)
+{
+    return __atomic_load_n(&backs[i], __ATOMIC_ACQUIRE);
 }
 
 static void register_all(unsigned i)
@@ -239,7 +245,7 @@ static void test_messages(void)
                 CHECK(gex_AM_RequestMedium3(pair, j, H_PUSH, out, n, GEX_EVENT_NOW, 0, (gex_AM_Arg_t)to, (gex_AM_Arg_t)me,
                                             (gex_AM_Arg_t)n) == 0);
                 sent[from] += 2;
-                GASNET_BLOCKUNTIL(backs[from] == sent[from]);
+                GASNET_BLOCKUNTIL(answers(from) == sent[from]);
             }
     /* Longs into the segments of other endpoints, and replies into those. */
     for (unsigned a = 0; a < 2; a++)
@@ -252,11 +258,11 @@ static void test_messages(void)
             CHECK(gex_AM_RequestLong3(pair, j, H_PUSH, out, n, place(to, j), GEX_EVENT_NOW, 0, (gex_AM_Arg_t)to, (gex_AM_Arg_t)me, 9) ==
                   0);
             sent[other]++;
-            GASNET_BLOCKUNTIL(backs[other] == sent[other]);
+            GASNET_BLOCKUNTIL(answers(other) == sent[other]);
         }
     barrier();
     for (unsigned i = 0; i < EPS; i++)
-        CHECK(notes[i] == (i == 3 ? 0 : 8 * size + (i == 1 || i == 2 ? size : 0)));
+        CHECK(__atomic_load_n(&notes[i], __ATOMIC_ACQUIRE) == (i == 3 ? 0 : 8 * size + (i == 1 || i == 2 ? size : 0)));
 }
 
 static void back_into(unsigned to, gex_Rank_t j, size_t n, unsigned *sent)
@@ -266,7 +272,7 @@ static void back_into(unsigned to, gex_Rank_t j, size_t n, unsigned *sent)
     CHECK(gex_AM_RequestShort3(gex_TM_Pair(ep[to], 0), j, H_PULL, 0, (gex_AM_Arg_t)(uint32_t)dest,
                                (gex_AM_Arg_t)(uint32_t)((uint64_t)dest >> 32), (gex_AM_Arg_t)n) == 0);
     ++*sent;
-    GASNET_BLOCKUNTIL(backs[to] == *sent);
+    GASNET_BLOCKUNTIL(answers(to) == *sent);
     CHECK(right((char *)dest, n, j, 0) == n);
 }
 
@@ -274,7 +280,7 @@ static void back_into(unsigned to, gex_Rank_t j, size_t n, unsigned *sent)
 static void test_long_replies(void)
 {
     for (unsigned i = 1; i < 3; i++) {
-        unsigned sent = backs[i];
+        unsigned sent = answers(i);
         for (gex_Rank_t k = 0; k < size; k++) {
             back_into(i, (me + k) % size, 50, &sent);
             back_into(i, (me + k) % size, 30000, &sent);
@@ -302,9 +308,9 @@ static void test_teams(void)
         uint32_t value = 1000 * me + i;
         CHECK(gex_RMA_PutBlocking(tm[0], i, place(loc.gex_ep_index, j), &value, 4, 0) == 0);
         CHECK(gex_RMA_GetBlocking(tm[0], &v, i, place(loc.gex_ep_index, j), 4, 0) == 0 && v == value);
-        unsigned mine = gex_EP_QueryIndex(gex_TM_QueryEP(tm[0])), sent = backs[mine] + 1;
+        unsigned mine = gex_EP_QueryIndex(gex_TM_QueryEP(tm[0])), sent = answers(mine) + 1;
         CHECK(gex_AM_RequestShort1(tm[0], i, H_NOTE, 0, (gex_AM_Arg_t)loc.gex_ep_index) == 0);
-        GASNET_BLOCKUNTIL(backs[mine] == sent);
+        GASNET_BLOCKUNTIL(answers(mine) == sent);
     }
     gex_TM_Split(&part, tm[0], (int)me % 2, (int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     CHECK(gex_TM_QueryEP(part) == ep[1 + me % 2] && gex_TM_QueryRank(part) == me / 2);
@@ -414,7 +420,7 @@ static void test_bind(void)
             CHECK(gex_AM_RequestLong3(turned, size - 1 - j, H_PUSH, out, n, place(0, j), GEX_EVENT_NOW, 0, 0, (gex_AM_Arg_t)me,
                                       (gex_AM_Arg_t)n) == 0);
             sent++;
-            GASNET_BLOCKUNTIL(backs[0] == sent);
+            GASNET_BLOCKUNTIL(answers(0) == sent);
         }
         barrier();
         back_into(0, j, gex_AM_LUBReplyLong() < BIG ? gex_AM_LUBReplyLong() : BIG, &sent);
