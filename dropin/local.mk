@@ -59,7 +59,7 @@ CLEANFILES += $(dropin_mak) $(dropin_pc) $(dropin_so) $(dropin_a) $(dropin_run)
 
 # Tests: GASNet-1 beyond the transfers, its segment modes, the launchers.
 dropin_mp = tests/mp/gasnet1_everything tests/mp/gasnet1_more tests/mp/gasnet1_quit
-check_PROGRAMS += $(dropin_mp) tests/mp/gasnet1_everything_par
+check_PROGRAMS += $(dropin_mp) tests/mp/gasnet1_everything_par tests/mp/gasnet1_all_par tests/mp/gasnet1_more_par
 dist_check_SCRIPTS += $(dropin_mp:=.sh)
 TESTS += $(dropin_mp:=.sh)
 tests_mp_gasnet1_everything_SOURCES = tests/mp/gasnet1_everything.c tests/mp/gex_common.h
@@ -89,3 +89,9 @@ tests_mp_dropin_job_udp_LDADD = libamphora.la -lpthread
 tests_mp_gasnet1_quit_SOURCES = tests/mp/gasnet1_quit.c tests/mp/gex_common.h
 tests_mp_gasnet1_quit_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gasnet1_quit_LDADD = libamphora.la
+tests_mp_gasnet1_all_par_SOURCES = tests/mp/gasnet1_all.c tests/mp/gex_common.h
+tests_mp_gasnet1_all_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_mp_gasnet1_all_par_LDADD = libamphora.la -lpthread
+tests_mp_gasnet1_more_par_SOURCES = tests/mp/gasnet1_more.c tests/mp/gex_common.h
+tests_mp_gasnet1_more_par_CPPFLAGS = -DGASNET_PAR -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
+tests_mp_gasnet1_more_par_LDADD = libamphora.la -lpthread

@@ -31,8 +31,12 @@ static uintptr_t granule(void)
 
 /* GASNET_MAX_SEGSIZE: a size, or a fraction of physical memory; "/P" of a process (a size's default), "/H" of a host's processes
  * together (a fraction's default). */
+extern uint64_t gasnet_max_segsize __attribute__((weak)); /* a client may define it: the limit of a process where nothing is set */
+
 static uint64_t wanted_limit(uint32_t procs_on_host)
 {
+    if (&gasnet_max_segsize && gasnet_max_segsize && !amph_env_is_set(AMPH_ENV_MAX_SEGSIZE))
+        return gasnet_max_segsize;
     char text[64];
     const char *setting = amph_env_str(AMPH_ENV_MAX_SEGSIZE);
     size_t len = strcspn(setting, "/");

@@ -3,6 +3,7 @@
 . "${srcdir:-.}/tests/mp/lib.sh"
 mp_run tests/mp/gasnet1_everything -c smp
 mp_run tests/mp/gasnet1_everything -c "tcp tcp-smp" -n "2 3 4"
+mp_run tests/mp/gasnet1_everything -c udp -n 2
 mp_run tests/mp/gasnet1_everything_par -n 3
 # Neighbours by messages, too.
 AMPHORA_RMA=emulate

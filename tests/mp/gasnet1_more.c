@@ -8,6 +8,8 @@
 
 #define SEGMENT (4 * 65536)
 
+uint64_t gasnet_max_segsize = 3 * 65536 * 16 + 5; /* the library looks for it */
+
 enum { H_ADD = 160 };
 
 static gasnet_node_t me, nodes;
@@ -135,10 +137,9 @@ static void check_names(void)
     GASNET_BEGIN_FUNCTION();
     gasnet_threadinfo_t info = GASNET_GET_THREADINFO();
     GASNET_POST_THREADINFO(info);
-    static const char word[] = ",THREADMODEL=SEQ,SEGMENT=LARGE,";
-    CHECK(strstr(GASNET_CONFIG_STRING, word) && strstr(GASNET_CONFIG_STRING, "CONDUIT=OFI"));
+    CHECK(strstr(GASNET_CONFIG_STRING, ",THREADMODEL=" AMPHORA_THREADMODE_NAME ",SEGMENT=LARGE,") && strstr(GASNET_CONFIG_STRING, "CONDUIT=OFI"));
     CHECK(GASNET_CONDUIT_OFI == 1 && strcmp(GASNET_CONDUIT_NAME_STR, "OFI") == 0 && strcmp(GASNET_CORE_NAME_STR, "OFI") == 0);
-    CHECK(GASNET_SEGMENT_LARGE == 1 && GASNET_SEQ == 1 && GASNET_PSHM == 1 && GASNET_NDEBUG == 1 && GASNET_ALIGNED_SEGMENTS == 0);
+    CHECK(GASNET_SEGMENT_LARGE == 1 && GASNET_PSHM == 1 && GASNET_NDEBUG == 1 && GASNET_ALIGNED_SEGMENTS == 0);
     CHECK(GASNET_MAXNODES >= nodes && GASNET_VERSION == GASNET_SPEC_VERSION_MAJOR && GASNET_SPEC_VERSION_MINOR == 8);
     CHECK(gasneti_nodes == nodes && gasneti_mynode == me);
     CHECK(gex_System_QueryMaxThreads() >= 1 && sizeof(gasnet_register_value_t) == SIZEOF_GASNET_REGISTER_VALUE_T);
@@ -162,6 +163,7 @@ int main(int argc, char **argv)
     seg = calloc(nodes, sizeof *seg);
     CHECK(seg && gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_ERR_NOT_INIT);
     CHECK(gasnet_getMaxLocalSegmentSize() % 65536 == 0 && gasnet_getMaxGlobalSegmentSize() <= gasnet_getMaxLocalSegmentSize());
+    CHECK(gasnet_getMaxLocalSegmentSize() == 3 * 65536 * 16);
     gasnet_client_attach_hook = hook;
     CHECK(gasnet_attach(table, 1, SEGMENT, 0) == GASNET_OK && gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK);
     CHECK(hook_base == seg[me].addr && hook_size == SEGMENT && (uintptr_t)hook_base % 65536 == 0);
