@@ -51,7 +51,7 @@ $(dropin_a): Makefile
 
 # The launchers: one script that knows its conduit.
 dropin_run = dropin/gasnetrun_smp dropin/gasnetrun_tcp dropin/gasnetrun_udp dropin/gasnetrun_ofi dropin/gasnetrun_ibv dropin/amudprun
-bin_SCRIPTS = $(dropin_run)
+bin_SCRIPTS += $(dropin_run)
 $(dropin_run): $(srcdir)/dropin/gasnetrun.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) dropin && sed -e 's|@NAME@|$(@F)|g' -e 's|@bindir@|$(bindir)|g' $(srcdir)/dropin/gasnetrun.in >$@.tmp && \
 		chmod +x $@.tmp && mv $@.tmp $@

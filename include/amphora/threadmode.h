@@ -43,6 +43,15 @@
 #define AMPHORA_THREADMODE_NAME "PAR"
 #endif
 
+/* How many threads of a process may make calls. */
+#ifndef GASNETI_MAX_THREADS
+#ifdef GASNET_SEQ
+#define GASNETI_MAX_THREADS 1
+#else
+#define GASNETI_MAX_THREADS 65536
+#endif
+#endif
+
 #if defined(GASNET_SEGMENT_FAST) + defined(GASNET_SEGMENT_LARGE) + defined(GASNET_SEGMENT_EVERYTHING) > 1
 #error "define at most one of GASNET_SEGMENT_FAST, GASNET_SEGMENT_LARGE and GASNET_SEGMENT_EVERYTHING"
 #endif

@@ -142,7 +142,7 @@ static void check_names(void)
     CHECK(GASNET_SEGMENT_LARGE == 1 && GASNET_PSHM == 1 && GASNET_NDEBUG == 1 && GASNET_ALIGNED_SEGMENTS == 0);
     CHECK(GASNET_MAXNODES >= nodes && GASNET_VERSION == GASNET_SPEC_VERSION_MAJOR && GASNET_SPEC_VERSION_MINOR == 8);
     CHECK(gasneti_nodes == nodes && gasneti_mynode == me);
-    CHECK(gex_System_QueryMaxThreads() >= 1 && sizeof(gasnet_register_value_t) == SIZEOF_GASNET_REGISTER_VALUE_T);
+    CHECK(gex_System_QueryMaxThreads() <= GASNETI_MAX_THREADS && sizeof(gasnet_register_value_t) == SIZEOF_GASNET_REGISTER_VALUE_T);
     CHECK(gasnet_AMMaxArgs() >= 2 * sizeof(void *) && gasnet_AMMaxMedium() >= 512);
     CHECK(gasnet_AMMaxLongRequest() >= 512 && gasnet_AMMaxLongReply() >= 512);
     CHECK(gasnet_getenv("PATH") && !gasnet_getenv("AMPHORA_THERE_IS_NO_SUCH_NAME"));
