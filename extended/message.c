@@ -135,13 +135,10 @@ static uint8_t route_between(const struct amph_dest *d, const char *call)
     return AMPH_AM_ROUTE(d->from->index, d->index);
 }
 
-uint32_t amph_message_peer(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p)
+uint32_t amph_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p)
 {
-    const struct amph_gex *g = amph_gex();
-    *route_p = 0;
-    if (AMPH_LIKELY(g && tm == &g->team.pub && rank < g->team.pub.size))
-        return rank;
     const struct amph_dest d = amph_team_dest(tm, rank, call);
+    *route_p = 0;
     if (d.from->index | d.index)
         *route_p = route_between(&d, call);
     return d.peer;
@@ -337,6 +334,19 @@ static inline void check_reply(const struct amph_token *token, const void *src, 
     check_flags(flags, call);
 }
 
+/* Where local completion needs no operation: the shorter way. */
+static inline int request_now(uint32_t peer, const struct amph_am *am, gex_Flags_t flags)
+{
+    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE, NULL);
+    return AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, peer, am, "gex_AM_Request");
+}
+
+static inline int reply_now(gex_Token_t token, const struct amph_am *am, gex_Flags_t flags)
+{
+    enum amph_status st = amph_am_reply(token, am, flags & GEX_FLAG_IMMEDIATE, NULL);
+    return AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
+}
+
 int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs,
                              const gex_AM_Arg_t *args)
 {
@@ -345,7 +355,7 @@ int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handle
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .flags = route,
                                 .args = args };
     check_request(peer, NULL, 0, flags, "gex_AM_RequestShort");
-    return amph_message_request(peer, &am, NULL, flags);
+    return request_now(peer, &am, flags);
 }
 
 int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes,
@@ -358,7 +368,7 @@ int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handl
         check_payload(amph_gex(), peer, false, nbytes, "gex_AM_Request");
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
                                 .flags = route, .args = args, .payload = amph_message_source(amph_gex(), route, src, flags) };
-    return amph_message_request(peer, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags) : amph_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes, void *dest,
@@ -373,7 +383,7 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
     const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
                                 .dest = amph_message_dest(g, peer, route, dest, flags), .flags = route, .args = args,
                                 .payload = amph_message_source(g, route, src, flags) };
-    return amph_message_request(peer, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags) : amph_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
@@ -381,7 +391,7 @@ int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_
     check_reply(token, NULL, 0, flags, "gex_AM_ReplyShort");
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .flags = amph_message_back(token),
                                 .args = args };
-    return amph_message_reply(token, &am, NULL, flags);
+    return reply_now(token, &am, flags);
 }
 
 int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes, gex_Event_t *lc_opt,
@@ -393,7 +403,7 @@ int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const voi
     const uint8_t route = amph_message_back(token);
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
                                 .flags = route, .args = args, .payload = amph_message_source(amph_gex(), route, src, flags) };
-    return amph_message_reply(token, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags) : amph_message_reply(token, &am, lc_opt, flags);
 }
 
 int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes, void *dest,
@@ -407,5 +417,5 @@ int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void 
     const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
                                 .dest = amph_message_dest(g, token->peer, route, dest, flags), .flags = route, .args = args,
                                 .payload = amph_message_source(g, route, src, flags) };
-    return amph_message_reply(token, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags) : amph_message_reply(token, &am, lc_opt, flags);
 }

@@ -19,7 +19,15 @@ int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am
 size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags);
 
 /* Who a message over (tm, rank) goes to; *route_p: between which endpoints, for am->flags. */
-uint32_t amph_message_peer(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p);
+uint32_t amph_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p);
+static inline uint32_t amph_message_peer(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p)
+{
+    const struct amph_gex *g = amph_gex();
+    *route_p = 0;
+    if (AMPH_LIKELY(g && tm == &g->team.pub && rank < g->team.pub.size))
+        return rank;
+    return amph_message_peer_of(tm, rank, call, route_p);
+}
 
 /* The route of a reply. */
 static inline uint8_t amph_message_back(const struct amph_token *token)

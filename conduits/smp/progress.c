@@ -18,15 +18,19 @@
 #define FULL_LOOK_POLLS 512u /* every so many polls all sources are looked at */
 #define COOL_POLLS 4096u     /* a watched source that was idle this long may be dropped */
 #define LINGER_LOOKS 4u
+#define ALL_POLLS 16u        /* at least every so many polls all watched sources are looked at, whoever speaks */
 #define COOL_ABOVE 16u       /* watched sources up to this number are never dropped */
 
-/* Tells the sender how far the ring is free, in one line, seldom: never are so many slots untold that the sender has none.  Bulk is
- * told when it falls quiet, so that the sender starts again at its front. */
-static inline void publish(const struct smp_source *src, struct smp_in *in, bool idle)
+/* After a message: tells the sender how far the ring is free, in one line, seldom: never are so many slots untold that the sender has
+ * none. */
+static inline void publish(const struct smp_source *src, struct smp_in *in, uint32_t bulk_before)
 {
-    uint32_t taken = in->consumed - in->published;
-    if (taken >= SMP_SLOTS / 4 || in->tell || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4 ||
-        (idle && in->bulk_consumed != in->bulk_published))
+    bool due = in->consumed - in->published >= SMP_SLOTS / 4;
+    if (AMPH_UNLIKELY(in->bulk_consumed != bulk_before || in->tell)) {
+        due |= in->tell || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4;
+        in->tell = false;
+    }
+    if (AMPH_UNLIKELY(due))
         smp_publish(src, in);
 }
 
@@ -41,17 +45,18 @@ static inline void take_args(const struct smp_slot *slot, struct amph_am *am, in
         memcpy(args + 8, slot->rest + 32, 32);
 }
 
+/* Takes messages of a lane that has one. */
 static unsigned drain(struct smp_cx *s, uint32_t peer, enum amph_lane lane, unsigned budget)
 {
     struct smp_source *src = &s->source[peer];
     struct smp_in *in = &src->in[lane];
     const struct amph_cx_config *cfg = &s->base.cfg;
     unsigned n = 0;
-    while (n < budget && smp_slot_full(in)) {
+    do {
         struct amph_am am;
         int32_t args[AMPH_AM_MAX_ARGS];
-        uint32_t bulk_end;
-        const struct smp_slot *slot = &in->ring->slot[in->consumed % SMP_SLOTS];
+        uint32_t bulk_end, bulk_before = in->bulk_consumed;
+        const struct smp_slot *slot = (const struct smp_slot *)(const void *)in->next;
         if (AMPH_LIKELY(smp_read_slot(in, slot, &am, &bulk_end))) {
             take_args(slot, &am, args);
             cfg->upcalls->on_am(cfg->up, peer, lane, &am);
@@ -60,13 +65,13 @@ static unsigned drain(struct smp_cx *s, uint32_t peer, enum amph_lane lane, unsi
         }
         smp_advance(src, in, bulk_end);
         n++;
-        publish(src, in, false);
-        in->tell = false;
+        publish(src, in, bulk_before);
         if (AMPH_UNLIKELY(smp_has_wishes(s))) /* maybe to forget this very peer */
             return n;
-    }
-    if (n && (n < budget || !smp_slot_full(in)))
-        publish(src, in, true);
+    } while (n < budget && smp_slot_full(in));
+    /* Bulk is told when it falls quiet, so that the sender starts again at its front. */
+    if (AMPH_UNLIKELY(in->bulk_consumed != in->bulk_published) && !smp_slot_full(in))
+        smp_publish(src, in);
     return n;
 }
 
@@ -93,8 +98,10 @@ static inline void judge(struct smp_cx *s, uint32_t peer, unsigned found)
     struct smp_source *src = &s->source[peer];
     if (AMPH_LIKELY(found || s->watched_count <= COOL_ABOVE)) {
         src->idle_polls = 0;
-        if (found)
+        if (found) {
+            s->others_speak |= s->last_found != peer;
             s->last_found = peer;
+        }
     } else if (++src->idle_polls >= COOL_POLLS) {
         src->idle_polls = 0;
         __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)), __ATOMIC_SEQ_CST);
@@ -166,19 +173,24 @@ static inline unsigned linger(struct smp_cx *s, unsigned lanes, unsigned budget)
     return 0;
 }
 
-unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
+/* The source that spoke last, if it has something and nobody else was heard lately. */
+static inline unsigned same_again(struct smp_cx *s, unsigned lanes, unsigned budget)
 {
-    struct smp_cx *s = smp_of(cx);
+    if (s->last_found >= s->nsources || s->others_speak || s->next_visit)
+        return 0;
+    return visit(s, s->last_found, lanes, budget);
+}
+
+static inline unsigned look(struct smp_cx *s, unsigned lanes, unsigned budget)
+{
     unsigned n = 0, watched = 0;
-    if (AMPH_UNLIKELY(smp_has_wishes(s)))
-        smp_grant_wishes(s);
-    s->in_progress = true;
     uint32_t start = s->next_visit;
     s->next_visit = 0;
-    if (AMPH_UNLIKELY(++s->polls % FULL_LOOK_POLLS == 0)) {
+    if (AMPH_UNLIKELY(s->polls % FULL_LOOK_POLLS == 0)) {
         n = look_at_all(s, lanes, budget);
         smp_relax_fence(s);
     } else if (AMPH_LIKELY(start == 0)) {
+        s->others_speak = false;
         n = look_at_watched(s, 0, s->nsources, lanes, budget, &watched);
         s->watched_count = watched;
         if (n == 0)
@@ -189,6 +201,20 @@ unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
         if (n < budget && !smp_has_wishes(s))
             n += look_at_watched(s, 0, start, lanes, budget - n, &watched);
     }
+    return n;
+}
+
+unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
+{
+    struct smp_cx *s = smp_of(cx);
+    unsigned n = 0;
+    if (AMPH_UNLIKELY(smp_has_wishes(s)))
+        smp_grant_wishes(s);
+    s->in_progress = true;
+    if (AMPH_LIKELY(++s->polls % ALL_POLLS))
+        n = same_again(s, lanes, budget);
+    if (n == 0)
+        n = look(s, lanes, budget);
     s->in_progress = false;
     if (AMPH_UNLIKELY(smp_has_wishes(s)))
         smp_grant_wishes(s);

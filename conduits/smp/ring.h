@@ -45,6 +45,10 @@ struct smp_slot {
 
 _Static_assert(sizeof(struct smp_slot) == 2 * AMPH_CACHE_LINE, "a slot is two cache lines");
 
+/* kind, handler, nargs and flags are moved together. */
+_Static_assert(offsetof(struct smp_slot, flags) == offsetof(struct smp_slot, kind) + 3 && offsetof(struct amph_am, flags) == 3,
+               "a slot begins like a message");
+
 #define SMP_REST_BYTES (sizeof(((struct smp_slot *)0)->rest))
 
 /* Where the payload starts in `rest` behind nargs words. */
@@ -102,7 +106,7 @@ struct smp_region {
     uint64_t nonce;      /* proves to a peer that it has opened the region it was told of */
     uint32_t max_peers;
     uint64_t bell_ino;   /* the doorbell's inode: proves that a descriptor number still means it */
-    /* Two words that each sender reads and that change seldom. */
+    /* Two words that each sender reads, at once, and that change seldom. */
     uint32_t sleep AMPH_ALIGN_LINE; /* enum smp_sleep; senders reset it when they ring */
     uint32_t full_fence; /* the owner makes no asymmetric fence before it sleeps: senders must fence themselves */
     /* One bit for each peer: the owner looks at that peer's rings in every poll.  Senders set it when it is off. */

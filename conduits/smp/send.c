@@ -48,23 +48,39 @@ bool smp_bulk_take(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t
     return true;
 }
 
-static inline void after_send(struct smp_cx *s, struct smp_peer *p)
+/* The receiver sleeps, looks elsewhere, or wants a fence: then the message must be seen before what follows. */
+static __attribute__((noinline)) void call_receiver(struct smp_cx *s, struct smp_peer *p)
 {
     struct smp_region *to = p->region;
-    /* With the receiver's asymmetric fence program order is enough; else the message must be seen before what follows. */
-    __asm__ volatile("" ::: "memory");
-    if (AMPH_UNLIKELY(!s->can_fence || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED)))
+    if (!s->can_fence || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED))
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    __asm__ volatile("" ::: "memory");
-    if (AMPH_UNLIKELY(!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
+    if (!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit))
         __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_SEQ_CST);
-    if (AMPH_UNLIKELY(__atomic_load_n(&to->sleep, __ATOMIC_RELAXED) != SMP_AWAKE))
+    if (__atomic_load_n(&to->sleep, __ATOMIC_RELAXED) != SMP_AWAKE)
         smp_wake(s, p);
+}
+
+static inline void after_send(struct smp_cx *s, struct smp_peer *p)
+{
+    /* With the receiver's asymmetric fence program order is enough. */
+    __asm__ volatile("" ::: "memory");
+    uint64_t sleep_and_fence = __atomic_load_n((const uint64_t *)(const void *)&p->region->sleep, __ATOMIC_RELAXED);
+    if (AMPH_UNLIKELY(sleep_and_fence || !s->can_fence || !(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
+        call_receiver(s, p);
 }
 
 static inline bool carries_payload(unsigned kind)
 {
     return kind == AMPH_AM_MEDIUM || kind == AMPH_AM_LONG_PACKED || kind == AMPH_AM_INTERNAL;
+}
+
+/* What is a word is moved as one, without a call. */
+static inline void copy_small(uint8_t *to, const void *from, uint32_t nbytes)
+{
+    if (nbytes == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, nbytes);
 }
 
 /* Puts the payload where it belongs; false: no room. */
@@ -75,7 +91,7 @@ static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_
     if (am->nbytes == 0 || !carries_payload(am->kind))
         return true;
     if (at + am->nbytes <= SMP_REST_BYTES) {
-        memcpy(slot->rest + at, am->payload, am->nbytes);
+        copy_small(slot->rest + at, am->payload, am->nbytes);
         return true;
     }
     uint32_t bulk;
@@ -89,13 +105,12 @@ static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_
 static inline void fill_slot(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, struct smp_slot *slot,
                              const struct amph_am *am)
 {
-    slot->kind = am->kind;
-    slot->handler = am->handler;
-    slot->nargs = am->nargs;
-    slot->flags = am->flags;
+    memcpy(&slot->kind, am, 4); /* kind, handler, nargs, flags */
     slot->aux = am->aux;
-    slot->nbytes = am->nbytes;
-    slot->dest = am->dest;
+    if (am->kind != AMPH_AM_SHORT) {
+        slot->nbytes = am->nbytes;
+        slot->dest = am->dest;
+    }
     for (unsigned i = 0; i < am->nargs; i++)
         memcpy(slot->rest + 4 * i, &am->args[i], 4);
     __atomic_store_n(&slot->word, smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
@@ -108,7 +123,9 @@ void smp_slot_send(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, co
     fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
 }
 
-enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+/* Any message, with every answer. */
+static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                                           const struct amph_am *am, struct amph_op *lc)
 {
     struct smp_cx *s = smp_of(cx);
     if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !s->peer[peer].up))
@@ -120,10 +137,23 @@ enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane l
     if (AMPH_UNLIKELY(!smp_have_slot(out, p->seed_out)))
         return AMPH_AGAIN;
     struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
-    if (AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
+    if (am->kind != AMPH_AM_SHORT && AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
         return AMPH_AGAIN;
     fill_slot(s, p, out, slot, am);
     if (lc)
         lc->done(lc, AMPH_OK);
+    return AMPH_OK;
+}
+
+enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+{
+    struct smp_cx *s = smp_of(cx);
+    struct smp_peer *p = &s->peer[peer];
+    if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !p->up || am->kind != AMPH_AM_SHORT || am->nargs > AMPH_AM_MAX_ARGS || lc))
+        return send_any(cx, peer, lane, am, lc);
+    struct smp_out *out = &p->out[lane];
+    if (AMPH_UNLIKELY(out->produced == out->limit))
+        return send_any(cx, peer, lane, am, lc);
+    fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
     return AMPH_OK;
 }

@@ -10,6 +10,7 @@
 #define AMPH_CONDUITS_SMP_SMP_H
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "conduits/conduit.h"
@@ -76,7 +77,8 @@ struct smp_in {
     struct smp_ring *ring; /* in the own region */
     uint64_t *consumed_word, *bulk_consumed_word;
     const uint8_t *bulk;
-    uint32_t expect;       /* the word that makes the next slot full */
+    const uint32_t *next;  /* the first word of the next slot */
+    uint32_t expect;       /* what makes it full */
     uint32_t consumed, published;
     uint32_t bulk_consumed, bulk_published;
     bool tell;             /* the message that is being taken asks for word */
@@ -130,6 +132,7 @@ struct smp_cx {
     uint32_t next_visit;      /* where a poll starts, so that a small budget serves all */
     uint32_t polls;
     uint32_t watched_count;
+    bool others_speak;        /* at the last look at all watched sources not only last_found had messages */
     bool in_progress;
     enum amph_arm armed;
     uint64_t armed_ns;        /* when it last slept */
@@ -158,13 +161,14 @@ static inline bool smp_has_wishes(struct smp_cx *s)
 }
 static inline bool smp_slot_full(const struct smp_in *in)
 {
-    return __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word, __ATOMIC_ACQUIRE) == in->expect;
+    return __atomic_load_n(in->next, __ATOMIC_ACQUIRE) == in->expect;
 }
 /* One message more has been taken; bulk up to bulk_end is free. */
 static inline void smp_advance(struct smp_source *src, struct smp_in *in, uint32_t bulk_end)
 {
     in->bulk_consumed = bulk_end;
     in->expect = smp_word(src->seed, ++in->consumed);
+    in->next = &in->ring->slot[in->consumed % SMP_SLOTS].word;
 }
 void smp_publish(const struct smp_source *src, struct smp_in *in);
 /* Where a slot's payload lies; false: malformed. */
@@ -174,18 +178,20 @@ bool smp_read_payload(struct smp_in *in, const struct smp_slot *slot, struct amp
 static inline bool smp_read_slot(struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
 {
     const volatile struct smp_slot *from = slot;
-    am->kind = from->kind;
-    am->handler = from->handler;
-    am->nargs = from->nargs;
-    am->flags = from->flags;
+    const uint32_t head = __atomic_load_n((const uint32_t *)(const void *)&slot->kind, __ATOMIC_RELAXED);
+    memcpy(am, &head, 4); /* kind, handler, nargs, flags */
     am->aux = from->aux;
-    am->nbytes = from->nbytes;
-    am->dest = from->dest;
     am->payload = NULL;
+    am->nbytes = 0;
+    am->dest = 0;
     *bulk_end_p = in->bulk_consumed;
     if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL))
         return false;
-    if (am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0)
+    if (am->kind == AMPH_AM_SHORT)
+        return true;
+    am->nbytes = from->nbytes;
+    am->dest = from->dest;
+    if (am->kind == AMPH_AM_LONG || am->nbytes == 0)
         return true;
     return smp_read_payload(in, slot, am, bulk_end_p);
 }

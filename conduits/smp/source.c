@@ -119,6 +119,7 @@ static void begin(struct smp_cx *s, uint32_t peer, uint32_t seed)
             .consumed_word = &at->in[lane].consumed,
             .bulk_consumed_word = &at->in[lane].bulk_consumed,
             .expect = smp_word(seed, 0),
+            .next = &here->ring[lane].slot[0].word,
         };
         if (!first)
             clear_rest(&here->ring[lane], at, lane, seed);
