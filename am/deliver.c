@@ -36,7 +36,9 @@ static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
 
 static inline void call(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
 {
-    if (am->kind == AMPH_AM_SHORT)
+    if (am->kind == AMPH_AM_SHORT && am->nargs == 0)
+        ((void (*)(struct amph_token *))hot->fn)(token);
+    else if (am->kind == AMPH_AM_SHORT)
         amph_call_short[am->nargs](hot->fn, token, am->args);
     else
         amph_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes, am->args);

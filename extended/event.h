@@ -52,7 +52,7 @@ struct amph_gex_thread {
     struct amph_region *current;     /* where implicit operations count now */
     struct amph_srcdesc *srcdesc[AMPH_NLANES]; /* prepare.c: of a request and a reply that are being prepared */
     struct amph_np_buffer *spares;   /* prepare.c: free buffers */
-    unsigned nspares;
+    size_t spare_bytes;
 };
 
 struct amph_gex_thread *amph_gex_thread(void);

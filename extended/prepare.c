@@ -19,7 +19,8 @@
 #include "extended/event.h"
 #include "extended/message.h"
 
-enum { SMALL_BYTES = 64, SPARES_MOST = 4 };
+enum { SMALL_BYTES = 64 };
+#define SPARE_MOST_BYTES (4u << 20) /* free buffers that a thread keeps: as many as may be under way, or memory comes and goes */
 #define BUFFER_LEAST_BYTES (64u << 10)
 #define LONG_OFFER_BYTES (256u << 10) /* what a long is offered where less would do */
 
@@ -77,13 +78,13 @@ static void buffer_done(struct amph_op *op, enum amph_status st)
     struct amph_gex_thread *t = amph_gex_thread();
     if (st != AMPH_OK && !amph_job.exiting)
         amph_fatal("a prepared message could not be sent: %s", amph_status_text(st));
-    if (t->nspares >= SPARES_MOST) {
+    if (t->spare_bytes + b->capacity > SPARE_MOST_BYTES) {
         free(b);
         return;
     }
     b->next = t->spares;
     t->spares = b;
-    t->nspares++;
+    t->spare_bytes += b->capacity;
 }
 
 static struct amph_np_buffer *buffer_get(size_t len_bytes)
@@ -92,7 +93,7 @@ static struct amph_np_buffer *buffer_get(size_t len_bytes)
     struct amph_np_buffer *b = t->spares;
     if (b) {
         t->spares = b->next;
-        t->nspares--;
+        t->spare_bytes -= b->capacity;
         if (b->capacity >= len_bytes)
             return b;
         free(b);
@@ -190,8 +191,12 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
     if (sd->flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
         return false;
     sd->place = small ? SMALL : BUFFER;
-    if (!small)
+    if (!small) {
+        /* One that has just come back is warm in the cache. */
+        if (!amph_gex_thread()->spares && !is_reply(sd->what) && !(sd->flags & GEX_FLAG_IMMEDIATE))
+            amph_am_poll(g->ep.am);
         sd->buffer = buffer_get(most);
+    }
     sd->pub = (struct amphora_srcdesc){ small ? sd->small : sd->buffer->bytes, most };
     return true;
 }
