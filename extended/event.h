@@ -26,6 +26,7 @@ struct amph_gex_op {
     bool no_leaf;              /* local completion was not asked for as an event (checked builds) */
     uint8_t nbytes;            /* of value */
     gex_RMA_Value_t value;     /* of value puts and gets: the transfer's memory here */
+    void *result;              /* of atomics: where nbytes go; or NULL */
     struct amph_op rc, lc;     /* complete; source free */
     struct amphora_event *rc_count, *lc_count; /* where an implicit one is counted; may be NULL */
     struct amph_gex_op *next;

@@ -19,7 +19,8 @@
 /* Handlers of extended/. */
 enum {
     AMPH_GEX_BARRIER = AMPH_AM_INDEX_EXTENDED, AMPH_GEX_WAKE, AMPH_GEX_MEMSET, AMPH_GEX_MEMSET_DONE, AMPH_GEX_COLL_DATA,
-    AMPH_GEX_COLL_READY, AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24, AMPH_GEX_BOUND_ASK, AMPH_GEX_BOUND_IS
+    AMPH_GEX_COLL_READY, AMPH_GEX_AD = AMPH_AM_INDEX_EXTENDED + 12, AMPH_GEX_AD_DONE, AMPH_GEX_VIS_PUT, AMPH_GEX_VIS_DONE,
+    AMPH_GEX_VIS_GET, AMPH_GEX_VIS_DATA, AMPH_GEX_VIS_NOTIFY, AMPH_GEX_EXCHANGE = AMPH_AM_INDEX_EXTENDED + 24, AMPH_GEX_BOUND_ASK, AMPH_GEX_BOUND_IS
 };
 
 /* AMPHORA_SEGMENT of clients that are built for GASNET_SEGMENT_EVERYTHING (threadmode.h). */
@@ -99,7 +100,7 @@ struct amph_gex {
     uint32_t *leader;                /* [size] lowest rank of each member's neighbourhood */
     gex_Rank_t nbrhds, my_nbrhd, hosts, my_host;
     struct amph_colls *colls;        /* coll.h */
-    struct amph_handles *handles;    /* handles.c */
+    struct amph_handles *handles;    /* places.c */
 };
 
 static inline struct amph_gex *amph_gex(void)
@@ -179,6 +180,10 @@ void amph_start_by_itself(const int *argc, char ***argv);
 uintptr_t amph_segment_limit(uint32_t procs_on_host);         /* segment.c */
 /* segment.c: collective; size 0: no segment; status: an error that this process has to tell the others. */
 int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status);
-enum amph_status amph_handles_open(struct amph_gex *g);       /* memset.c: registers its handlers */
+enum amph_status amph_places_open(struct amph_gex *g);        /* places.c: first */
+/* Register their handlers. */
+enum amph_status amph_memset_open(struct amph_gex *g);
+enum amph_status amph_ad_open(struct amph_gex *g);
+enum amph_status amph_vis_open(struct amph_gex *g);
 
 #endif

@@ -1,65 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * gasnet_memset on other hosts: a request that the target carries out, and its reply.  Layer: extended.
- * Thread rule: the table of operations that wait for a reply has a lock, taken only where the client has threads.
- *
- * A reply names its operation by a place in that table, never by an address, so a wrong one does no harm.
+ * Thread rule: any thread.
  */
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "amphora/gasnet1.h"
 #include "base/counters.h"
 #include "base/log.h"
 #include "extended/event.h"
-
-enum { PLACES = 4096 };
-
-struct amph_handles {
-    pthread_mutex_t lock;
-    uint32_t next;
-    struct amph_gex_op *op[PLACES]; /* NULL: free */
-};
-
-static void lock(struct amph_gex *g)
-{
-    if (g->threaded)
-        pthread_mutex_lock(&g->handles->lock);
-}
-
-static void unlock(struct amph_gex *g)
-{
-    if (g->threaded)
-        pthread_mutex_unlock(&g->handles->lock);
-}
-
-/* A place for op, or PLACES: none is free. */
-static uint32_t reserve(struct amph_gex *g, struct amph_gex_op *op)
-{
-    struct amph_handles *h = g->handles;
-    uint32_t place = PLACES;
-    lock(g);
-    for (uint32_t i = 0; i < PLACES && place == PLACES; i++, h->next = (h->next + 1) % PLACES)
-        if (!h->op[h->next]) {
-            place = h->next;
-            h->op[place] = op;
-        }
-    unlock(g);
-    return place;
-}
-
-static struct amph_gex_op *release(struct amph_gex *g, uint32_t place)
-{
-    struct amph_gex_op *op = NULL;
-    if (place < PLACES) {
-        lock(g);
-        op = g->handles->op[place];
-        g->handles->op[place] = NULL;
-        unlock(g);
-    }
-    return op;
-}
+#include "extended/places.h"
 
 /* ---- messages: place, address, value, length; and back: place ---- */
 
@@ -84,23 +34,19 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
 
 static void on_memset_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_gex_op *op = amph_gex() ? release(amph_gex(), (uint32_t)am->args[0]) : NULL;
+    struct amph_op *op = amph_gex() ? amph_place_release(amph_gex(), AMPH_PLACE_MEMSET, (uint32_t)am->args[0]) : NULL;
     if (!op)
         amph_count(DROP_MALFORMED);
     else
-        op->rc.done(&op->rc, AMPH_OK);
+        op->done(op, AMPH_OK);
 }
 
-enum amph_status amph_handles_open(struct amph_gex *g)
+enum amph_status amph_memset_open(struct amph_gex *g)
 {
     static const struct amph_am_entry entry[] = {
         { (void *)on_memset, false, 1, 1, 6, NULL, "memset" },
         { (void *)on_memset_done, false, 1, 2, 1, NULL, "memset_done" },
     };
-    g->handles = calloc(1, sizeof *g->handles);
-    if (!g->handles)
-        return AMPH_ERR_NOMEM;
-    pthread_mutex_init(&g->handles->lock, NULL);
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_MEMSET, &entry[0]);
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_MEMSET_DONE, &entry[1]) : st;
 }
@@ -114,7 +60,6 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     uint32_t peer = amph_team_peer(tm, rank, "gasnet_memset");
     const struct amph_rmem *rmem = &g->rmem[peer];
     uint64_t offset = (uintptr_t)dest - rmem->base, place;
-    struct amph_waiter w = AMPH_WAITER_INIT;
     if (nbytes && peer != amph_job.rank && (offset >= rmem->len_bytes || nbytes > rmem->len_bytes - offset))
         amph_fatal("gasnet_memset: %zu bytes at %p lie outside the segment of process %u", nbytes, dest, peer);
     if (!nbytes || peer == amph_job.rank) {
@@ -123,8 +68,7 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
         return false;
     }
     op->root.pending = 1;
-    while ((place = reserve(g, op)) == PLACES)
-        amph_gex_wait_step(&w);
+    place = amph_place_take(g, AMPH_PLACE_MEMSET, &op->rc);
     const uint64_t to = (uintptr_t)dest, len = nbytes;
     const int32_t args[] = { (int32_t)place, (int32_t)(to >> 32), (int32_t)to, val, (int32_t)(len >> 32), (int32_t)len };
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET, .nargs = 6, .args = args };

@@ -9,6 +9,7 @@
 #include "gasnetex.h"
 
 #include "amphora/gasnet1.h"
+#include "amphora/vis1.h"
 #include "gasnet_coll.h"
 
 #endif
