@@ -18,7 +18,7 @@ misuse() {
 misuse attach_early 'gasnet_attach was called before gasnet_init' 3
 misuse rank_early 'gex_System_QueryJobRank was called before'
 misuse put_early 'gex_RMA_PutBlocking was called before'
-misuse am_early 'an active message was sent before gasnet_init'
+misuse am_early 'an active message was sent before gasnet_init' 3
 misuse put_rank 'PutBlocking: rank 1000 is out of range; the team has 2'
 misuse get_rank 'GetNB: rank 2 is out of range'
 misuse am_rank 'gex_AM_RequestShort: rank 5 is out of range'
