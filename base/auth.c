@@ -49,34 +49,43 @@ void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_by
     keyed_hash(key, 0x5c, inner, sizeof inner, mac);
 }
 
-_Static_assert(2 * sizeof(SHA256_CTX) <= sizeof(struct amph_mac_key), "room for the inner and the outer state");
-
 void amph_mac_key_init(struct amph_mac_key *k, const uint8_t key[AMPH_KEY_BYTES])
 {
     static const uint8_t pads[2] = { 0x36, 0x5c };
-    SHA256_CTX ctx[2];
     for (unsigned i = 0; i < 2; i++) {
         uint8_t block[BLOCK_BYTES];
+        SHA256_CTX ctx;
         memset(block, pads[i], sizeof block);
         for (size_t b = 0; b < AMPH_KEY_BYTES; b++)
             block[b] ^= key[b];
-        if (!SHA256_Init(&ctx[i]) || !SHA256_Update(&ctx[i], block, sizeof block))
+        if (!SHA256_Init(&ctx) || !SHA256_Update(&ctx, block, sizeof block))
             amph_fatal("libcrypto cannot compute SHA-256");
+        for (unsigned w = 0; w < 8; w++)
+            k->state[i][w] = ctx.h[w];
     }
-    memcpy(k->state, ctx, sizeof ctx);
+}
+
+/* A hash of which the key's block has been done. */
+static void resume(SHA256_CTX *ctx, const uint32_t state[8])
+{
+    SHA256_Init(ctx);
+    for (unsigned w = 0; w < 8; w++)
+        ctx->h[w] = state[w];
+    ctx->Nl = 8 * BLOCK_BYTES;
 }
 
 uint64_t amph_mac64(const struct amph_mac_key *k, const struct amph_mac_part *part, unsigned nparts)
 {
-    SHA256_CTX ctx[2];
+    SHA256_CTX ctx;
     uint8_t out[AMPH_MAC_BYTES];
     uint64_t word = 0;
-    memcpy(ctx, k->state, sizeof ctx);
+    resume(&ctx, k->state[0]);
     for (unsigned i = 0; i < nparts; i++)
-        SHA256_Update(&ctx[0], part[i].at, part[i].len_bytes);
-    SHA256_Final(out, &ctx[0]);
-    SHA256_Update(&ctx[1], out, sizeof out);
-    SHA256_Final(out, &ctx[1]);
+        SHA256_Update(&ctx, part[i].at, part[i].len_bytes);
+    SHA256_Final(out, &ctx);
+    resume(&ctx, k->state[1]);
+    SHA256_Update(&ctx, out, sizeof out);
+    SHA256_Final(out, &ctx);
     for (unsigned i = 0; i < sizeof word; i++)
         word |= (uint64_t)out[i] << 8 * i;
     return word;

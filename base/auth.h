@@ -23,7 +23,7 @@ uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_
 
 /* A key that is used often: what of the code depends on the key alone is computed once. */
 struct amph_mac_key {
-    uint64_t state[28];
+    uint32_t state[2][8]; /* of SHA-256, after the inner and the outer block */
 };
 void amph_mac_key_init(struct amph_mac_key *k, const uint8_t key[AMPH_KEY_BYTES]);
 

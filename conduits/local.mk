@@ -30,8 +30,8 @@ tests_unit_conduit_udp_ofi_SOURCES = tests/unit_conduit_udp_ofi.c $(SUITE_SOURCE
 tests_unit_conduit_udp_ofi_LDADD = libamphora.la -lpthread
 tests_unit_udp_sim_SOURCES = tests/unit_udp_sim.c tests/udp_sim.c tests/udp_sim.h tests/fuzz_udp.c tests/fuzz_udp.h
 tests_unit_udp_sim_LDADD = libamphora.la -lpthread
-dist_check_SCRIPTS += tests/fuzz_udp.sh
-TESTS += tests/fuzz_udp.sh
+dist_check_SCRIPTS += tests/fuzz_udp.sh tests/mp/udp.sh
+TESTS += tests/fuzz_udp.sh tests/mp/udp.sh
 
 # Figures, by hand; built only when asked for.
 EXTRA_PROGRAMS = tests/bench_conduit

@@ -14,7 +14,7 @@ fi
 if clang -g -O1 -std=gnu11 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -include "$builddir/config.h" -I"$builddir" \
     -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/fuzz_udp.c" "$srcdir"/conduits/udp/rdp_*.c -L"$builddir/.libs" -lamphora -lpthread \
     -o "$dir/fuzz" >"$dir/out" 2>&1 &&
-    LD_LIBRARY_PATH=$builddir/.libs timeout 60 "$dir/fuzz" -max_total_time="${FUZZ_SECONDS:-8}" -max_len=2000 -seed=1 -rss_limit_mb=1024 \
+    LD_LIBRARY_PATH=$builddir/.libs timeout $((${FUZZ_SECONDS:-8} + 60)) "$dir/fuzz" -max_total_time="${FUZZ_SECONDS:-8}" -max_len=2000 -seed=1 -rss_limit_mb=1024 \
         -artifact_prefix="$dir/" >"$dir/out" 2>&1; then
     echo "ok 1 - fuzzing the packets of udp: $(grep -oE 'Done [0-9]+ runs' "$dir/out")"
 else

@@ -196,6 +196,24 @@ Test(auth, mac_of_a_published_vector)
     cr_assert(!amph_mac_equal(mac, first, sizeof first));
 }
 
+Test(auth, a_prepared_key_gives_the_same_code)
+{
+    uint8_t key[AMPH_KEY_BYTES], text[300], mac[AMPH_MAC_BYTES];
+    struct amph_mac_key prepared;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (uint8_t)(i * 7);
+    memcpy(key, text + 100, sizeof key);
+    amph_mac_key_init(&prepared, key);
+    for (size_t len = 0; len <= sizeof text; len += 23) {
+        struct amph_mac_part part[2] = { { text, len / 3 }, { text + len / 3, len - len / 3 } };
+        uint64_t word = 0;
+        amph_mac(key, text, len, mac);
+        for (unsigned i = 0; i < 8; i++)
+            word |= (uint64_t)mac[i] << 8 * i;
+        cr_assert_eq(amph_mac64(&prepared, part, 2), word, "%zu bytes", len);
+    }
+}
+
 Test(auth, cookies_differ_by_direction_and_domain)
 {
     uint8_t key[AMPH_KEY_BYTES];

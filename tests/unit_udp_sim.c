@@ -377,7 +377,7 @@ static void heavy_loss(uint64_t messages)
 int main(int argc, char **argv)
 {
     unsigned seeds = 2000;
-    uint64_t first = 1, messages = 500000, seconds = 2;
+    uint64_t first = 1, messages = 2000000, seconds = 2;
     tap = stdout;
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--tap=", 6) == 0)

@@ -6,9 +6,9 @@ export GASNET_EXITTIMEOUT=2s
 
 # way WAY CODE EXPECTED [WORDS]: the job ends with EXPECTED within a few seconds, and so many members' unflushed words arrive
 way() {
-    for net in smp tcp; do
+    for net in smp tcp udp; do
         smp=1
-        [ $net = tcp ] && smp=0
+        [ $net != smp ] && smp=0
         start=$(date +%s)
         AMPHORA_SMP=$smp "$AMPHORA_RUN" -n 3 -conduit $net -timeout 40 "$builddir/tests/mp/am_exit" "$1" "$2" >"$mp_dir/out" 2>&1
         rc=$?
