@@ -60,3 +60,11 @@ tests_mp_gasnet_tools_par_LDADD = libamphora.la -lpthread
 dist_check_SCRIPTS += tests/mp/gasnet_tools.sh tests/mp/gasnet_tools_headers.sh
 TESTS += tests/mp/gasnet_tools.sh tests/mp/gasnet_tools_headers.sh
 EXTRA_DIST += tests/mp/gasnet_tools.names tests/mp/gasnet_tools_use.cc tests/mp/gasnet_tools_race.c
+
+# Threads that use the tools and all of the API at once.
+check_PROGRAMS += tests/mp/gex_mix_threads
+tests_mp_gex_mix_threads_SOURCES = tests/mp/gex_mix_threads.c tests/mp/gex_common.h
+tests_mp_gex_mix_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_mp_gex_mix_threads_LDADD = libamphora.la -lpthread
+dist_check_SCRIPTS += tests/mp/gex_mix_threads.sh
+TESTS += tests/mp/gex_mix_threads.sh
