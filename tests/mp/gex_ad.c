@@ -183,9 +183,10 @@ static void tickets_and_lock(void)
     }
     (void)marks;
     for (int i = 0; i < TURNS; i++) {
-        do
+        do {
+            gasnet_AMPoll(); /* an operation on mapped memory makes no progress for others, of whom one has the lock */
             gex_Event_Wait(gex_AD_OpNB_I32(ad, &was, 0, words + 1, GEX_OP_CSWAP, 0, (int32_t)me + 1, GEX_FLAG_AD_ACQ));
-        while (was != 0);
+        } while (was != 0);
         gex_RMA_GetBlocking(team, &v, 0, words + 2, sizeof v, 0);
         v++;
         gex_RMA_PutBlocking(team, 0, words + 2, &v, sizeof v, 0);
