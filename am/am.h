@@ -236,7 +236,8 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
 
 /* Long messages: the own segment that peers may write to (checked on delivery of packed and plain longs), and each peer's. */
 void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes);
-/* Where all memory may be reached (cfg.anywhere): the process that a peer on this host is, by number. */
+/* The process that a peer on this host is, by number: its memory that is not mapped may be copied by the kernel then, where all memory may
+ * be reached (cfg.anywhere) or amph_am_carry_open was called. */
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid);
 void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem);
 

@@ -153,7 +153,7 @@ enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_
     if (there) {
         if (am->nbytes && segment->local)
             memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
-        else if (am->nbytes)
+        else if (am->nbytes && !(p->vm_pid && amph_vm_put(ep, token->peer, am->dest, am->payload, am->nbytes)))
             amph_carry_reply(ep, token->peer, segment, offset, am->payload, am->nbytes);
         m.payload = NULL;
     } else if (packs(p, am)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get of any memory of a process on the same host by the kernel (process_vm_writev and _readv), where all memory may be reached:
- * the target need not take part.  Layer: am.  Thread rule: any thread.
+ * Put and get of memory of a process on the same host by the kernel (process_vm_writev and _readv), where all memory may be reached
+ * or memory that cannot be mapped is carried (carry.c): the target need not take part.  Layer: am.  Thread rule: any thread.
  *
  * Where the kernel does not allow it, or the memory is not of a kind that it copies, messages carry the transfer.
  */
@@ -15,7 +15,7 @@
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid)
 {
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
-    if (peer < ep->max_peers && ep->cfg.anywhere && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && pid > 0 &&
+    if (peer < ep->max_peers && (ep->cfg.anywhere || ep->carry) && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && pid > 0 &&
         amph_env_enum(AMPH_ENV_RMA) != word_emulate)
         ep->peer[peer].vm_pid = pid;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "boot/boot.h"
 #include "extended/check.h"
 #include "extended/endpoint.h"
 
@@ -124,6 +125,8 @@ enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Inde
         return st;
     rmem.base = base;
     rmem.len_bytes = len;
+    if (!rmem.local)
+        amph_am_set_peer_process(g->ep.am, peer, (int32_t)amph_boot_job(amph_job.boot)->proc[amph_job.first + peer].pid);
     pthread_mutex_lock(&g->bounds->lock);
     struct amph_rmem *at = row(g, peer, index);
     if (at)

@@ -10,5 +10,7 @@ mp_run tests/mp/gex_ep_par -n "2 4" -c "smp tcp"
 unset AMPHORA_PROGRESS_THREAD
 mp_run tests/mp/gex_ep_everything -n 3
 export AMPHORA_RMA=emulate
-mp_run tests/mp/gex_ep -n 3 -c "tcp tcp-smp"
+mp_run tests/mp/gex_ep -n 3
+mp_run tests/mp/gex_ep_par -n 3 -c smp
+mp_run tests/mp/gex_ep -n 3 -c smp -- bind
 mp_done
