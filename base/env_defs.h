@@ -47,7 +47,7 @@
     ENV(NO_CATCH_SIGNAL, "GASNET_NO_CATCH_SIGNAL", STR, "", "signals, commas between", 0, 0, "diagnostics", "fatal signals that are left alone although a backtrace or a freeze was asked for (*: all)") \
     ENV(TSC_RATE, "GASNET_TSC_RATE", STR, "", "Hz or measure", 0, 0, "diagnostics", "rate of the processor's time counter; empty: measured") \
     ENV(VIS_AMPIPE, "GASNET_VIS_AMPIPE", BOOL, "1", "", 0, 0, "transfers", "pack short runs of vector, indexed and strided transfers into messages") \
-    ENV(VIS_MAXCHUNK, "GASNET_VIS_MAXCHUNK", SIZE, "4K", "bytes", 1, 1 << 30, "transfers", "runs of this size and more travel by themselves") \
+    ENV(VIS_MAXCHUNK, "GASNET_VIS_MAXCHUNK", SIZE, "16K", "bytes", 1, 1 << 30, "transfers", "runs of this size and more travel by themselves") \
     ENV(MAX_SEGSIZE, "GASNET_MAX_SEGSIZE", STR, "0.85", "bytes or fraction", 0, 0, "segments", "largest segment of a process: a size, or a fraction of physical memory shared by the processes of a host") \
     ENV(IOFWD_PREFIX, "IOFWD_PREFIX", STR, "", "PATH[=DIR][:PATH[=DIR]]...", 0, 0, "iofwd", "paths that are forwarded, and where the servers keep them") \
     ENV(IOFWD_PIECE, "IOFWD_PIECE", SIZE, "128K", "bytes", 4096, 1 << 26, "iofwd", "large reads and writes travel in pieces of this size") \

@@ -175,6 +175,13 @@ double perf_am_inject(struct perf_run *run, size_t bytes);
 double perf_am_depth(struct perf_run *run, size_t bytes);
 
 double perf_put_lat(struct perf_run *run, size_t bytes);
+double perf_local_fadd(struct perf_run *run, size_t bytes);
+double perf_fadd_contended(struct perf_run *run, size_t bytes);
+double perf_fadd_lat(struct perf_run *run, size_t bytes);
+double perf_fcas_lat(struct perf_run *run, size_t bytes);
+double perf_add_rate(struct perf_run *run, size_t bytes);
+double perf_strided_put(struct perf_run *run, size_t bytes);
+double perf_strided_get(struct perf_run *run, size_t bytes);
 double perf_get_lat(struct perf_run *run, size_t bytes);
 double perf_put_bw(struct perf_run *run, size_t bytes);
 double perf_get_bw(struct perf_run *run, size_t bytes);

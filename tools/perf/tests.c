@@ -9,6 +9,7 @@ static const uint32_t none[] = { 0, PERF_END };
 static const uint32_t word[] = { 8, PERF_END };
 static const uint32_t messages[] = { 8, 1u << 10, 4u << 10, 64u << 10, PERF_END };
 static const uint32_t spread[] = { 8, 64, 512, 4u << 10, 32u << 10, 256u << 10, 1u << 20, 4u << 20, PERF_END };
+static const uint32_t pieces[] = { 8, 64, 512, 4u << 10, 64u << 10, PERF_END };
 static const uint32_t blocks[] = { 8, 4u << 10, 1u << 20, PERF_END };
 static const uint32_t calls[] = { 1u << 20, PERF_END };
 
@@ -111,6 +112,18 @@ const struct perf_test perf_tests[] = {
     { "get_bw", "MB/s", PAIR, spread, perf_get_bw, "memcpy", "tcp_stream",
       "gets in windows of NBI operations (64, or as many as make 8 MiB), each window waited for" },
 
+    { "local_fadd", "ns", PAIR_LIMIT, none, perf_local_fadd, NULL, NULL,
+      "limit: fetch-and-add by the CPU while the other process makes them on the same line" },
+    { "fadd_contended", "ns", PAIR, none, perf_fadd_contended, "local_fadd", NULL,
+      "gex_AD fetch-and-add of both processes on a word of rank 0" },
+    { "fadd_lat", "us", PAIR, none, perf_fadd_lat, NULL, "tcp_rtt", "gex_AD fetch-and-add on the peer's word, waited for" },
+    { "fcas_lat", "us", PAIR, none, perf_fcas_lat, NULL, "tcp_rtt", "gex_AD compare-and-swap on the peer's word, waited for" },
+    { "add_rate", "M/s", PAIR, none, perf_add_rate, NULL, NULL, "gex_AD additions in windows of 64 NBI operations" },
+    { "strided_put", "MB/s", PAIR, pieces, perf_strided_put, "memcpy", "tcp_stream",
+      "gex_VIS_StridedPut of 1 MiB in pieces of this size, blocking" },
+    { "strided_get", "MB/s", PAIR, pieces, perf_strided_get, "memcpy", "tcp_stream",
+      "gex_VIS_StridedGet of 1 MiB in pieces of this size, blocking" },
+
     { "barrier", "us", CROWD(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
     { "coll_barrier2", "us", PAIR, none, perf_coll_barrier, "line2_rtt", "tcp_rtt",
       "gex_Coll_BarrierNB of two processes, waited for" },
@@ -170,7 +183,7 @@ static const struct perf_target targets[] = {
     { "am_short_rtt", "udp", 0, 2, true, false, 1.5 },     { "put_bw", "udp", 1u << 20, 2, true, true, 0.8 },
     { "put_bw", "tcp", 1u << 20, 2, true, true, 0.85 },    { "get_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
     { "barrier", "smp", 0, 8, false, false, 20 },          { "barrier", "tcp", 0, 8, false, false, 200 },
-    { "coll_barrier2", "smp", 0, 2, true, false, 1.0 },
+    { "coll_barrier2", "smp", 0, 2, true, false, 1.0 }, { "fadd_contended", "smp", 0, 2, true, false, 1.3 },
     { "coll_broadcast", "smp", 8, 8, false, false, 60 }, { "coll_broadcast", "tcp", 8, 8, false, false, 500 },
     { "coll_reduce", "smp", 8, 8, false, false, 60 }, { "coll_reduce", "tcp", 8, 8, false, false, 500 },
     { "coll_reduce_all", "smp", 8, 8, false, false, 60 }, { "coll_reduce_all", "tcp", 8, 8, false, false, 500 },

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Remote atomics, alone and against each other, and strided transfers.  Layer: tools. */
+#define GASNET_SEQ 1
+#include <gasnet.h>
+#include <gasnet_ratomic.h>
+#include <gasnet_vis.h>
+
+#include "base/clock.h"
+#include "tools/perf/perf.h"
+
+#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
+#define STRIDED_BYTES (1u << 20)
+#define BATCH 200
+
+static gex_TM_t whole(void)
+{
+    gex_TM_t tm;
+    gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
+    return tm;
+}
+
+/* Nanoseconds of one fetch-and-add while the other process makes them on the same line too; ours go by `add`. */
+static double contend(void (*add)(struct perf_run *run, void *at), struct perf_run *run, void *at)
+{
+    uint64_t n = 0;
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    if (run->rank > 1)
+        return 0;
+    uint64_t start = amph_now_ns(), end = start;
+    for (; end - start < SAMPLE_NS; n += BATCH, end = amph_now_ns())
+        for (unsigned i = 0; i < BATCH; i++)
+            add(run, at);
+    return (double)(end - start) / (double)n;
+}
+
+static void add_by_cpu(struct perf_run *run, void *at)
+{
+    (void)run;
+    __atomic_fetch_add((uint64_t *)at, 1, __ATOMIC_RELAXED);
+}
+
+double perf_local_fadd(struct perf_run *run, size_t bytes)
+{
+    return contend(add_by_cpu, run, &run->shared->line_a);
+}
+
+static gex_AD_t domain(void)
+{
+    static gex_AD_t ad;
+    if (!ad)
+        gex_AD_Create(&ad, whole(), GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET | GEX_OP_FCAS | GEX_OP_ADD, 0);
+    return ad;
+}
+
+static void add_by_gex(struct perf_run *run, void *at)
+{
+    uint64_t old;
+    (void)run;
+    gex_Event_Wait(gex_AD_OpNB_U64(domain(), &old, 0, at, GEX_OP_FADD, 1, 0, 0));
+}
+
+/* Both processes on a word of rank 0. */
+double perf_fadd_contended(struct perf_run *run, size_t bytes)
+{
+    domain();
+    double ns = contend(add_by_gex, run, run->rank == 0 ? run->segment : run->remote);
+    gasnet_barrier_notify(1, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(1, GASNET_BARRIERFLAG_ANONYMOUS);
+    return ns;
+}
+
+/* Microseconds of one operation of rank 0 on a word of rank 1, which serves. */
+static double latency(struct perf_run *run, gex_OP_t op)
+{
+    gex_AD_t ad = domain();
+    if (run->rank == 1)
+        perf_am_serve(run);
+    if (run->rank != 0)
+        return 0;
+    uint64_t start = amph_now_ns(), end = start, n = 0, old;
+    for (unsigned batch = 10; end - start < SAMPLE_NS; n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
+        for (unsigned i = 0; i < batch; i++)
+            gex_Event_Wait(gex_AD_OpNB_U64(ad, &old, 1, run->remote, op, 1, 1, 0));
+    perf_am_release(run);
+    return (double)(end - start) / (double)n / 1e3;
+}
+
+double perf_fadd_lat(struct perf_run *run, size_t bytes)
+{
+    return latency(run, GEX_OP_FADD);
+}
+
+double perf_fcas_lat(struct perf_run *run, size_t bytes)
+{
+    return latency(run, GEX_OP_FCAS);
+}
+
+/* Millions of non-fetching additions a second, in windows of 64 that are waited for. */
+double perf_add_rate(struct perf_run *run, size_t bytes)
+{
+    gex_AD_t ad = domain();
+    if (run->rank == 1)
+        perf_am_serve(run);
+    if (run->rank != 0)
+        return 0;
+    uint64_t start = amph_now_ns(), end = start, n = 0;
+    for (; end - start < SAMPLE_NS; n += 64, end = amph_now_ns()) {
+        for (unsigned i = 0; i < 64; i++)
+            gex_AD_OpNBI_U64(ad, NULL, 1, run->remote, GEX_OP_ADD, 1, 0, 0);
+        gex_NBI_Wait(GEX_EC_RMW, 0);
+    }
+    perf_am_release(run);
+    return (double)n * 1e3 / (double)(end - start);
+}
+
+/* Pieces of `bytes`, 1 MiB together, every other one of 2 MiB at the target, in a row here. */
+static double strided(struct perf_run *run, size_t bytes, bool put)
+{
+    gex_TM_t tm = whole();
+    const size_t count[1] = { STRIDED_BYTES / bytes };
+    const ptrdiff_t there[1] = { (ptrdiff_t)(2 * bytes) }, here[1] = { (ptrdiff_t)bytes };
+    if (run->rank == 1)
+        perf_am_serve(run);
+    if (run->rank != 0)
+        return 0;
+    uint64_t start = amph_now_ns(), end = start, n = 0;
+    for (; end - start < SAMPLE_NS; n++, end = amph_now_ns()) {
+        if (put)
+            gex_VIS_StridedPutBlocking(tm, 1, run->remote, there, run->buffer, here, bytes, count, 1, 0);
+        else
+            gex_VIS_StridedGetBlocking(tm, run->buffer, here, 1, run->remote, there, bytes, count, 1, 0);
+    }
+    perf_am_release(run);
+    return (double)n * STRIDED_BYTES * 1e3 / (double)(end - start);
+}
+
+double perf_strided_put(struct perf_run *run, size_t bytes)
+{
+    return strided(run, bytes, true);
+}
+
+double perf_strided_get(struct perf_run *run, size_t bytes)
+{
+    return strided(run, bytes, false);
+}
