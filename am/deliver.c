@@ -31,7 +31,7 @@ static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
     uint64_t bytes = c ? c->segment_bytes : ep->segment_bytes, offset = am->dest - (uint64_t)(uintptr_t)base;
     if (am->nbytes > bytes || offset > bytes - am->nbytes)
         return NULL;
-    return base + offset;
+    return (void *)((uintptr_t)base + offset); /* a segment may begin at address 0 */
 }
 
 static inline void call(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)

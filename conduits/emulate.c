@@ -156,7 +156,7 @@ static char *find(struct em_cx *em, const struct head *h)
 {
     for (struct region *r = em->regions; r; r = r->next)
         if (r->key == h->key && h->len_bytes <= r->len_bytes && h->offset <= r->len_bytes - h->len_bytes)
-            return r->base + h->offset;
+            return (char *)((uintptr_t)r->base + h->offset); /* a region may begin at address 0 */
     return NULL;
 }
 

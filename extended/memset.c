@@ -27,7 +27,7 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
         amph_count(DROP_MALFORMED);
         return;
     }
-    memset((char *)g->segment.base + offset, am->args[3], nbytes);
+    memset((void *)((uintptr_t)g->segment.base + offset), am->args[3], nbytes);
     const struct amph_am done = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET_DONE, .nargs = 1, .args = am->args };
     amph_am_reply(token, &done, 0, NULL);
 }

@@ -76,7 +76,7 @@ static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void
     t->own = own_side(d.from, t->own, t->flags);
     locate(t, addr);
     if (t->rmem->local || (amph_job.built_anywhere && t->peer == amph_job.rank))
-        t->local = (char *)t->rmem->local + t->offset;
+        t->local = (void *)((uintptr_t)t->rmem->local + t->offset); /* memory may begin at address 0 */
     return !t->local;
 }
 

@@ -115,7 +115,8 @@ uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, c
     struct amph_mac_part part = { plain, 0 };
     memcpy(plain, head + sizeof(uint64_t), part.len_bytes = head_len - sizeof(uint64_t));
     for (unsigned i = 0; i < nbody; i++) {
-        memcpy(plain + part.len_bytes, body[i].at, body[i].len_bytes);
+        if (body[i].len_bytes)
+            memcpy(plain + part.len_bytes, body[i].at, body[i].len_bytes);
         part.len_bytes += body[i].len_bytes;
     }
     if (hash) { /* lengths too: the hash itself does not tell a text from the same with zeros behind it */
