@@ -3,7 +3,8 @@
  * A datagram port: what the udp conduit's protocol sends its packets through.  Layer: conduits.
  *
  * Two implementations: a kernel socket (udp/port_sock.c) and libfabric's udp endpoint (ofi/port.c, in the module).  Both may lose,
- * repeat and reorder datagrams.  Thread rule: the caller serialises all calls, except that send may run beside recv and idle.  No call
+ * repeat and reorder datagrams.  Thread rule: the caller serialises all calls, except that send may run beside recv and idle.  No
+ * call
  * blocks.
  */
 #ifndef AMPH_CONDUITS_PORT_H

@@ -27,6 +27,7 @@ struct suite_target {
     const char *name;                   /* in the names of the tests */
     const char *conduit;                /* as amph_conduit_find takes it */
     bool emulate;                       /* emulate.c laid over it */
+    bool lossy;                         /* its wire loses datagrams: what was lost comes again, unasked */
 };
 
 struct suite_case {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of the udp conduit's protocol: everything that a peer, or somebody else, can put into a packet.  libFuzzer: compile with
+ * Fuzz target of the udp conduit's protocol: everything that a peer, or somebody else, can put into a packet.  libFuzzer: compile
+ * with
  * clang -fsanitize=fuzzer; tests/unit_udp_sim.c drives the same with packets of a fixed sequence.
  *
  * The first byte of an input says what is done with the rest: 0, given to the protocol as it is; else first given the code that the
@@ -66,8 +67,8 @@ static void start(void)
     static uint8_t buffer[2048];
     const struct rdp_config cfg = { .env = { NULL, virtual_now, take_all }, .upcalls = &upcalls, .max_peers = 2, .memory = 1 << 20,
                                     .timeout_ns = 1000 * AMPH_NS_PER_S };
-    if (rdp_open(&cfg, &r) != AMPH_OK || rdp_add_peer(r, 0, 0, 1, 2, 1472) != AMPH_OK || rdp_add_peer(r, 1, 0, 3, 4, 1472) != AMPH_OK ||
-        rdp_mem_reg(r, memory, sizeof memory, &region) != AMPH_OK)
+    if (rdp_open(&cfg, &r) != AMPH_OK || rdp_add_peer(r, 0, 0, 1, 2, 1472) != AMPH_OK ||
+        rdp_add_peer(r, 1, 0, 3, 4, 1472) != AMPH_OK || rdp_mem_reg(r, memory, sizeof memory, &region) != AMPH_OK)
         abort();
     region->key = 5;
     struct rdp_conn *c = r->conn[0];
@@ -151,7 +152,8 @@ static uint64_t dice(uint64_t *state)
 static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
 {
     if (lane >= RDP_PUT) {
-        struct rdp_rma m = { .code = (uint8_t)(dice(s) % 5), .id = dice(s) % 12, .key = dice(s) % 4 ? 5 : 6, .offset = dice(s) % 5000,
+        struct rdp_rma m = { .code = (uint8_t)(dice(s) % 5), .id = dice(s) % 12, .key = dice(s) % 4 ? 5 : 6,
+                             .offset = dice(s) % 5000,
                              .len_bytes = (uint32_t)(dice(s) % 200), .total = dice(s) % 5000 };
         bool data = m.code == RDP_RMA_PUT || m.code == RDP_RMA_DATA;
         size_t n = rdp_put_rma(to, &m);
@@ -193,7 +195,8 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
     h.split = (uint32_t)(dice(s) % 4 ? (len < RDP_BULK_BYTES ? len : 0) : dice(s) % 2000);
     size_t n = rdp_put_hdr(to, &h);
     uint64_t words[4] = { dice(s), dice(s), dice(s), dice(s) };
-    struct rdp_ackblk ack = { .largest = dice(s) % 40, .delay_us = (uint32_t)(dice(s) % 1000), .limit = { dice(s) >> dice(s) % 64, 0 } };
+    struct rdp_ackblk ack = { .largest = dice(s) % 40, .delay_us = (uint32_t)(dice(s) % 1000),
+                              .limit = { dice(s) >> dice(s) % 64, 0 } };
     if (h.flags & RDP_F_ACK)
         n += rdp_put_ack(to + n, &ack, words, h.ack_words);
     const struct rdp_conn *c = r ? r->conn[0] : NULL;

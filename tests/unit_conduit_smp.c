@@ -347,7 +347,7 @@ static void prepared_in_any_order(void)
 
 int main(int argc, char **argv)
 {
-    static const struct suite_target target = { "smp", "smp", false };
+    static const struct suite_target target = { "smp", "smp", false, false };
     static const struct suite_case own[] = {
         { "garbage in slots", garbage_in_slots },
         { "garbage everywhere", garbage_everywhere },

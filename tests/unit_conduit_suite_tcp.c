@@ -4,6 +4,6 @@
 
 int main(int argc, char **argv)
 {
-    static const struct suite_target target = { "tcp", "tcp", false };
+    static const struct suite_target target = { "tcp", "tcp", false, false };
     return conduit_suite_main(argc, argv, &target, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The udp conduit's protocol on a simulated network: each message once and in order, whatever the network does; the use of long links;
+ * The udp conduit's protocol on a simulated network: each message once and in order, whatever the network does; the use of long
+ * links;
  * millions of messages through heavy loss.  Layer: tests.  Thread rule: one thread.
  *
  *   unit_udp_sim [--tap=FILE] [--seeds N] [--first SEED] [--messages N] [--quick]
@@ -123,7 +124,8 @@ static bool offer(struct sim_node *node)
         while (t->owed[peer] && send_one(node, peer, AMPH_LANE_REPLY))
             t->owed[peer]--;
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
-            while (t->sent[peer][lane] < t->target[peer][lane] && !(t->echo && lane == AMPH_LANE_REPLY) && send_one(node, peer, lane))
+            while (t->sent[peer][lane] < t->target[peer][lane] && !(t->echo && lane == AMPH_LANE_REPLY) &&
+                   send_one(node, peer, lane))
                 continue;
         all = all && !t->owed[peer] && t->sent[peer][0] >= t->target[peer][0];
     }
@@ -368,7 +370,8 @@ static void heavy_loss(uint64_t messages)
         offer(&s->node[0]);
         MUST(sim_step(s), "nothing will ever happen again");
     }
-    report(true, "%llu messages at 20 %% loss with repetition and reordering, each once and in order: %llu packets, %llu lost (%llu ms)",
+    report(true,
+           "%llu messages at 20 %% loss with repetition and reordering, each once and in order: %llu packets, %llu lost (%llu ms)",
            (unsigned long long)messages, (unsigned long long)s->packets, (unsigned long long)s->lost,
            (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
     close_traffic(s);

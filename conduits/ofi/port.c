@@ -84,7 +84,8 @@ static enum amph_status port_probe(char *why, size_t why_len)
     uint32_t v = fi_version();
     enum amph_status st = get_info(NULL, &info);
     if (st != AMPH_OK) {
-        snprintf(why, why_len, "libfabric %u.%u has no provider udp; see fi_info, and FI_PROVIDER if it is set", FI_MAJOR(v), FI_MINOR(v));
+        snprintf(why, why_len, "libfabric %u.%u has no provider udp; see fi_info, and FI_PROVIDER if it is set", FI_MAJOR(v),
+                 FI_MINOR(v));
         return st;
     }
     snprintf(why, why_len, "libfabric %u.%u, provider udp: datagrams of %zu bytes, one in a system call", FI_MAJOR(v), FI_MINOR(v),
@@ -187,7 +188,8 @@ static enum amph_status start(struct ofi_port *p, const struct amph_port_config 
     if (ret == 0)
         ret = fi_getname(&p->ep->fid, &sa, &len);
     if (ret) {
-        amph_error("libfabric's provider udp cannot open an endpoint: %s; AMPHORA_UDP_PORT=socket does without it", fi_strerror(-ret));
+        amph_error("libfabric's provider udp cannot open an endpoint: %s; AMPHORA_UDP_PORT=socket does without it",
+                   fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
     uint32_t most = p->info->ep_attr->max_msg_size < BUFFER_BYTES ? (uint32_t)p->info->ep_attr->max_msg_size : BUFFER_BYTES;
@@ -229,7 +231,8 @@ static enum amph_status port_open(const struct amph_port_config *cfg, struct amp
     return AMPH_OK;
 }
 
-static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len, uint32_t *datagram_p)
+static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len,
+                                      uint32_t *datagram_p)
 {
     struct ofi_port *p = port_of(base);
     struct sockaddr_storage sa;

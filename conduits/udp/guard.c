@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The guard: a thread that sends again what was lost while its process computes and makes no progress; without it a peer would wait for
- * as long as the computation takes.  Layer: conduits (udp).  Thread rule: its own thread under the protocol's lock; makes no upcalls.
+ * The guard: a thread that sends again what was lost while its process computes and makes no progress; without it a peer would
+ * wait for
+ * as long as the computation takes.  Layer: conduits (udp).  Thread rule: its own thread under the protocol's lock; makes no
+ * upcalls.
  *
  * It sleeps for good while nothing is under way.  A send sets its timer, if it is not set; when that rings it does what is due and
  * sets it again as long as something is under way: fifty times a second at most.
@@ -38,31 +40,39 @@ static void *guard(void *arg)
     return NULL;
 }
 
-void udp_guard_wake(struct udp_cx *u)
-{
-    if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) || __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
-        return;
-    if (u->guard_fd >= 0)
-        set_round(u, ROUND_NS);
-}
-
-enum amph_status udp_guard_open(struct udp_cx *u)
+/* The thread is there from the first send on: who only listens, or forks before it sends, has none. */
+static void start(struct udp_cx *u)
 {
     sigset_t all, before;
-    u->guard_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-    if (u->guard_fd < 0) {
-        int err = errno;
-        amph_error("cannot make a timer: %m; raise the limit of open files (ulimit -n)");
-        return amph_status_from_errno(err);
-    }
     sigfillset(&all); /* signals are the client's threads' business */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&u->guard, NULL, guard, u);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     u->has_guard = err == 0;
+    u->guard_tried = true;
     if (err)
-        amph_error("cannot start the udp conduit's thread: error %d; raise the limit of processes (ulimit -u)", err);
-    return err ? amph_status_from_errno(err) : AMPH_OK;
+        amph_warn("the udp conduit has no thread to send lost messages again while this process computes (error %d); raise the "
+                  "limit of processes (ulimit -u)",
+                  err);
+}
+
+void udp_guard_wake(struct udp_cx *u)
+{
+    if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) || __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
+        return;
+    if (AMPH_UNLIKELY(!u->guard_tried))
+        start(u);
+    set_round(u, ROUND_NS);
+}
+
+enum amph_status udp_guard_open(struct udp_cx *u)
+{
+    u->guard_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    if (u->guard_fd >= 0)
+        return AMPH_OK;
+    int err = errno;
+    amph_error("cannot make a timer: %m; raise the limit of open files (ulimit -n)");
+    return amph_status_from_errno(err);
 }
 
 void udp_guard_close(struct udp_cx *u)

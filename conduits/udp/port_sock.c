@@ -2,7 +2,8 @@
 /*
  * The datagram port over a socket of the kernel.  Layer: conduits (udp).  Thread rule: see port.h.
  *
- * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface), many go and come in one system call, and where
+ * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface), many go and come in one system call, and
+ * where
  * the kernel can cut (GSO) and join (GRO) datagrams of one length, several cross it as one.
  * Address: as inet.h has it | longest datagram taken (4 bytes).
  */
@@ -72,8 +73,8 @@ static struct sock_port *port_of(struct amph_port *port)
 
 static enum amph_status sock_probe(char *why, size_t why_len)
 {
-    snprintf(why, why_len, "kernel socket, datagrams as long as the path allows, many in a system call (on loopback a short round trip "
-                           "took 9.8 us, a put of 1 MiB had 1.7 GB/s; over libfabric's udp 11.6 us and 0.28 GB/s)");
+    snprintf(why, why_len, "kernel socket, datagrams as long as the path allows, many in a system call (on loopback a short round "
+                           "trip took 9.8 us, a put of 1 MiB had 1.7 GB/s; over libfabric's udp 11.6 us and 0.28 GB/s)");
     return AMPH_OK;
 }
 
@@ -169,7 +170,8 @@ static uint32_t route_datagram(const union name *name, socklen_t len)
     return (most < DATAGRAM_MOST ? most : DATAGRAM_MOST) & ~7u;
 }
 
-static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len, uint32_t *datagram_p)
+static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len,
+                                      uint32_t *datagram_p)
 {
     struct sock_port *p = port_of(base);
     struct sockaddr_storage sa;

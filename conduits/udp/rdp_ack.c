@@ -4,7 +4,8 @@
  *
  * Each transmission has a number of its own, so a round trip is measured on what really went round (Karn's rule needs no care).  A
  * packet is lost when enough later ones have come, or when it is older than a round trip and a later one has come; how many is
- * "enough" is learned from packets that came after all.  Where nothing comes, time-outs, each twice as long as the one before, send the
+ * "enough" is learned from packets that came after all.  Where nothing comes, time-outs, each twice as long as the one before,
+ * send the
  * oldest segments again, and it is the answer to these that tells which packets were lost.
  */
 #include "conduits/udp/rdp.h"

@@ -119,6 +119,8 @@ uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, c
             memcpy(plain + part.len_bytes, body[i].at, body[i].len_bytes);
         part.len_bytes += body[i].len_bytes;
     }
+    for (; part.len_bytes % 8; part.len_bytes++) /* as on the wire */
+        plain[part.len_bytes] = 0;
     if (hash) { /* lengths too: the hash itself does not tell a text from the same with zeros behind it */
         put_u64(digest, (uint64_t)part.len_bytes << 32 | rdp_pad8(bulk_len)); /* on the wire it is padded */
         size_t n = 8 + hash_all(hash, plain, part.len_bytes, digest + 8);

@@ -2,7 +2,8 @@
 /*
  * How much may be under way.  Layer: conduits (udp).  Thread rule: the caller holds the module's lock.
  *
- * After the idea of BBR (Cardwell and others, 2016), not after its code: the path's rate is the largest delivery rate of the last ten
+ * After the idea of BBR (Cardwell and others, 2016), not after its code: the path's rate is the largest delivery rate of the last
+ * ten
  * round trips, its length the shortest round trip of the last ten seconds.  Packets leave at that rate, and about twice the product
  * may be under way.  A loss alone says nothing (a bad cable loses at random); only loss together with round trips that have
  * grown, so with a queue, lowers the amount.  What is lost at random is made up for by sending that much faster.

@@ -2,7 +2,8 @@
 /*
  * Peers of the protocol: acquaintance, time-outs, failure, end.  Layer: conduits (udp).  Thread rule: see rdp.h.
  *
- * Acquaintance.  Each side has chosen a random number (nonce) when it added the peer, and says HELLO with it, with the other's as far as
+ * Acquaintance.  Each side has chosen a random number (nonce) when it added the peer, and says HELLO with it, with the other's as
+ * far as
  * it knows it, and whether it wants an answer.  The other's number counts when it came with our own, which only the peer of
  * today can know, or when a packet comes whose code was made with both.  Until then packets wait.
  */

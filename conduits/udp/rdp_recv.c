@@ -3,7 +3,8 @@
  * What comes in: checked, put in order, delivered once.  Layer: conduits (udp).
  * Thread rule: see rdp.h; functions here that are not static take the lock, except where said.
  *
- * A segment in its turn is delivered from the datagram itself.  Others (those that came too early, or whose lane is not wanted now, or for
+ * A segment in its turn is delivered from the datagram itself.  Others (those that came too early, or whose lane is not wanted
+ * now, or for
  * which the budget is used up) are copied and wait.  An upcall may do anything but progress, also forget the peer whose message it
  * handles; and it may lead to an inner progress for the reply lane: `busy` keeps that from the lane that is being delivered.
  */
@@ -15,6 +16,7 @@
 #define SEEN_MOST 65536u
 #define WINDOW_MOST (16u << 20)
 #define LOOKS 4u /* one in so many looks that find nothing asks what time it is */
+#define AWAY_NS (20 * AMPH_NS_PER_MS) /* without progress, after which the guard acts */
 #define TURN 8u /* messages of one peer before the next has its turn */
 
 /* ---- numbers of an RMA lane ---- */
@@ -386,8 +388,8 @@ static bool is_authentic(struct rdp_conn *c, const void *packet, const struct rd
 }
 
 /* The packet is the peer's, of this acquaintance. */
-static void on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, unsigned lanes, unsigned budget,
-                    unsigned *n_p)
+static void on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, unsigned lanes,
+                    unsigned budget, unsigned *n_p)
 {
     uint64_t now = r->now = rdp_now(r);
     c->last_heard_ns = now;
@@ -522,7 +524,9 @@ bool rdp_guard(struct rdp *r)
 {
     bool waits = false;
     rdp_lock(r);
-    do_due(r, rdp_now(r));
+    uint64_t now = rdp_now(r);
+    if (now - r->now > AWAY_NS) /* else the process sees to it, and knows what has come meanwhile */
+        do_due(r, now);
     for (const struct rdp_conn *c = r->active; !waits && c; c = c->next_active)
         waits = c->state <= RDP_CONN_UP && (rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);
     rdp_unlock(r);

@@ -3,7 +3,8 @@
  * Put and get.  Layer: conduits (udp).  Thread rule: see rdp.h.
  *
  * A put is cut into segments that name key and offset, so that each is written to its place when it comes, in whatever order; its
- * number keeps a repetition from being written twice.  The acknowledgement of its last packet is its remote completion.  A get is one
+ * number keeps a repetition from being written twice.  The acknowledgement of its last packet is its remote completion.  A get is
+ * one
  * segment, answered by segments that are read from the memory when they leave.  Nothing here waits for the target's
  * handlers; a message says how many numbers of the PUT lane must have come before it (`after`).
  *
@@ -181,7 +182,8 @@ enum amph_status rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t of
     bool go = usable(r, c, &st);
     struct rdp_get *g = go && len_bytes && c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
     if (g) {
-        *g = (struct rdp_get){ .next = r->gets, .done = done, .id = r->next_id++, .peer = peer, .dst = dst, .len_bytes = len_bytes };
+        *g = (struct rdp_get){ .next = r->gets, .done = done, .id = r->next_id++, .peer = peer, .dst = dst,
+                               .len_bytes = len_bytes };
         struct rdp_rma m = { .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes };
         if (send_word(r, c, &m)) {
             r->gets = g;

@@ -205,69 +205,75 @@ struct packet {
     struct rdp_hdr h;
     struct rdp_seghdr seg;
     struct amph_mac_part part[2];
-    unsigned nparts, split_parts; /* of these, how many go into the code as they are */
+    unsigned nparts;
 };
+
+/* Writes header, acknowledgement and segment header; gives their length.  The code is still to come. */
+static size_t write_head(struct rdp_conn *c, struct packet *p, bool ack, uint8_t *head, uint64_t now)
+{
+    struct rdp_ackblk blk;
+    uint64_t words[RDP_ACK_WORDS];
+    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS, nwords = ack ? rdp_make_ack(c, most, &blk, words, now) : 0;
+    size_t len = sizeof p->h;
+    p->h.src = c->remote_index;
+    p->h.type |= RDP_VERSION << 4;
+    if (nwords) {
+        p->h.flags |= RDP_F_ACK;
+        p->h.ack_words = (uint8_t)nwords;
+        len += rdp_put_ack(head + len, &blk, words, nwords);
+    }
+    if (p->h.flags & RDP_F_SEG)
+        len += rdp_put_seghdr(head + len, &p->seg);
+    return len;
+}
+
+/* Gives the packet its code.  What is long in its body stands last, and is hashed where it lies; padding lies elsewhere, but the
+ * hash takes zeros for granted. */
+static void seal(struct rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len, size_t body_len)
+{
+    struct amph_mac_part plain[2], bulk = { NULL, 0 };
+    unsigned n = p->nparts;
+    if (n && body_len > RDP_BULK_BYTES)
+        bulk = p->part[--n];
+    p->h.body_len = (uint32_t)body_len;
+    p->h.split = (uint32_t)(bulk.len_bytes ? body_len - rdp_pad8(bulk.len_bytes) : body_len);
+    for (unsigned i = 0; i < n; i++)
+        plain[i] = p->part[i];
+    rdp_put_hdr(head, &p->h);
+    p->h.mac = rdp_code(&c->out.mac, c->out.hash, head, head_len, plain, n, bulk.at, bulk.len_bytes);
+    rdp_put_hdr(head, &p->h);
+}
+
+static void add_part(struct amph_port_out *out, const void *at, size_t len_bytes)
+{
+    if (!len_bytes)
+        return;
+    out->part[out->nparts].at = at;
+    out->part[out->nparts++].len_bytes = len_bytes;
+    out->len_bytes += len_bytes;
+}
 
 /* Puts a packet into the batch; gives its length. */
 static size_t emit(struct rdp *r, struct rdp_conn *c, struct packet *p, bool ack, uint64_t pn, uint64_t now)
 {
     static const uint64_t zeros;
+    size_t body_len = 0;
     if (r->nout == RDP_OUT_BATCH)
         rdp_flush(r);
     if (!rdp_keys_want_hash(&c->out))
         return 0; /* no memory: as if it had been lost */
     unsigned n = r->nout++;
     uint8_t *head = (uint8_t *)r->head[n];
-    struct rdp_ackblk blk;
-    uint64_t words[RDP_ACK_WORDS];
-    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS, nwords = ack ? rdp_make_ack(c, most, &blk, words, now) : 0;
-    p->h.src = c->remote_index;
-    p->h.type |= RDP_VERSION << 4;
-    size_t head_len = sizeof p->h, body_len = 0;
-    if (nwords) {
-        p->h.flags |= RDP_F_ACK;
-        p->h.ack_words = (uint8_t)nwords;
-        head_len += rdp_put_ack(head + head_len, &blk, words, nwords);
-    }
-    if (p->h.flags & RDP_F_SEG)
-        head_len += rdp_put_seghdr(head + head_len, &p->seg);
-    for (unsigned i = 0; i < p->nparts; i++)
-        body_len += p->part[i].len_bytes;
-    size_t pad = rdp_pad8(body_len) - body_len;
-    const void *bulk = NULL;
-    size_t bulk_len = 0;
-    unsigned plain = p->nparts;
-    /* What is long stands last, and is hashed where it lies; padding lies elsewhere, but the hash takes zeros for granted. */
-    if (p->nparts && body_len + pad > RDP_BULK_BYTES) {
-        plain--;
-        bulk = p->part[plain].at;
-        bulk_len = p->part[plain].len_bytes;
-    }
-    p->h.body_len = (uint32_t)(body_len + pad);
-    p->h.split = (uint32_t)(body_len - bulk_len);
-    struct amph_mac_part part[3];
-    for (unsigned i = 0; i < plain; i++)
-        part[i] = p->part[i];
-    if (!bulk_len) {
-        p->h.split += (uint32_t)pad;
-        if (pad)
-            part[plain++] = (struct amph_mac_part){ &zeros, pad };
-    }
-    rdp_put_hdr(head, &p->h);
-    p->h.mac = rdp_code(&c->out.mac, c->out.hash, head, head_len, part, plain, bulk, bulk_len);
-    rdp_put_hdr(head, &p->h);
     struct amph_port_out *out = &r->out[n];
-    *out = (struct amph_port_out){ .peer = c->peer, .nparts = 1, .part = { { head, head_len } } };
-    for (unsigned i = 0; i < p->nparts; i++)
-        if (p->part[i].len_bytes) {
-            out->part[out->nparts].at = p->part[i].at;
-            out->part[out->nparts++].len_bytes = p->part[i].len_bytes;
-        }
-    if (pad) {
-        out->part[out->nparts].at = &zeros;
-        out->part[out->nparts++].len_bytes = pad;
+    size_t head_len = write_head(c, p, ack, head, now);
+    *out = (struct amph_port_out){ .peer = c->peer };
+    add_part(out, head, head_len);
+    for (unsigned i = 0; i < p->nparts; i++) {
+        add_part(out, p->part[i].at, p->part[i].len_bytes);
+        body_len += p->part[i].len_bytes;
     }
-    out->len_bytes = head_len + body_len + pad;
+    add_part(out, &zeros, rdp_pad8(body_len) - body_len);
+    seal(c, p, head, head_len, rdp_pad8(body_len));
     r->out_from[n].c = c;
     r->out_from[n].pn = pn;
     c->last_sent_ns = now;

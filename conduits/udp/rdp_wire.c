@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets of the udp conduit, taken apart and put together; see rdp_wire.h.  Layer: conduits (udp).  Thread rule: pure functions. */
+/* Packets of the udp conduit, taken apart and put together; see rdp_wire.h.  Layer: conduits (udp).
+ * Thread rule: pure functions. */
 #include "conduits/udp/rdp_wire.h"
 
 static bool type_is_known(struct rdp_packet *p)

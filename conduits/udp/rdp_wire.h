@@ -8,11 +8,13 @@
  * A packet has a number of its own that is never used again: what was lost goes out anew in a packet with a new number, so an
  * acknowledgement says which of the transmissions arrived.  What a packet carries, a segment, is numbered within its lane.
  *
- * The code covers everything behind itself: what stands before the first `split` bytes of the body and these, and the rest, each through
+ * The code covers everything behind itself: what stands before the first `split` bytes of the body and these, and the rest, each
+ * through
  * a universal hash (rdp_auth.c).
  *
  * Body of a HELLO:        struct rdp_hello
- * Body in an AM lane:     messages, each struct rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT) more of it
+ * Body in an AM lane:     messages, each struct rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT)
+ * more of it
  * Body in an RMA lane:    struct rdp_rma | data
  */
 #ifndef AMPH_CONDUITS_UDP_RDP_WIRE_H

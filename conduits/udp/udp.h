@@ -20,7 +20,7 @@ struct udp_cx {
     uint64_t alarm_ns;    /* what the timer is set to; atomic */
     /* the guard */
     pthread_t guard;
-    bool has_guard;
+    bool has_guard, guard_tried;
     int guard_fd;
     int guarded, guard_stop; /* atomic; guarded: its timer is set */
     /* a lossy wire, for tests */

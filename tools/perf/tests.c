@@ -61,7 +61,8 @@ const struct perf_test perf_tests[] = {
     { "udp_rtt", "us", PAIR_LIMIT, messages, perf_udp_rtt, NULL, NULL,
       "limit: echo of a datagram (up to 65504 bytes) over a pair of UDP sockets on loopback, both sides spinning" },
     { "udp_stream", "MB/s", PAIR_LIMIT, spread, perf_udp_stream, NULL, NULL,
-      "limit: the same bytes in UDP datagrams of up to 65504 bytes on loopback, 1 MiB of them under way, none lost, many in a system call" },
+      "limit: the same bytes in UDP datagrams of up to 65504 bytes on loopback, 1 MiB of them under way, none lost, "
+      "many in a system call" },
     { "memcpy", "MB/s", PAIR_LIMIT, spread, perf_memcpy, NULL, NULL, "limit: memcpy between two private buffers of one process" },
 
     { "line_rate", "M/s", PAIR_LIMIT, none, perf_line_rate, NULL, NULL,
