@@ -92,8 +92,6 @@
     ACCEPT("GASNET_NODEMAP_EXACT", "the launcher knows which processes share a host") \
     ACCEPT("GASNET_HOST_DETECT", "the launcher knows which processes share a host") \
     ACCEPT("GASNET_COLL_SCRATCH_SIZE", "collectives keep their buffers outside the segment") \
-    ACCEPT("GASNET_VIS_AMPIPE", "transfers are packed into messages where that is faster") \
-    ACCEPT("GASNET_VIS_MAXCHUNK", "transfers are packed into messages where that is faster") \
     ACCEPT("GASNET_VIS_REMOTECONTIG", "transfers are packed into messages where that is faster") \
     ACCEPT("GASNET_COLL_ENABLE_SEARCH", "algorithms are chosen by size, without a search") \
     ACCEPT("GASNET_COLL_TUNING_FILE", "algorithms are chosen by size, without a search") \

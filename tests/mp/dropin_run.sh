@@ -88,4 +88,6 @@ says "GASNET_SUPERNODE_MAXSIZE" 5 'sum 15 over tcp .*hosts 1 supernodes 3' env G
 says "GASNET_SUPERNODE_MAXSIZE and smp" 3 'over smp .*supernodes 1' env GASNET_SUPERNODE_MAXSIZE=1 "$bin/gasnetrun_smp" -n 3 "$jobs"
 mkdir "$mp_dir/tmp"
 says "GASNET_TMPDIR" 1 "^$mp_dir/tmp/amphora" env GASNET_TMPDIR="$mp_dir/tmp" "$bin/gasnetrun_smp" -n 1 printenv AMPHORA_JOB
+says "a conduit's variable is known, with the reason" 1 'GASNET_OFI_NUM_BBUFS.*buffers and limits follow' \
+    env GASNET_OFI_NUM_BBUFS=3 "$builddir/amphora-info" -c
 mp_done

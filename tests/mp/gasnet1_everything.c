@@ -2,6 +2,7 @@
 /* GASNET_SEGMENT_EVERYTHING: heap, stack and static memory of every process, by put, get, memset, values and long messages. */
 #define GASNET_SEGMENT_EVERYTHING 1
 #include "gasnet.h"
+#include "gasnet_ratomic.h"
 
 #include "tests/mp/gex_common.h"
 
@@ -107,6 +108,47 @@ static void long_messages(gasnet_node_t node, int place, char *out)
     CHECK(gasnet_AMRequestLong2(node, H_LONG, out, most + 1, mine_at(node, place), place, H_LONG_BACK) == GASNET_ERR_BAD_ARG);
 }
 
+/* Pieces of a row here against rows of a matrix there. */
+static void pieces(gasnet_node_t node, int place, char *out, char *in)
+{
+    enum { ROWS = 50, ROW = 40, DISTANCE = 300 };
+    char *there = mine_at(node, place);
+    const size_t far[] = { DISTANCE }, near[] = { ROW }, count[] = { ROW, ROWS };
+    gasnet_memvec_t from[2] = { { out + 5, 700 }, { out + 1000, ROWS * ROW - 700 } }, to[ROWS];
+    fill(out, ROWS * ROW + 400, me, 5);
+    gasnet_puts_bulk(node, there, far, out, near, count, 1);
+    memset(in, 0, ROWS * ROW);
+    gasnet_gets_bulk(in, near, node, there, far, count, 1);
+    CHECK(right(in, ROWS * ROW, me, 5) == ROWS * ROW);
+    for (int i = 0; i < ROWS; i++)
+        to[i] = (gasnet_memvec_t){ there + i * 2 * ROW, ROW };
+    gasnet_putv_bulk(node, ROWS, to, 2, from);
+    memset(in, 0, ROWS * ROW);
+    gasnet_getv_bulk(1, &(gasnet_memvec_t){ in, ROWS * ROW }, node, ROWS, to);
+    CHECK(memcmp(in, out + 5, 700) == 0 && memcmp(in + 700, out + 1000, ROWS * ROW - 700) == 0);
+}
+
+/* Every node adds to every node's counter on the heap; then a broadcast of it. */
+static void together(char *heap)
+{
+    static uint64_t sum[NODES];
+    uint64_t *counter = (uint64_t *)heap, had = 0, mine, first;
+    gex_AD_t ad;
+    *counter = 0;
+    gasnet_barrier(4, 0);
+    gex_AD_Create(&ad, amphora_team0, GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET, 0);
+    for (gasnet_node_t i = 0; i < nodes; i++)
+        for (int k = 0; k < 10; k++)
+            gex_Event_Wait(gex_AD_OpNB_U64(ad, &had, i, (void *)(uintptr_t)where[i][HEAP], GEX_OP_FADD, me + 1, 0, 0));
+    gasnet_barrier(5, 0);
+    gex_Event_Wait(gex_AD_OpNB_U64(ad, &mine, me, counter, GEX_OP_GET, 0, 0, 0));
+    CHECK(mine == UINT64_C(5) * nodes * (nodes + 1));
+    gex_AD_Destroy(ad);
+    first = me == nodes - 1 ? mine + 1 : 0;
+    gex_Event_Wait(gex_Coll_BroadcastNB(amphora_team0, nodes - 1, &sum[me], &first, sizeof first, 0));
+    CHECK(sum[me] == mine + 1);
+}
+
 static void check_segments(void)
 {
     gasnet_seginfo_t seg[NODES];
@@ -143,7 +185,10 @@ int main(int argc, char **argv)
         for (int place = 0; place < PLACES; place++) {
             transfers((me + step) % nodes, place, out, in);
             long_messages((me + step) % nodes, place, out);
+            pieces((me + step) % nodes, place, out, in);
         }
+    meet();
+    together(heap);
     meet();
     gasnet_exit(0);
     return 0;
