@@ -95,7 +95,6 @@ int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, voi
 {
     void *owner = NULL, *local = NULL;
     uintptr_t size = 0;
-    amph_check_call("gex_Segment_QueryBound");
     gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &size, 0));
     if (!size)
         return 1;

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "am/check.h"
 #include "base/counters.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -317,7 +318,11 @@ static void on_notify(struct amph_token *token, const struct amph_am *am)
     as_reply.entry = entry;
     as_reply.is_request = false;
     as_reply.replied = true;
+    if (AMPH_CHECKS)
+        amph_context_enter(&as_reply);
     ((void (*)(struct amph_token *, void *, size_t))entry->fn)(&as_reply, (void *)(uintptr_t)am->payload, am->nbytes);
+    if (AMPH_CHECKS)
+        amph_context_leave(&as_reply);
     answer(token, am, AMPH_GEX_VIS_DONE, NULL, 0);
 }
 
