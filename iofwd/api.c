@@ -3,11 +3,6 @@
 #include "iofwd.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/platform.h"
 #include "iofwd/client_collect.h"
@@ -56,22 +51,6 @@ int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit)
     struct fwd_stripe stripe;
     int err = pattern ? fwd_stripe_make(width, unit, &stripe) : EINVAL;
     return err ? err : fwd_stripe_add(pattern, stripe);
-}
-
-int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
-{
-    static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
-    char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    /* Not by readlink, which is caught where the preload library is: it shows the path that the program knows. */
-    long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
-    if (n < 0)
-        return EBADF;
-    name[n] = 0;
-    file->nparts = 0;
-    if (strncmp(name, mark, sizeof mark - 1) == 0)
-        (void)amph_fwd_file_parse(name + sizeof mark - 1, file);
-    return 0;
 }
 
 static int announce(int fd, bool write, uint64_t bytes, unsigned calls)

@@ -137,7 +137,7 @@ int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph
 int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const struct amph_fwd_file *file, enum amph_fwd_id id,
                       void *args);
 
-/* api.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
+/* client_life.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
 int fwd_file_of_fd(int fd, struct amph_fwd_file *file);
 
 #endif

@@ -3,10 +3,12 @@
  * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.  Thread rule: see client_int.h.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -68,6 +70,22 @@ bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_fi
         if (a->part[i].server != b->part[i].server || a->part[i].handle != b->part[i].handle)
             return false;
     return true;
+}
+
+int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
+{
+    static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
+    char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    /* Not by readlink, which is caught where the preload library is: it shows the path that the program knows. */
+    long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
+    if (n < 0)
+        return EBADF;
+    name[n] = 0;
+    file->nparts = 0;
+    if (strncmp(name, mark, sizeof mark - 1) == 0)
+        (void)amph_fwd_file_parse(name + sizeof mark - 1, file);
+    return 0;
 }
 
 /* ---- holds and counters ---- */
