@@ -28,7 +28,7 @@ mak() {
     fragment=$1
     shift
     { echo "include $fragment"; echo 'show:'; for n in $names; do printf '\t@echo "%s=$(GASNET_%s)"\n' $n $n; done; } >"$dir/show.mk"
-    make -s -f "$dir/show.mk" "$@" show | tr -s ' ' | sed 's/ *$//; s/= /=/'
+    MAKEFLAGS= make -s --no-print-directory -f "$dir/show.mk" "$@" show | tr -s ' ' | sed 's/ *$//; s/= /=/'
 }
 pc() {
     for n in $names; do echo "$n=$(pkg-config --variable=GASNET_$n "$1")"; done | tr -s ' ' | sed 's/ *$//; s/= /=/'
