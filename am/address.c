@@ -37,12 +37,16 @@ uint64_t amph_am_host_id(const char *host_name)
     return host_name ? hash(hash_start, host_name, strlen(host_name)) : 0;
 }
 
-/* Processes can map each other's memory only under one running kernel and in one process name space. */
+/* Processes can map each other's memory only under one running kernel and in one process name space; in different network name
+ * spaces they count as different machines, since what belongs to shared memory (doors, doorbells) has abstract sockets; and so do
+ * processes of different byte order or width of pointers (under an emulator), since the rings hold words as the machine has them. */
 static uint64_t machine_id(void)
 {
+    static const char *const spaces[] = { "/proc/self/ns/pid", "/proc/self/ns/net" };
+    const uint8_t kind[] = { AMPH_BIG_ENDIAN, sizeof(void *) };
     char boot_id[64];
     struct stat ns;
-    uint64_t h = hash_start;
+    uint64_t h = hash(hash_start, kind, sizeof kind);
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         ssize_t n = read(fd, boot_id, sizeof boot_id);
@@ -50,8 +54,9 @@ static uint64_t machine_id(void)
             h = hash(h, boot_id, (size_t)n);
         close(fd);
     }
-    if (stat("/proc/self/ns/pid", &ns) == 0)
-        h = hash(h, &ns.st_ino, sizeof ns.st_ino);
+    for (size_t i = 0; i < AMPH_COUNTOF(spaces); i++)
+        if (stat(spaces[i], &ns) == 0)
+            h = hash(h, &ns.st_ino, sizeof ns.st_ino);
     return h;
 }
 

@@ -90,6 +90,7 @@ void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer); /* reached through shared memory */
 const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
 
+bool amph_am_reaches_any_width(struct amph_am_ep *ep); /* do put and get work between hosts of 32 and 64 bits? */
 const char *amph_am_network(struct amph_am_ep *ep); /* of all peers with a network: its conduit; "smp": there is none */
 
 /* Says that peer is dead (the launcher's death notice): sends to it fail with AMPH_ERR_PEER from now on, also those that wait for
@@ -244,6 +245,11 @@ void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct
 /* ---- the job (am/job.c) ---- */
 
 struct amph_boot;
+/* Serves files in a process that another launcher's AMPHORA_SERVERS makes a server, with the place it has taken in its job; gives the
+ * exit code.  libiofwd sets it when it is loaded. */
+struct amph_boot;
+extern int (*amph_job_serve)(struct amph_boot *boot);
+
 struct amph_boot_event;
 struct amph_gather;
 

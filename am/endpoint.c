@@ -105,6 +105,11 @@ void amph_am_close(struct amph_am_ep *ep)
     free(ep);
 }
 
+bool amph_am_reaches_any_width(struct amph_am_ep *ep)
+{
+    return !ep->cx[AMPH_CX_NET] || ep->cx[AMPH_CX_NET]->caps.mixed_width;
+}
+
 const char *amph_am_network(struct amph_am_ep *ep)
 {
     return ep->cfg.net ? ep->cfg.net->name : amph_smp_ops.name;

@@ -120,8 +120,13 @@ void amph_job_exit(int code)
     start_watchdog(limit_ns + AMPH_NS_PER_S);
     fflush(NULL);
     if (ours) {
-        amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
+        /* Our own launcher tells the others at once; another one's last fence is where this process waits for them. */
+        bool first = code != 0 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
+        if (first)
+            amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
         meet(limit_ns);
+        if (!first)
+            amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
         last_acts();
         fflush(NULL);
     }

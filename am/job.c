@@ -3,10 +3,12 @@
  * The start of a runtime: joining the job, the endpoint over the own group, addresses, the job's page size; and the events of the
  * job.  Layer: am.  Thread rule: start by one thread; events are handled by one thread at a time (amph_ep_tick).
  */
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "am/ep.h"
 #include "am/job.h"
@@ -171,8 +173,7 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
         .threaded = threaded,
         .anywhere = amph_job.built_anywhere,
         .use_smp = amph_env_bool(AMPH_ENV_SMP),
-        /* Our own launcher starts processes on its own machine, also under several pretended host names. */
-        .loopback_only = desc->nhosts == 1 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0,
+        .loopback_only = !desc->several_machines,
         .host_id = memory_id(desc, self, &split),
         .on_peer_error = on_peer_error,
     };
@@ -213,6 +214,21 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     return st;
 }
 
+/* libfabric's tcp providers put the sender's own words into what they send for put and get. */
+static enum amph_status check_widths(const struct amph_jobdesc *desc)
+{
+    uint32_t other = amph_job.size, first = amph_job.first;
+    for (uint32_t i = 0; i < amph_job.size; i++)
+        if (desc->proc[first + i].stated && desc->proc[first + i].pointer_bytes != sizeof(void *))
+            other = i;
+    if (other == amph_job.size || amph_am_reaches_any_width(amph_job.ep))
+        return AMPH_OK;
+    amph_error("process %u on host %s has pointers of %u bits and this one of %zu: put and get between them are carried by messages "
+               "with AMPHORA_RMA=emulate, set for the whole job (amphora-run carries it), or with the conduit udp",
+               first + other, host_of(desc, first + other), 8u * desc->proc[first + other].pointer_bytes, 8 * sizeof(void *));
+    return AMPH_ERR_NOSYS;
+}
+
 /* Publishes the own address, and gets to know everyone. */
 static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self, enum amph_group group)
 {
@@ -232,13 +248,43 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
         st = amph_boot_wait_servers(amph_job.boot, SERVERS_WAIT_NS);
     if (st == AMPH_OK)
         st = negotiate_pages(desc);
+    if (st == AMPH_OK)
+        st = check_widths(desc);
     for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++) {
         st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self, amph_job.first + i);
         if (st != AMPH_OK)
             amph_error("%s %u on host %s cannot be reached: %s", group_name[group], i, host_of(desc, amph_job.first + i),
                        amph_status_text(st));
     }
+    amph_boot_forget(amph_job.boot);
     return st;
+}
+
+/* ---- servers of another launcher's job ---- */
+
+int (*amph_job_serve)(struct amph_boot *boot);
+
+/* libiofwd lies beside this library.  Its constructor sets amph_job_serve. */
+static void load_server(void)
+{
+    char path[4096] = "";
+    Dl_info info;
+    if (dladdr((void *)(uintptr_t)amph_job_start, &info) && info.dli_fname && strrchr(info.dli_fname, '/'))
+        snprintf(path, sizeof path, "%.*s/libiofwd.so.0", (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
+    if (!path[0] || !dlopen(path, RTLD_NOW | RTLD_GLOBAL))
+        dlopen("libiofwd.so.0", RTLD_NOW | RTLD_GLOBAL);
+}
+
+/* Never returns into the client's program, whose atexit handlers do not run. */
+static void become_server(void) AMPH_NORETURN;
+static void become_server(void)
+{
+    if (!amph_job_serve)
+        load_server();
+    if (!amph_job_serve)
+        amph_fatal("by AMPHORA_SERVERS this process is an I/O server of its job, but libiofwd.so.0 cannot be loaded; install it beside "
+                   "libamphora, or link the program with -liofwd");
+    _exit(amph_job_serve(amph_job.boot));
 }
 
 enum amph_status amph_job_start(bool threaded)
@@ -251,6 +297,8 @@ enum amph_status amph_job_start(bool threaded)
         return st;
     const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
     const enum amph_group group = amph_boot_group(amph_job.boot);
+    if (group == AMPH_SERVER && strcmp(amph_boot_kind(amph_job.boot), "launcher") != 0)
+        become_server();
     const uint32_t self = amph_boot_self(amph_job.boot);
     amph_job.first = amph_boot_first(amph_job.boot, group);
     amph_job.rank = self - amph_job.first;

@@ -20,6 +20,7 @@
 #include "base/env.h"
 
 #define SLEEP_NS (10 * AMPH_NS_PER_MS)     /* longest sleep */
+#define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */
 #define NAP_LEAST_NS (20 * AMPH_NS_PER_US) /* naps, where a conduit's descriptor does not wake us */
 #define NAP_MOST_NS (1 * AMPH_NS_PER_MS)
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS)   /* after a second without an event */
@@ -158,6 +159,12 @@ static uint64_t nap_length(struct amph_waiter *w)
     return w->nap_ns;
 }
 
+/* Waking up costs a tenth of a millisecond on some machines: a wait that has lasted sleeps longer. */
+static uint64_t sleep_length(const struct amph_waiter *w)
+{
+    return w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? SLEEP_LATE_NS : SLEEP_NS;
+}
+
 /* Sleeps on the descriptors of the conduits, the kick and what is watched.  This thread holds `sleeping`. */
 static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
 {
@@ -181,7 +188,7 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
     for (unsigned i = 0; i < ep->nwatch; i++)
         fds[n++] = (struct pollfd){ .fd = ep->watch[i], .events = POLLIN };
     amph_ep_unlock(ep);
-    struct timespec timeout = to_timespec(naps ? nap_length(w) : SLEEP_NS);
+    struct timespec timeout = to_timespec(naps ? nap_length(w) : sleep_length(w));
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) == w->seen && ppoll(fds, n, &timeout, NULL) > 0 && fds[kick].revents)
         while (read(ep->kick_fd, &drain, sizeof drain) < 0 && errno == EINTR)
             ;
@@ -202,13 +209,14 @@ static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
 static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     struct amph_cx *cx = sole_sleeper(ep);
-    struct timespec timeout = to_timespec(SLEEP_NS);
+    uint64_t most_ns = sleep_length(w);
+    struct timespec timeout = to_timespec(most_ns);
     amph_count(BLOCKED);
     __atomic_add_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) != w->seen) {
         /* the condition may have come true since it was looked at */
     } else if (cx) {
-        cx->ops->arm(cx, AMPH_ARM_SLEEP, SLEEP_NS);
+        cx->ops->arm(cx, AMPH_ARM_SLEEP, most_ns);
     } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_ACQUIRE)) {
         futex(&ep->happened, FUTEX_WAIT_PRIVATE, w->seen, &timeout);
     } else {

@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,14 +21,19 @@
 
 /* The area's place at the front is kept free for its largest size, so that an area made after the segment still fits before it. */
 #define AREA_PLACE_BYTES ((size_t)256 << 20)
-/* Ranges to try to reserve, largest first; only addresses, no memory. */
-static const size_t reserve_sizes[] = { (size_t)1 << 42, (size_t)1 << 40, (size_t)1 << 38, (size_t)1 << 36, (size_t)1 << 34 };
+/* Of a 32-bit process's addresses no more than this goes to the segment. */
+#define NARROW_SEGMENT_BYTES ((size_t)512 << 20)
+/* What rounding to the job's page size may take, twice. */
+#define SLACK_BYTES ((size_t)4 << 20)
 
 static struct {
     pthread_mutex_t lock;
     char *reserved;
     size_t reserved_bytes;
     struct amph_arena_part area, segment;
+    /* of the segment, for who only asks: 0 where there is none */
+    _Atomic uintptr_t segment_from, segment_to;
+    _Atomic uint32_t segments_made;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
@@ -95,20 +102,62 @@ uint64_t amph_avail_mem_bytes(void)
     return kib ? kib * 1024 : (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static enum amph_status reserve(void)
+uint64_t amph_segsize_setting(uint32_t procs_on_host)
+{
+    char text[64];
+    const char *setting = amph_env_str(AMPH_ENV_MAX_SEGSIZE);
+    size_t len = strcspn(setting, "/");
+    uint64_t bytes = 0;
+    char *end;
+    bool whole_host = strcmp(setting + len, "/H") == 0, process = strcmp(setting + len, "/P") == 0;
+    if (len < sizeof text && (!setting[len] || whole_host || process)) {
+        memcpy(text, setting, len);
+        text[len] = 0;
+        double fraction = strtod(text, &end);
+        bool is_fraction = end != text && !*end && fraction > 0 && fraction <= 1;
+        if (is_fraction)
+            bytes = (uint64_t)(fraction * (double)amph_phys_mem_bytes());
+        else if (!amph_parse_size(text, &bytes))
+            bytes = 0;
+        if (whole_host || (is_fraction && !process))
+            bytes /= procs_on_host;
+    }
+    if (bytes)
+        return bytes;
+    amph_fatal("GASNET_MAX_SEGSIZE=\"%s\" is not allowed; it takes a size such as 512M or a fraction of memory such as 0.85, and /P (a "
+               "process's) or /H (of all processes on a host) behind it", setting);
+}
+
+size_t amph_arena_segment_most(void)
+{
+    uint64_t phys = amph_phys_mem_bytes();
+    return sizeof(size_t) < 8 && phys > NARROW_SEGMENT_BYTES ? NARROW_SEGMENT_BYTES : (size_t)phys;
+}
+
+/* Only addresses, no memory; but not many more than may be used, since some systems (emulators of processors among them) keep a
+ * record of each page.  `most`: the largest segment that may come. */
+static enum amph_status reserve(size_t most)
 {
     if (arena.reserved)
         return AMPH_OK;
-    for (size_t i = 0; i < AMPH_COUNTOF(reserve_sizes); i++) {
-        void *at = mmap(NULL, reserve_sizes[i], PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t bytes = amph_align_up(AREA_PLACE_BYTES + most + SLACK_BYTES, SLACK_BYTES);
+    for (; bytes >= AREA_PLACE_BYTES + SLACK_BYTES; bytes /= 2) {
+        void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at != MAP_FAILED) {
             arena.reserved = at;
-            arena.reserved_bytes = reserve_sizes[i];
+            arena.reserved_bytes = bytes;
             return AMPH_OK;
         }
     }
     amph_error("cannot reserve a range of addresses for the segment (limit of virtual memory? see ulimit -v): %m");
     return AMPH_ERR_NOMEM;
+}
+
+/* The largest segment that may come after the area, as far as is known before the job has been joined. */
+static size_t expected_segment(void)
+{
+    uint64_t most = amph_arena_segment_most(), wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : most;
+    return (size_t)(wanted < most ? wanted : most);
 }
 
 /* Makes a memory object and maps it at its place in the reserved range. */
@@ -146,7 +195,7 @@ enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amp
         return AMPH_ERR_RANGE;
     }
     pthread_mutex_lock(&arena.lock);
-    enum amph_status st = arena.area.base ? AMPH_OK : reserve();
+    enum amph_status st = arena.area.base ? AMPH_OK : reserve(expected_segment());
     if (st == AMPH_OK && !arena.area.base)
         st = place("amphora-area", 0, len_bytes, page_bytes, &arena.area);
     if (st == AMPH_OK)
@@ -166,6 +215,7 @@ void amph_arena_drop_segment(void)
 {
     pthread_mutex_lock(&arena.lock);
     if (arena.segment.base) {
+        atomic_store(&arena.segment_to, 0);
         /* Its addresses go back to the reserved range. */
         mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         close(arena.segment.fd);
@@ -177,16 +227,41 @@ void amph_arena_drop_segment(void)
 enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
 {
     len_bytes = amph_align_up(len_bytes, page_bytes);
-    if (len_bytes > amph_phys_mem_bytes()) {
-        amph_error("a segment of %zu bytes was asked for; this host has %" PRIu64 " bytes of memory", len_bytes, amph_phys_mem_bytes());
+    if (len_bytes > amph_arena_segment_most()) {
+        amph_error("a segment of %zu bytes was asked for; a process of this host can have %zu (the host has %" PRIu64 " bytes of memory)",
+                   len_bytes, amph_arena_segment_most(), amph_phys_mem_bytes());
         return AMPH_ERR_NOMEM;
     }
     pthread_mutex_lock(&arena.lock);
-    enum amph_status st = arena.segment.base ? AMPH_ERR_STATE : reserve();
+    enum amph_status st = arena.segment.base ? AMPH_ERR_STATE : reserve(len_bytes > expected_segment() ? len_bytes : expected_segment());
     if (st == AMPH_OK)
         st = place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes, &arena.segment);
-    if (st == AMPH_OK)
+    if (st == AMPH_OK) {
         *part_p = arena.segment;
+        atomic_fetch_add(&arena.segments_made, 1);
+        atomic_store(&arena.segment_from, (uintptr_t)part_p->base);
+        atomic_store(&arena.segment_to, (uintptr_t)part_p->base + len_bytes);
+    }
     pthread_mutex_unlock(&arena.lock);
     return st;
+}
+
+bool amph_arena_in_segment(const void *at, size_t len_bytes, uint64_t *offset_p, uint32_t *which_p)
+{
+    uintptr_t to = atomic_load_explicit(&arena.segment_to, memory_order_acquire), from = atomic_load(&arena.segment_from);
+    uintptr_t first = (uintptr_t)at;
+    if (first < from || first >= to || len_bytes > to - first)
+        return false;
+    *offset_p = first - from;
+    *which_p = atomic_load(&arena.segments_made);
+    return true;
+}
+
+bool amph_arena_segment_now(struct amph_arena_part *part_p, uint32_t *which_p)
+{
+    pthread_mutex_lock(&arena.lock);
+    *part_p = arena.segment;
+    *which_p = atomic_load(&arena.segments_made);
+    pthread_mutex_unlock(&arena.lock);
+    return part_p->base != NULL;
 }

@@ -9,6 +9,7 @@
 #ifndef AMPH_BASE_ARENA_H
 #define AMPH_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -37,8 +38,21 @@ void amph_arena_forget_area(void);
  * Errors: AMPH_ERR_NOMEM (with a sentence: asked, available), AMPH_ERR_STATE (made already). */
 enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
 
+/* The largest segment that a process of this host can have: its memory, and less where pointers are narrow. */
+size_t amph_arena_segment_most(void);
+
+/* GASNET_MAX_SEGSIZE in bytes of one process: a size, or a fraction of physical memory; "/P" of a process (a size's default), "/H" of
+ * a host's processes together (a fraction's default).  Ends the process with a sentence where it cannot be read. */
+uint64_t amph_segsize_setting(uint32_t procs_on_host);
+
 /* Gives the segment's memory back; amph_arena_segment may be called again.  No peer may have it mapped any more. */
 void amph_arena_drop_segment(void);
+
+/* Does len_bytes at `at` lie in the client segment?  Then offset_p, and which_p: a number that no other segment of this process has had.
+ * Cheap, any thread. */
+bool amph_arena_in_segment(const void *at, size_t len_bytes, uint64_t *offset_p, uint32_t *which_p);
+/* The segment as it is now.  false: there is none. */
+bool amph_arena_segment_now(struct amph_arena_part *part_p, uint32_t *which_p);
 
 /* Makes an anonymous shared-memory object of len_bytes that no path leads to, close-on-exec; the descriptor is the caller's. */
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p);

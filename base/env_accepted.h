@@ -16,9 +16,9 @@
     ACCEPT("GASNET_SMP_SPAWNER", "read by gasnetrun_smp") \
     ACCEPT("GASNET_SPAWNFN", "amphora-run starts the processes; C is refused by the gasnetrun scripts") \
     ACCEPT("SSH_SERVERS", "read by gasnetrun_udp and amudprun: the host list") \
-    ACCEPT("SSH_CMD", "amphora-run starts all processes on this machine") \
-    ACCEPT("SSH_OPTIONS", "amphora-run starts all processes on this machine") \
-    ACCEPT("SSH_REMOTE_PATH", "amphora-run starts all processes on this machine") \
+    ACCEPT("SSH_CMD", "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
+    ACCEPT("SSH_OPTIONS", "they stand in AMPHORA_SSH or amphora-run -ssh, behind the program") \
+    ACCEPT("SSH_REMOTE_PATH", "other hosts use the working directory of this one") \
     ACCEPT("GASNET_SSH_SERVERS", "read by the gasnetrun scripts: the host list") \
     ACCEPT("CSPAWN_CMD", "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
     ACCEPT("CSPAWN_SERVERS", "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
@@ -137,11 +137,11 @@
     ACCEPT("GASNET_UCX_SPAWNER", "there is no conduit over UCX") \
     ACCEPT("GASNET_UCX_AM_ORDERED_TLS", "there is no conduit over UCX") \
     ACCEPT("GASNET_UCX_TLS", "there is no conduit over UCX") \
-    ACCEPT("GASNET_SSH_KEEPDUP", "amphora-run starts all processes on this machine") \
-    ACCEPT("GASNET_SSH_OUT_DEGREE", "amphora-run starts all processes on this machine") \
+    ACCEPT("GASNET_SSH_KEEPDUP", "each host of the host file is reached once") \
+    ACCEPT("GASNET_SSH_OUT_DEGREE", "AMPHORA_SSH_FANOUT is the degree of the tree of hosts") \
     ACCEPT("GASNET_SSH_NODEFILE", "read by the gasnetrun scripts: the host file") \
-    ACCEPT("GASNET_SSH_CMD", "amphora-run starts all processes on this machine") \
-    ACCEPT("GASNET_SSH_OPTIONS", "amphora-run starts all processes on this machine") \
-    ACCEPT("GASNET_SSH_REMOTE_PATH", "amphora-run starts all processes on this machine") \
+    ACCEPT("GASNET_SSH_CMD", "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
+    ACCEPT("GASNET_SSH_OPTIONS", "they stand in AMPHORA_SSH or amphora-run -ssh, behind the program") \
+    ACCEPT("GASNET_SSH_REMOTE_PATH", "other hosts use the working directory of this one") \
     ACCEPT("GASNET_MPI_FINALIZE", "there is no conduit over MPI") \
     ACCEPT("PMIRUN_CMD", "read by the gasnetrun scripts: the command of -spawner pmi")

@@ -21,17 +21,23 @@
 extern bool amph_wire_swapped;
 void amph_wire_setup(void);
 
+/* Do this process's words lie in memory in another order than they travel in? */
+static inline bool amph_wire_turns(void)
+{
+    return AMPH_BIG_ENDIAN != amph_wire_swapped;
+}
+
 static inline uint16_t amph_le16(uint16_t v)
 {
-    return AMPH_BIG_ENDIAN != amph_wire_swapped ? __builtin_bswap16(v) : v;
+    return amph_wire_turns() ? __builtin_bswap16(v) : v;
 }
 static inline uint32_t amph_le32(uint32_t v)
 {
-    return AMPH_BIG_ENDIAN != amph_wire_swapped ? __builtin_bswap32(v) : v;
+    return amph_wire_turns() ? __builtin_bswap32(v) : v;
 }
 static inline uint64_t amph_le64(uint64_t v)
 {
-    return AMPH_BIG_ENDIAN != amph_wire_swapped ? __builtin_bswap64(v) : v;
+    return amph_wire_turns() ? __builtin_bswap64(v) : v;
 }
 
 struct amph_wr {

@@ -15,7 +15,8 @@
 #include "boot/kind.h"
 
 /* In the order of AMPHORA_BOOT's words behind "auto", which is the order in which they are tried. */
-static const struct amph_boot_kind *const kinds[] = { &amph_boot_launcher, &amph_boot_pmi1, &amph_boot_single };
+static const struct amph_boot_kind *const kinds[] = { &amph_boot_standing, &amph_boot_launcher, &amph_boot_pmix,
+                                                  &amph_boot_pmi2,     &amph_boot_pmi1,     &amph_boot_single };
 
 /* The handle of the process's place; what amph_fatal uses to end the job, and what makes a second join an error. */
 static struct amph_boot *joined;
@@ -164,6 +165,16 @@ enum amph_status amph_boot_exchange(struct amph_boot *boot, const char *key, con
     return st;
 }
 
+void amph_boot_forget(struct amph_boot *boot)
+{
+    free(boot->value);
+    free(boot->value_len);
+    free(boot->value_mem);
+    boot->value = NULL;
+    boot->value_len = NULL;
+    boot->value_mem = NULL;
+}
+
 enum amph_status amph_boot_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
                                   size_t *len_p)
 {
@@ -214,8 +225,6 @@ void amph_boot_close(struct amph_boot *boot)
     }
     boot->kind->close(boot);
     amph_jobdesc_free(&boot->job);
-    free(boot->value);
-    free(boot->value_len);
-    free(boot->value_mem);
+    amph_boot_forget(boot);
     free(boot);
 }

@@ -8,7 +8,8 @@
  *   join   - a process takes its place in its group (gex_Client_Init, iofwd-server).  Once a process; it takes part in exchanges.
  *   attach - a file client learns the job without taking a place (any process that has AMPHORA_JOB, also forked children).
  *
- * Kinds, tried in this order: launcher (AMPHORA_JOB names the address file of amphora-run's control socket), pmi1 (PMI_FD or
+ * Kinds, tried in this order: standing (AMPHORA_JOB names the address file of servers that belong to no job: boot/standing.h),
+ * launcher (AMPHORA_JOB names the address file of amphora-run's control socket), pmi1 (PMI_FD or
  * PMI_PORT of another launcher), single (a job of one process).
  */
 #ifndef AMPH_BOOT_BOOT_H
@@ -24,6 +25,9 @@
 enum amph_group { AMPH_COMPUTE = 0, AMPH_SERVER = 1, AMPH_NGROUPS = 2 };
 
 #define AMPH_RANK_NONE UINT32_MAX
+
+/* Under this key an I/O server publishes where file clients reach it. */
+#define AMPH_BOOT_DOOR_KEY "iofwd"
 
 /* What is known of one process.  The fields from `stated` on are what the process said of itself (amph_boot_state). */
 struct amph_proc {
@@ -45,6 +49,9 @@ struct amph_jobdesc {
     struct amph_proc *proc;       /* [C+S] by absolute number */
     uint32_t *server_of;          /* [C] absolute number of each compute process's first server; NULL when S is 0.  Made by the
                                      mapping rule (C + (c mod S) unless told otherwise) */
+    bool several_machines;        /* else all hosts are this machine (pretended ones too), and loopback reaches everybody */
+    uint32_t self_host;           /* of a process of no group: index of its host where that is known */
+    char conduit[16];             /* standing servers that clients of other hosts may reach: the network; else "" */
     uint64_t id;                  /* random number of this job */
     uint8_t key[AMPH_KEY_BYTES];
 };
@@ -93,6 +100,9 @@ enum amph_status amph_boot_state(struct amph_boot *boot, uint64_t memory_bytes, 
  * called it, and then gives each member's value of `key`: value_p[i] and len_p[i] for relative number i, owned by the handle.
  * All other collective exchange in the life of a job goes over active messages.  Blocks; a member's death gives AMPH_ERR_PEER. */
 enum amph_status amph_boot_exchange(struct amph_boot *boot, const char *key, const void *const **value_p, const size_t **len_p);
+
+/* Gives up what the exchange gave, which in a large job is the largest thing a process holds. */
+void amph_boot_forget(struct amph_boot *boot);
 
 /* The value that process `rank` (absolute) published under key; waits for it up to timeout_ns.  The copy is the caller's (free).
  * It fills the job description's facts of that process too.  Errors: AMPH_ERR_TIMEOUT, AMPH_ERR_PEER (dead), AMPH_ERR_NOENT. */

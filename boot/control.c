@@ -83,6 +83,13 @@ enum amph_status amph_control_listen(const char *address, int *fd_p)
     return AMPH_OK;
 }
 
+bool amph_control_same_user(int fd)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && (who.uid == geteuid() || who.uid == 0);
+}
+
 /* ---- facts, keys ---- */
 
 void amph_facts_put(struct amph_wr *w, const struct amph_proc *proc)
@@ -154,6 +161,7 @@ enum amph_status amph_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **b
     amph_wr_u64(&w, job->id);
     amph_wr_u32(&w, job->nproc[AMPH_COMPUTE]);
     amph_wr_u32(&w, job->nproc[AMPH_SERVER]);
+    amph_wr_u8(&w, job->several_machines);
     amph_wr_u32(&w, job->nhosts);
     for (uint32_t h = 0; h < job->nhosts; h++)
         amph_wr_blob(&w, job->host_name[h], strlen(job->host_name[h]));
@@ -206,6 +214,7 @@ enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job
     job.id = amph_rd_u64(r);
     job.nproc[AMPH_COMPUTE] = amph_rd_u32(r);
     job.nproc[AMPH_SERVER] = amph_rd_u32(r);
+    job.several_machines = amph_rd_u8(r);
     bool sane = !r->bad && job.nproc[AMPH_COMPUTE] > 0 && job.nproc[AMPH_COMPUTE] <= JOB_MAX_PROCS &&
                 job.nproc[AMPH_SERVER] <= JOB_MAX_PROCS;
     if (!sane || !decode_hosts(r, &job) || !decode_procs(r, &job)) {

@@ -29,7 +29,7 @@
 #include "boot/boot.h"
 
 #define AMPH_CONTROL_MAGIC UINT32_C(0x414d5048)
-#define AMPH_CONTROL_VERSION 1
+#define AMPH_CONTROL_VERSION 2
 #define AMPH_CONTROL_NONCE_BYTES 32
 #define AMPH_CONTROL_KEY_MAX 31       /* text of a published key */
 #define AMPH_CONTROL_VALUE_MAX 4096   /* bytes of a published value */
@@ -71,6 +71,9 @@ enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile 
 /* Connects to, or listens on, an address of the file; the descriptor is close-on-exec.  AMPH_ERR_PEER, ARG (its form), SYS. */
 enum amph_status amph_control_connect(const char *address, int *fd_p);
 enum amph_status amph_control_listen(const char *address, int *fd_p);
+
+/* Is the other end of this socket the same user, or root?  The abstract name can be reached by every user of the machine. */
+bool amph_control_same_user(int fd);
 
 /* The facts of one process in their fixed encoding. */
 void amph_facts_put(struct amph_wr *w, const struct amph_proc *proc);

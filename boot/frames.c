@@ -3,6 +3,7 @@
 #include "boot/frames.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -53,15 +54,40 @@ void amph_bytes_free(struct amph_bytes *b)
 void amph_frames_open(struct amph_frames *f, int fd, size_t max_bytes)
 {
     memset(f, 0, sizeof *f);
-    f->fd = fd;
+    f->fd = f->out_fd = fd;
     f->max_bytes = max_bytes;
+}
+
+void amph_frames_open_pair(struct amph_frames *f, int in_fd, int out_fd, size_t max_bytes)
+{
+    amph_frames_open(f, in_fd, max_bytes);
+    f->out_fd = out_fd;
+    fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
+    fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
+}
+
+bool amph_frames_feed(struct amph_frames *f, const void *bytes, size_t len_bytes)
+{
+    return amph_bytes_add(&f->in, bytes, len_bytes);
+}
+
+/* A socket is never waited for, whatever its mode; a pipe has been made non-blocking. */
+static ssize_t write_some(const struct amph_frames *f, const void *from, size_t len)
+{
+    return f->out_fd == f->fd ? send(f->fd, from, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(f->out_fd, from, len);
+}
+static ssize_t read_some(const struct amph_frames *f, void *to, size_t len)
+{
+    return f->out_fd == f->fd ? recv(f->fd, to, len, MSG_DONTWAIT) : read(f->fd, to, len);
 }
 
 void amph_frames_close(struct amph_frames *f)
 {
     if (f->fd >= 0)
         close(f->fd);
-    f->fd = -1;
+    if (f->out_fd >= 0 && f->out_fd != f->fd)
+        close(f->out_fd);
+    f->fd = f->out_fd = -1;
     amph_bytes_free(&f->in);
     amph_bytes_free(&f->out);
 }
@@ -74,7 +100,7 @@ bool amph_frames_pending(const struct amph_frames *f)
 enum amph_status amph_frames_flush(struct amph_frames *f)
 {
     while (amph_frames_pending(f)) {
-        ssize_t n = send(f->fd, f->out.buf + f->out.at, f->out.len - f->out.at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = write_some(f, f->out.buf + f->out.at, f->out.len - f->out.at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -116,7 +142,7 @@ enum amph_status amph_frames_fill(struct amph_frames *f)
     if (!bytes_reserve(&f->in, READ_BYTES))
         return AMPH_ERR_NOMEM;
     for (;;) {
-        ssize_t n = recv(f->fd, f->in.buf + f->in.len, f->in.cap - f->in.len, MSG_DONTWAIT);
+        ssize_t n = read_some(f, f->in.buf + f->in.len, f->in.cap - f->in.len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

@@ -25,6 +25,7 @@ struct amph_bytes {
 
 struct amph_frames {
     int fd;           /* owned; -1: closed */
+    int out_fd;       /* the same socket, or the second of two pipes (owned too) */
     size_t max_bytes; /* a longer body from the peer is a violation */
     struct amph_bytes in, out;
 };
@@ -37,7 +38,12 @@ struct amph_frame {
 };
 
 void amph_frames_open(struct amph_frames *f, int fd, size_t max_bytes);
+/* Over two descriptors that need not be sockets (what sshd gives a command); both are made non-blocking. */
+void amph_frames_open_pair(struct amph_frames *f, int in_fd, int out_fd, size_t max_bytes);
 void amph_frames_close(struct amph_frames *f);
+
+/* Hands over bytes that came by another way, as if they had been read from the descriptor; false where memory has run out. */
+bool amph_frames_feed(struct amph_frames *f, const void *bytes, size_t len_bytes);
 
 /* Takes a frame for sending and sends what the socket takes now.  AMPH_OK also where some is left; AMPH_ERR_PEER, NOMEM. */
 enum amph_status amph_frames_send(struct amph_frames *f, uint16_t type, const void *body, size_t len_bytes);

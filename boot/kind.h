@@ -40,7 +40,7 @@ struct amph_boot_kind {
     void (*close)(struct amph_boot *boot);                               /* frees what is the kind's own, not boot itself */
 };
 
-extern const struct amph_boot_kind amph_boot_launcher, amph_boot_pmi1, amph_boot_single;
+extern const struct amph_boot_kind amph_boot_standing, amph_boot_launcher, amph_boot_pmix, amph_boot_pmi2, amph_boot_pmi1, amph_boot_single;
 
 /* Makes room for the exchange's n results in value and value_len. */
 enum amph_status amph_boot_alloc_values(struct amph_boot *boot, uint32_t n);

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "boot/control.h"
+#include "boot/kvs.h"
 #include "boot/pmi1.h"
 
 bool amph_pmi_word(const char *line, const char *word, char *value, size_t cap)
@@ -114,7 +115,7 @@ static enum amph_status ask(struct amph_pmi *pmi, const char *line, const char *
 
 /* ---- opening ---- */
 
-static bool env_number(const char *name, long least, long *value_p)
+bool amph_kvs_env_number(const char *name, long least, long *value_p)
 {
     const char *text = amph_env_foreign(name);
     char *end;
@@ -127,8 +128,8 @@ static bool env_number(const char *name, long least, long *value_p)
 bool amph_pmi_present(void)
 {
     long v;
-    return env_number("PMI_FD", 0, &v) ? env_number("PMI_SIZE", 1, &v) && env_number("PMI_RANK", 0, &v)
-                                       : amph_env_foreign("PMI_PORT") && env_number("PMI_ID", 0, &v);
+    return amph_kvs_env_number("PMI_FD", 0, &v) ? amph_kvs_env_number("PMI_SIZE", 1, &v) && amph_kvs_env_number("PMI_RANK", 0, &v)
+                                       : amph_env_foreign("PMI_PORT") && amph_kvs_env_number("PMI_ID", 0, &v);
 }
 
 static int connect_port(const char *port)
@@ -160,7 +161,7 @@ static enum amph_status open_port(struct amph_pmi *pmi)
     const char *port = amph_env_foreign("PMI_PORT");
     char line[64];
     long id = 0;
-    env_number("PMI_ID", 0, &id);
+    amph_kvs_env_number("PMI_ID", 0, &id);
     pmi->fd = connect_port(port);
     if (pmi->fd < 0) {
         amph_error("cannot connect to the PMI server at PMI_PORT=%s: %m", port);
@@ -206,9 +207,9 @@ enum amph_status amph_pmi_open(struct amph_pmi *pmi)
     long fd, rank = 0, size = 0;
     enum amph_status st = AMPH_OK;
     memset(pmi, 0, sizeof *pmi);
-    if (env_number("PMI_FD", 0, &fd)) {
-        env_number("PMI_RANK", 0, &rank);
-        env_number("PMI_SIZE", 1, &size);
+    if (amph_kvs_env_number("PMI_FD", 0, &fd)) {
+        amph_kvs_env_number("PMI_RANK", 0, &rank);
+        amph_kvs_env_number("PMI_SIZE", 1, &size);
         pmi->fd = (int)fd;
         pmi->rank = (uint32_t)rank;
         pmi->size = (uint32_t)size;
@@ -331,4 +332,93 @@ void amph_pmi_abort(struct amph_pmi *pmi, int code)
     line[n++] = '\n';
     if (write_some(pmi->fd, line, n) < 0)
         return; /* the server is gone, and the job with it */
+}
+
+/* ---- as a process manager ---- */
+
+struct pmi1 {
+    struct amph_kvs base;
+    struct amph_pmi pmi;
+};
+
+static struct amph_pmi *wire(struct amph_kvs *kvs)
+{
+    return &((struct pmi1 *)kvs)->pmi;
+}
+
+static void kvs_close(struct amph_kvs *kvs)
+{
+    if (wire(kvs)->fd >= 0)
+        close(wire(kvs)->fd);
+    free(kvs);
+}
+
+static enum amph_status kvs_open(struct amph_kvs **kvs_p)
+{
+    struct pmi1 *p = calloc(1, sizeof *p);
+    if (!p)
+        return AMPH_ERR_NOMEM;
+    p->base.ops = &amph_kvs_pmi1;
+    enum amph_status st = amph_pmi_open(&p->pmi);
+    p->base.rank = p->pmi.rank;
+    p->base.size = p->pmi.size;
+    if (st == AMPH_OK)
+        *kvs_p = &p->base;
+    else
+        kvs_close(&p->base);
+    return st;
+}
+
+static enum amph_status kvs_put(struct amph_kvs *kvs, const char *name, const void *data, size_t len_bytes)
+{
+    return amph_pmi_put(wire(kvs), name, data, len_bytes);
+}
+static enum amph_status kvs_get(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p)
+{
+    return amph_pmi_get(wire(kvs), name, data_p, len_p);
+}
+static enum amph_status kvs_fence(struct amph_kvs *kvs)
+{
+    return amph_pmi_barrier(wire(kvs));
+}
+static enum amph_status kvs_finalize(struct amph_kvs *kvs)
+{
+    return amph_pmi_finalize(wire(kvs));
+}
+static void kvs_abort(struct amph_kvs *kvs, int code)
+{
+    amph_pmi_abort(wire(kvs), code);
+}
+
+const struct amph_kvs_ops amph_kvs_pmi1 = {
+    .name = "pmi1",
+    .present = amph_pmi_present,
+    .open = kvs_open,
+    .put = kvs_put,
+    .get = kvs_get,
+    .fence = kvs_fence,
+    .finalize = kvs_finalize,
+    .abort = kvs_abort,
+    .close = kvs_close,
+};
+
+void amph_kvs_to_hex(char *text, const void *data, size_t len_bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *bytes = data;
+    for (size_t i = 0; i < len_bytes; i++) {
+        *text++ = digits[bytes[i] >> 4];
+        *text++ = digits[bytes[i] & 15];
+    }
+    *text = 0;
+}
+
+bool amph_kvs_from_hex(void *data, const char *text, size_t len_bytes)
+{
+    uint8_t *bytes = data;
+    if (strspn(text, "0123456789abcdef") < 2 * len_bytes)
+        return false;
+    for (size_t i = 0; i < len_bytes; i++)
+        bytes[i] = hex_byte(text + 2 * i);
+    return true;
 }

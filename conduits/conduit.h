@@ -94,6 +94,7 @@ struct amph_conduit_caps {
     bool can_sleep;           /* arm(AMPH_ARM_SLEEP) works */
     bool fd_blocks;           /* wait_fd really sleeps; false: the caller must wake by time (reported by amphora-info) */
     bool mixed_order;         /* peers of other byte order can be reached */
+    bool mixed_width;         /* put and get work between hosts of 32 and of 64 bits */
     bool need_local_reg;      /* put and get sources must lie in registered memory (or go through a bounce buffer) */
 };
 

@@ -599,6 +599,7 @@ static void lay_over(struct em_cx *em)
     em->base.caps.put_then_am = false;
     em->base.caps.maps_memory = false;
     em->base.caps.need_local_reg = false;
+    em->base.caps.mixed_width = true;
 }
 
 enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)

@@ -33,7 +33,7 @@ static bool parse_ip(const char *text, struct sockaddr_storage *sa)
     return false;
 }
 
-/* The address of the interface called name; IPv4 before IPv6, link-local ones never. */
+/* The address of the interface called name, or (NULL) of the first that is not loopback; IPv4 before IPv6, link-local ones never. */
 static bool interface_ip(const char *name, struct sockaddr_storage *sa)
 {
     struct ifaddrs *all, *i;
@@ -43,7 +43,8 @@ static bool interface_ip(const char *name, struct sockaddr_storage *sa)
     for (int pass = 0; pass < 2 && !found; pass++)
         for (i = all; i && !found; i = i->ifa_next) {
             int family = pass == 0 ? AF_INET : AF_INET6;
-            if (!i->ifa_addr || i->ifa_addr->sa_family != family || strcmp(i->ifa_name, name) != 0 || !(i->ifa_flags & IFF_UP))
+            if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
+                (name ? strcmp(i->ifa_name, name) != 0 : (i->ifa_flags & IFF_LOOPBACK) != 0))
                 continue;
             memset(sa, 0, sizeof *sa);
             sa->ss_family = (sa_family_t)family;
@@ -76,7 +77,8 @@ static bool choose(const char *interface, bool loopback_only, struct sockaddr_st
 {
     if (interface && interface[0])
         return parse_ip(interface, sa) || interface_ip(interface, sa);
-    return !loopback_only && (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa));
+    /* A cluster of its own has no route to the world, but an interface. */
+    return !loopback_only && (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa) || interface_ip(NULL, sa));
 }
 
 enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface, struct sockaddr_storage *sa)
@@ -87,7 +89,7 @@ enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const
             return AMPH_ERR_NOENT;
         }
         if (!loopback_only)
-            amph_warn("this host has no route to others; %s listens on 127.0.0.1 (set AMPHORA_INTERFACE to choose)", conduit);
+            amph_warn("this host has no interface but loopback; %s listens on 127.0.0.1 (set AMPHORA_INTERFACE to choose)", conduit);
         parse_ip("127.0.0.1", sa);
     }
     ((struct sockaddr_in *)sa)->sin_port = 0; /* the port lies at the same place in both families */

@@ -58,7 +58,7 @@ $(dropin_run): $(srcdir)/dropin/gasnetrun.in Makefile
 CLEANFILES += $(dropin_mak) $(dropin_pc) $(dropin_so) $(dropin_a) $(dropin_run)
 
 # Tests: GASNet-1 beyond the transfers, its segment modes, the launchers.
-dropin_mp = tests/mp/gasnet1_everything tests/mp/gasnet1_more tests/mp/gasnet1_quit
+dropin_mp = tests/mp/gasnet1_everything tests/mp/gasnet1_leave tests/mp/gasnet1_more tests/mp/gasnet1_quit
 check_PROGRAMS += $(dropin_mp) tests/mp/gasnet1_everything_par tests/mp/gasnet1_all_par tests/mp/gasnet1_more_par
 dist_check_SCRIPTS += $(dropin_mp:=.sh)
 TESTS += $(dropin_mp:=.sh)
@@ -86,6 +86,9 @@ tests_mp_dropin_job_tcp_LDADD = libamphora.la
 tests_mp_dropin_job_udp_SOURCES = tests/mp/dropin_job.c
 tests_mp_dropin_job_udp_CPPFLAGS = -DGASNET_PAR -DGASNET_CONDUIT_UDP=1 -DGASNET_PAGESIZE=65536 $(gex_client_cppflags)
 tests_mp_dropin_job_udp_LDADD = libamphora.la -lpthread
+tests_mp_gasnet1_leave_SOURCES = tests/mp/gasnet1_leave.c tests/mp/gex_common.h
+tests_mp_gasnet1_leave_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gasnet1_leave_LDADD = libamphora.la
 tests_mp_gasnet1_quit_SOURCES = tests/mp/gasnet1_quit.c tests/mp/gex_common.h
 tests_mp_gasnet1_quit_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gasnet1_quit_LDADD = libamphora.la

@@ -42,6 +42,7 @@ struct amph_fold {
     size_t elem_bytes;
     bool commutes;
     bool owned; /* cdata is to be freed after the operation */
+    bool typed; /* elements are numbers of 4 or 8 bytes, on which hosts of either byte order agree; else they are bytes */
 };
 
 static inline void amph_fold(const struct amph_fold *f, const void *left, void *right, size_t len_bytes)
@@ -49,6 +50,13 @@ static inline void amph_fold(const struct amph_fold *f, const void *left, void *
     if (len_bytes)
         f->fn(left, right, len_bytes / f->elem_bytes, f->cdata);
 }
+
+/* The same on data that is in the order in which it travels (coll_fold.c). */
+void amph_fold_travelling(const struct amph_fold *f, const void *left, void *right, size_t len_bytes);
+/* Is that order another than this process's own? */
+bool amph_fold_turns(const struct amph_fold *f);
+/* From one order to the other; dst may be src. */
+void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes);
 
 /* The operator of a built-in type and operation, or NULL; *bytes_p: of the type, or 0. */
 amph_fold_fn amph_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p);
@@ -101,6 +109,7 @@ struct amph_net {
     uint32_t count, me, root; /* participants, the own place, the root's */
     const uint8_t *src;
     uint8_t *dst, *acc, *scratch;
+    uint8_t *turned; /* room for src in the order in which it travels; NULL: that is the own */
     size_t len;
     uint32_t round, phase;
     uint32_t piece;  /* bytes of a message */

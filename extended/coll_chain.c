@@ -72,7 +72,7 @@ static size_t fold_up(struct amph_coll_op *op, uint32_t turn)
     if (place + 1 == net->count)
         return net->len;
     size_t have = amph_mail_prefix(op->coll, PORT_UP);
-    amph_fold(&op->fold, net->src + net->folded, net->scratch + net->folded, have - net->folded);
+    amph_fold_travelling(&op->fold, net->src + net->folded, net->scratch + net->folded, have - net->folded);
     net->folded = have;
     if (place)
         amph_mail_more(op->coll, 0, have);
@@ -149,7 +149,7 @@ static bool step_scan(struct amph_coll_op *op)
     size_t have = net->len;
     if (net->me) {
         have = amph_mail_prefix(op->coll, PORT_DOWN);
-        amph_fold(&op->fold, net->scratch + net->folded, net->dst + net->folded, have - net->folded);
+        amph_fold_travelling(&op->fold, net->scratch + net->folded, net->dst + net->folded, have - net->folded);
         net->folded = have;
         if (net->me + 1 < net->count)
             amph_mail_more(op->coll, 0, have);

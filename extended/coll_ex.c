@@ -75,7 +75,7 @@ static struct amph_fold fold_of(const struct reduction *r, const char *call)
         return user_fold(r, call);
     if (!fn)
         amph_fatal("%s: operation %#x is not one for reductions of type %#x", call, (unsigned)r->op, (unsigned)r->dt);
-    return (struct amph_fold){ .fn = fn, .elem_bytes = bytes, .commutes = true };
+    return (struct amph_fold){ .fn = fn, .elem_bytes = bytes, .commutes = true, .typed = true };
 }
 
 gex_Event_t gex_Coll_ReduceToOneNB(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, gex_DT_t dt, size_t dt_sz,

@@ -3,7 +3,10 @@
  * The built-in operators of reductions, one function for each type and operation.  GASNet-EX spec, "Operation codes".
  * Layer: extended.  Thread rule: none.
  */
+#include <string.h>
+
 #include "amphora/operators.h"
+#include "base/wire.h"
 #include "extended/coll.h"
 
 #define ADD(x, y) ((x) + (y))
@@ -65,4 +68,45 @@ amph_fold_fn amph_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p)
             return rows[i].fn;
     }
     return NULL;
+}
+
+/* ---- hosts of either byte order ---- */
+
+bool amph_fold_turns(const struct amph_fold *f)
+{
+    return f->typed && amph_wire_turns();
+}
+
+void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes)
+{
+    for (size_t at = 0; at < len_bytes; at += f->elem_bytes) {
+        uint64_t v8;
+        uint32_t v4;
+        if (f->elem_bytes == sizeof v8) {
+            memcpy(&v8, (const uint8_t *)src + at, sizeof v8);
+            v8 = amph_le64(v8);
+            memcpy((uint8_t *)dst + at, &v8, sizeof v8);
+        } else {
+            memcpy(&v4, (const uint8_t *)src + at, sizeof v4);
+            v4 = amph_le32(v4);
+            memcpy((uint8_t *)dst + at, &v4, sizeof v4);
+        }
+    }
+}
+
+void amph_fold_travelling(const struct amph_fold *f, const void *left, void *right, size_t len_bytes)
+{
+    _Alignas(16) uint8_t own[1024]; /* left stays as it is: it may be on its way to others */
+    if (!amph_fold_turns(f)) {
+        amph_fold(f, left, right, len_bytes);
+        return;
+    }
+    for (size_t at = 0; at < len_bytes; at += sizeof own) {
+        size_t n = len_bytes - at < sizeof own ? len_bytes - at : sizeof own;
+        uint8_t *r = (uint8_t *)right + at;
+        amph_fold_turn(f, own, (const uint8_t *)left + at, n);
+        amph_fold_turn(f, r, r, n);
+        amph_fold(f, own, r, n);
+        amph_fold_turn(f, r, r, n);
+    }
 }

@@ -65,8 +65,10 @@ static uint8_t *plan_net(struct amph_coll_op *op, size_t own)
     net->len = op->len;
     own = amph_align_up(own, AMPH_CACHE_LINE);
     const struct amph_coll_choice *choice = amph_coll_choose(op, net->count, op->len, net->piece);
-    need_scratch(op, own + amph_coll_scratch(choice, net->count, op->len));
-    net->scratch = op->scratch + own;
+    size_t turned = amph_fold_turns(&op->fold) ? amph_align_up(op->len, AMPH_CACHE_LINE) : 0;
+    need_scratch(op, own + turned + amph_coll_scratch(choice, net->count, op->len));
+    net->turned = turned ? op->scratch + own : NULL;
+    net->scratch = op->scratch + own + turned;
     return op->scratch;
 }
 
@@ -77,13 +79,17 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
         return true;
     if (!(op->stage & NET_BEGUN)) {
         op->stage |= NET_BEGUN;
-        net->src = src;
+        net->src = net->turned ? net->turned : src;
         net->dst = dst;
+        if (net->turned)
+            amph_fold_turn(&op->fold, net->turned, src, op->len);
         amph_coll_choose(op, net->count, op->len, net->piece)->begin(op);
     }
     if (!net->step(op))
         return false;
     amph_mail_end(op->coll);
+    if (net->turned && (op->kind != AMPH_COLL_REDUCE || net->me == net->root))
+        amph_fold_turn(&op->fold, dst, dst, op->len);
     op->stage |= NET_DONE;
     return true;
 }

@@ -96,7 +96,7 @@ static bool step_reduce(struct amph_coll_op *op)
             if (!amph_mail_got(op->coll, net->round))
                 break;
             uint8_t *right = net->scratch + net->round * net->len;
-            amph_fold(&op->fold, net->acc, right, net->len);
+            amph_fold_travelling(&op->fold, net->acc, right, net->len);
             net->acc = right;
         }
     }
@@ -152,9 +152,9 @@ static bool rounds(struct amph_coll_op *op)
         if (!amph_mail_pump(op->coll) || !amph_mail_got(op->coll, net->round))
             return false;
         if (other < d) {
-            amph_fold(&op->fold, theirs, net->dst, net->len);
+            amph_fold_travelling(&op->fold, theirs, net->dst, net->len);
         } else {
-            amph_fold(&op->fold, net->dst, theirs, net->len);
+            amph_fold_travelling(&op->fold, net->dst, theirs, net->len);
             copy(net->dst, theirs, net->len);
         }
     }
@@ -170,7 +170,7 @@ static bool step_double(struct amph_coll_op *op)
         if (is_extra(net) && net->me % 2) {
             if (!amph_mail_got(op->coll, PORT_ODD))
                 return false;
-            amph_fold(&op->fold, net->acc, net->dst, net->len);
+            amph_fold_travelling(&op->fold, net->acc, net->dst, net->len);
         }
         net->phase = is_extra(net) && net->me % 2 == 0 ? DOUBLE_LAST : DOUBLE_ROUNDS;
     }
@@ -224,7 +224,7 @@ static bool step_scan(struct amph_coll_op *op)
             continue;
         if (!amph_mail_got(op->coll, net->round))
             return false;
-        amph_fold(&op->fold, net->scratch + net->round * net->len, net->dst, net->len);
+        amph_fold_travelling(&op->fold, net->scratch + net->round * net->len, net->dst, net->len);
     }
     return true;
 }

@@ -31,12 +31,15 @@ endif
 
 # Multi-process tests: clients, built as clients are, against the public headers alone.
 gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
-gex_mp = tests/mp/gex_am tests/mp/gex_bad tests/mp/gex_barrier tests/mp/gex_job tests/mp/gex_rma tests/mp/gex_threads \
+gex_mp = tests/mp/gex_am tests/mp/gex_bad tests/mp/gex_barrier tests/mp/gex_job tests/mp/gex_rma tests/mp/gex_scale tests/mp/gex_threads \
 	tests/mp/gasnet1_all tests/mp/gex_ep tests/mp/gex_mk tests/mp/gex_team tests/mp/gex_team_bad tests/mp/gex_team_threads \
-	tests/mp/gex_ad tests/mp/gex_vis
+	tests/mp/gex_ad tests/mp/gex_names tests/mp/gex_vis
 check_PROGRAMS += $(gex_mp) tests/mp/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
+tests_mp_gex_names_SOURCES = tests/mp/gex_names.c tests/mp/gex_common.h
+tests_mp_gex_names_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_names_LDADD = libamphora.la
 tests_mp_gex_am_SOURCES = tests/mp/gex_am.c tests/mp/gex_common.h
 tests_mp_gex_am_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_am_LDADD = libamphora.la
@@ -46,6 +49,9 @@ tests_mp_gex_bad_LDADD = libamphora.la
 tests_mp_gex_barrier_SOURCES = tests/mp/gex_barrier.c tests/mp/gex_common.h
 tests_mp_gex_barrier_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_barrier_LDADD = libamphora.la
+tests_mp_gex_scale_SOURCES = tests/mp/gex_scale.c tests/mp/gex_common.h
+tests_mp_gex_scale_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_gex_scale_LDADD = libamphora.la
 tests_mp_gex_job_SOURCES = tests/mp/gex_job.c tests/mp/gex_common.h
 tests_mp_gex_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_job_LDADD = libamphora.la
@@ -112,3 +118,14 @@ tests_mp_gex_ad_LDADD = libamphora.la
 tests_mp_gex_vis_SOURCES = tests/mp/gex_vis.c tests/mp/gex_common.h
 tests_mp_gex_vis_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_vis_LDADD = libamphora.la
+
+# Hosts of different kinds: here all of one kind, in pretended order; scripts/check-hetero has real ones.
+check_PROGRAMS += tests/mp/mixed tests/mp/listening
+dist_check_SCRIPTS += tests/mp/mixed.sh tests/mp/listening.sh
+TESTS += tests/mp/mixed.sh tests/mp/listening.sh
+tests_mp_listening_SOURCES = tests/mp/listening.c tests/mp/gex_common.h
+tests_mp_listening_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_listening_LDADD = libamphora.la
+tests_mp_mixed_SOURCES = tests/mp/mixed.c tests/mp/gex_common.h
+tests_mp_mixed_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_mp_mixed_LDADD = libamphora.la

@@ -29,39 +29,13 @@ static uintptr_t granule(void)
     return page < constant && constant % page == 0 ? constant : page;
 }
 
-/* GASNET_MAX_SEGSIZE: a size, or a fraction of physical memory; "/P" of a process (a size's default), "/H" of a host's processes
- * together (a fraction's default). */
 extern uint64_t gasnet_max_segsize __attribute__((weak)); /* a client may define it: the limit of a process where nothing is set */
 
 static uint64_t wanted_limit(uint32_t procs_on_host)
 {
     if (&gasnet_max_segsize && gasnet_max_segsize && !amph_env_is_set(AMPH_ENV_MAX_SEGSIZE))
         return gasnet_max_segsize;
-    char text[64];
-    const char *setting = amph_env_str(AMPH_ENV_MAX_SEGSIZE);
-    size_t len = strcspn(setting, "/");
-    uint64_t bytes;
-    char *end;
-    bool shared;
-    if (len < sizeof text) {
-        memcpy(text, setting, len);
-        text[len] = 0;
-        double fraction = strtod(text, &end);
-        bool is_fraction = end != text && !*end && fraction > 0 && fraction <= 1;
-        shared = is_fraction;
-        if (setting[len])
-            shared = strcmp(setting + len, "/H") == 0;
-        if (!setting[len] || shared || strcmp(setting + len, "/P") == 0) {
-            if (is_fraction)
-                bytes = (uint64_t)(fraction * (double)amph_phys_mem_bytes());
-            else if (!amph_parse_size(text, &bytes))
-                bytes = 0;
-            if (bytes)
-                return shared ? bytes / procs_on_host : bytes;
-        }
-    }
-    amph_fatal("GASNET_MAX_SEGSIZE=\"%s\" is not allowed; it takes a size such as 512M or a fraction of memory such as 0.85, and /P (a "
-               "process's) or /H (of all processes on a host) behind it", setting);
+    return amph_segsize_setting(procs_on_host);
 }
 
 uintptr_t amph_segment_limit(uint32_t procs_on_host)
@@ -69,8 +43,8 @@ uintptr_t amph_segment_limit(uint32_t procs_on_host)
     if (amph_job.built_anywhere)
         return UINTPTR_MAX;
     uint64_t bytes = wanted_limit(procs_on_host), page = amphora_page_bytes();
-    if (bytes > amph_phys_mem_bytes())
-        bytes = amph_phys_mem_bytes();
+    if (bytes > amph_arena_segment_most())
+        bytes = amph_arena_segment_most();
     bytes -= bytes % (bytes >= granule() ? granule() : page);
     return (uintptr_t)(bytes ? bytes : page);
 }
@@ -209,6 +183,20 @@ static int take_records(struct amph_gex *g, const uint8_t *all)
     return amph_gex_error(st);
 }
 
+/*
+ * Nobody leaves the attach before all have found everybody's segment: one that ends its process at once would take its memory away from
+ * those still reaching for it.  all: room for what the processes say.  Gives result, or that another process could not.
+ */
+static int end_together(int result, uint8_t *all)
+{
+    const uint8_t mine = result == GASNET_OK;
+    enum amph_status st = amph_job_allgather(&mine, sizeof mine, all);
+    for (uint32_t i = 0; i < amph_job.size && st == AMPH_OK && result == GASNET_OK; i++)
+        if (!all[i])
+            result = GASNET_ERR_RESOURCE;
+    return st == AMPH_OK ? result : amph_gex_error(st);
+}
+
 int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
 {
     uint8_t mine[RECORD_BYTES], *all;
@@ -228,7 +216,7 @@ int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
         status = make_segment(g, size);
     encode(g, status, mine);
     enum amph_status st = amph_job_allgather(mine, sizeof mine, all);
-    int result = st == AMPH_OK ? take_records(g, all) : amph_gex_error(st);
+    int result = st == AMPH_OK ? end_together(take_records(g, all), all) : amph_gex_error(st);
     free(all);
     if (result == GASNET_OK) {
         g->ep.segment = size ? &g->segment : NULL;

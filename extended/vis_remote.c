@@ -232,7 +232,7 @@ static void on_put(struct amph_token *token, const struct amph_am *am)
     struct amph_gex *g = amph_gex();
     uint64_t nruns = (uint32_t)am->args[2], sum = g ? check_runs(g, am) : UINT64_MAX;
     struct amph_rd runs;
-    if (sum != am->nbytes - nruns * RUN_BYTES) {
+    if (sum == UINT64_MAX || sum + nruns * RUN_BYTES != am->nbytes) {
         amph_count(DROP_MALFORMED);
         return;
     }

@@ -23,9 +23,7 @@
 #define ORPHAN_GRACE_NS (200 * AMPH_NS_PER_MS)
 enum { KILL_LIMIT_MS = 10000 };
 
-/* The one way out: nothing that descends from this process survives it. */
-static void finish(struct amph_agent *a, int code) AMPH_NORETURN;
-static void finish(struct amph_agent *a, int code)
+void amph_agent_finish(struct amph_agent *a, int code)
 {
     amph_kill_descendants(NULL, 0, KILL_LIMIT_MS);
     if (a->directory)
@@ -36,8 +34,12 @@ static void finish(struct amph_agent *a, int code)
 void amph_agent_send(struct amph_agent *a, uint16_t type, const void *body, size_t len_bytes)
 {
     if (amph_frames_send(&a->frames, type, body, len_bytes) != AMPH_OK)
-        finish(a, 1);
-    if (amph_frames_pending(&a->frames))
+        amph_agent_finish(a, 1);
+    if (!amph_frames_pending(&a->frames))
+        return;
+    if (a->out_watch)
+        amph_watch_want(a->out_watch, EPOLLOUT);
+    else
         amph_watch_want(a->watch, EPOLLIN | EPOLLOUT);
 }
 
@@ -56,6 +58,7 @@ static void tell_end(struct amph_agent_proc *p, int status)
     uint8_t body[10];
     struct amph_wr w;
     amph_agent_drain(p);
+    amph_agent_relay_drain(p->agent); /* a word said before the end counts */
     p->pid = 0;
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
@@ -73,7 +76,7 @@ static void on_signal(void *arg, uint32_t events)
     int status;
     while (read(a->signal_fd, &info, sizeof info) == sizeof info)
         ;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 && !amph_agent_child_reaped(a, pid, status))
         for (struct amph_agent_proc *p = a->procs; p; p = p->next)
             if (p->pid == pid) {
                 tell_end(p, status);
@@ -88,10 +91,13 @@ static size_t signal_orphans(struct amph_agent *a, int sig)
     size_t n = 0, cap = 0;
     for (struct amph_agent_proc *p = a->procs; p; p = p->next)
         cap++;
-    pid_t *living = calloc(cap + 1, sizeof *living);
+    size_t nssh = amph_agent_children(a, NULL);
+    pid_t *living = calloc(cap + nssh + 1, sizeof *living);
     for (struct amph_agent_proc *p = a->procs; p && living; p = p->next)
         if (p->pid)
             living[n++] = p->pid;
+    if (living)
+        n += amph_agent_children(a, living + n);
     size_t left = amph_signal_descendants(sig, living, n);
     free(living);
     return left;
@@ -112,12 +118,15 @@ static void end_orphans(void *arg)
 
 static void on_setup(struct amph_agent *a, struct amph_rd *r)
 {
-    size_t dir_len, cwd_len;
+    size_t dir_len, cwd_len, key_len;
     const char *dir = amph_rd_blob(r, &dir_len), *cwd = amph_rd_blob(r, &cwd_len);
     a->bind = (enum amph_bind)amph_rd_u8(r);
+    const uint8_t *key = amph_rd_blob(r, &key_len);
     char *cwd_text = cwd ? strndup(cwd, cwd_len) : NULL;
-    if (r->bad || !cwd_text || !(a->directory = strndup(dir, dir_len)) || !(a->env = amph_agent_read_texts(r)))
-        finish(a, 1);
+    if (r->bad || !cwd_text || (!a->remote && !(a->directory = strndup(dir, dir_len))) || !(a->env = amph_agent_read_texts(r)))
+        amph_agent_finish(a, 1);
+    if (a->remote && amph_agent_relay_open(a, key, key_len) != AMPH_OK)
+        amph_agent_finish(a, 1);
     if (chdir(cwd_text) < 0)
         amph_warn("cannot go to the working directory %s: %m; processes start in another one", cwd_text);
     free(cwd_text);
@@ -151,7 +160,11 @@ static void on_signal_order(struct amph_agent *a, struct amph_rd *r)
     if (r->bad || sig <= 0 || sig >= NSIG)
         return;
     if (rank == AMPH_RANK_NONE) {
-        amph_signal_descendants(sig, NULL, 0);
+        size_t n = amph_agent_children(a, NULL);
+        pid_t *ssh = calloc(n + 1, sizeof *ssh); /* they are on the way to others, who get the signal from their own agent */
+        if (ssh)
+            amph_signal_descendants(sig, ssh, amph_agent_children(a, ssh));
+        free(ssh);
         return;
     }
     struct amph_agent_proc *p = find(a, rank);
@@ -179,9 +192,18 @@ static void on_close_output(struct amph_agent *a, struct amph_rd *r)
 
 static void on_quit(struct amph_agent *a, struct amph_rd *r)
 {
-    free(a->directory); /* the launcher is alive and removes it */
-    a->directory = NULL;
-    finish(a, 0);
+    if (!a->remote) {
+        free(a->directory); /* the launcher is alive and removes it */
+        a->directory = NULL;
+    }
+    a->quitting = true;
+    if (amph_agent_children(a, NULL) == 0) /* else with the last of them, which have been told before */
+        amph_agent_finish(a, 0);
+}
+
+static void on_beat(struct amph_agent *a, struct amph_rd *r)
+{
+    /* That it has come is all it says. */
 }
 
 static void (*const orders[AMPH_AGENT_NTYPES])(struct amph_agent *a, struct amph_rd *r) = {
@@ -194,6 +216,11 @@ static void (*const orders[AMPH_AGENT_NTYPES])(struct amph_agent *a, struct amph
     [AMPH_AGENT_OUTPUT_TAKEN] = on_output_taken,
     [AMPH_AGENT_CLOSE_OUTPUT] = on_close_output,
     [AMPH_AGENT_QUIT] = on_quit,
+    [AMPH_AGENT_CONN] = amph_agent_relay_take,
+    [AMPH_AGENT_SPREAD] = amph_agent_spread,
+    [AMPH_AGENT_ADOPT] = amph_agent_adopt,
+    [AMPH_AGENT_ROUTE] = amph_agent_route,
+    [AMPH_AGENT_BEAT] = on_beat,
 };
 
 static void on_frames(void *arg, uint32_t events)
@@ -205,14 +232,16 @@ static void on_frames(void *arg, uint32_t events)
         amph_watch_want(a->watch, EPOLLIN);
     enum amph_status st = amph_frames_fill(&a->frames);
     if (st != AMPH_OK && st != AMPH_AGAIN)
-        finish(a, 1); /* the launcher is gone: this is what the guardian is for */
+        amph_agent_finish(a, 1); /* the launcher is gone: this is what the guardian is for */
+    if (st == AMPH_OK)
+        a->heard_ns = amph_now_ns();
     while ((st = amph_frames_next(&a->frames, &frame)) == AMPH_OK) {
         amph_rd_init(&r, frame.body, frame.len_bytes);
         if (frame.type < AMPH_AGENT_NTYPES && orders[frame.type])
             orders[frame.type](a, &r);
     }
     if (st == AMPH_ERR_PROTO)
-        finish(a, 1);
+        amph_agent_finish(a, 1);
 }
 
 static void name_process(void)
@@ -220,9 +249,18 @@ static void name_process(void)
     prctl(PR_SET_NAME, "amphora-agent"); /* so that "killall amphora-run" leaves the guardian to its work */
 }
 
-void amph_agent_main(int fd, const struct amph_inherit *inherit)
+static void on_out(void *arg, uint32_t events)
 {
-    static struct amph_agent a;
+    struct amph_agent *a = arg;
+    enum amph_status st = amph_frames_flush(&a->frames);
+    if (st == AMPH_OK)
+        amph_watch_want(a->out_watch, 0);
+    else if (st != AMPH_AGAIN)
+        amph_agent_finish(a, 1);
+}
+
+void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd)
+{
     sigset_t chld;
     name_process();
     setsid(); /* signals of the terminal are the launcher's to forward */
@@ -230,14 +268,31 @@ void amph_agent_main(int fd, const struct amph_inherit *inherit)
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     sigprocmask(SIG_BLOCK, &chld, NULL);
-    a.inherit = inherit;
-    amph_frames_open(&a.frames, fd, AMPH_AGENT_BODY_MAX);
-    a.signal_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (a.signal_fd < 0 || amph_loop_open(&a.loop) != AMPH_OK)
+    a->listen_fd = -1;
+    if (in_fd == out_fd)
+        amph_frames_open(&a->frames, in_fd, AMPH_AGENT_BODY_MAX);
+    else
+        amph_frames_open_pair(&a->frames, in_fd, out_fd, AMPH_AGENT_BODY_MAX);
+    a->signal_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (a->signal_fd < 0 || amph_loop_open(&a->loop) != AMPH_OK)
         amph_fatal("the agent of this host cannot start: %m");
-    a.watch = amph_watch_add(&a.loop, fd, EPOLLIN, on_frames, &a);
-    if (!a.watch || !amph_watch_add(&a.loop, a.signal_fd, EPOLLIN, on_signal, &a))
+    a->watch = amph_watch_add(&a->loop, in_fd, EPOLLIN, on_frames, a);
+    if (!a->watch || !amph_watch_add(&a->loop, a->signal_fd, EPOLLIN, on_signal, a))
         _exit(1);
+    if (in_fd != out_fd && !(a->out_watch = amph_watch_add(&a->loop, out_fd, 0, on_out, a)))
+        _exit(1);
+}
+
+void amph_agent_loop(struct amph_agent *a)
+{
     for (;;)
-        amph_loop_step(&a.loop);
+        amph_loop_step(&a->loop);
+}
+
+void amph_agent_main(int fd, const struct amph_inherit *inherit)
+{
+    static struct amph_agent a;
+    a.inherit = inherit;
+    amph_agent_open(&a, fd, fd);
+    amph_agent_loop(&a);
 }

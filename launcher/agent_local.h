@@ -44,6 +44,16 @@ struct amph_agent {
     size_t on_the_way;   /* output bytes that the launcher has not written yet */
     int orphan_rounds;   /* how often orphans have been signalled */
     struct amph_timer orphan_timer;
+
+    /* On a host that is not the launcher's. */
+    bool remote, quitting;
+    struct amph_watch *out_watch;     /* where the stream has two descriptors */
+    struct amph_agent_child *children; /* agents that this one has started on further hosts */
+    int listen_fd;                    /* the control socket of this host, which leads to the launcher's */
+    struct amph_agent_conn *conns;
+    uint32_t nconns;                  /* numbers given so far */
+    uint64_t heard_ns, silence_ns;
+    struct amph_timer beat;
 };
 
 /* What SPAWN asks for; argv and settings are NULL-terminated, their texts owned. */
@@ -55,6 +65,25 @@ struct amph_spawn {
 
 /* Sends a frame; a launcher that is gone is noticed by the loop. */
 void amph_agent_send(struct amph_agent *a, uint16_t type, const void *body, size_t len_bytes);
+
+/* The one way out: nothing that descends from this process survives it. */
+void amph_agent_finish(struct amph_agent *a, int code) AMPH_NORETURN;
+/* Opens loop, signals and the stream, whose two descriptors may be one. */
+void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd);
+void amph_agent_loop(struct amph_agent *a) AMPH_NORETURN;
+
+/* agent_tree.c: agents on further hosts */
+void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r);
+void amph_agent_route(struct amph_agent *a, struct amph_rd *r);
+void amph_agent_spread(struct amph_agent *a, struct amph_rd *r);
+bool amph_agent_child_reaped(struct amph_agent *a, pid_t pid, int status);
+size_t amph_agent_children(const struct amph_agent *a, pid_t *pid); /* their number; the processes (ssh), unless NULL */
+
+/* agent_relay.c: connections of processes of this host to the launcher's control socket */
+enum amph_status amph_agent_relay_open(struct amph_agent *a, const uint8_t *key, size_t key_len);
+void amph_agent_relay_drain(struct amph_agent *a); /* carries all that has come */
+void amph_agent_relay_take(struct amph_agent *a, struct amph_rd *r);
+void amph_agent_relay_give(struct amph_agent *a, uint32_t number, const void *bytes, size_t len);
 
 /* agent_spawn.c: starts a process and reports STARTED or FAILED. */
 void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r);

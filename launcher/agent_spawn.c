@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "launcher/agent_local.h"
+#include "launcher/jobdir.h"
+#include "launcher/program.h"
 
 /* The far ends, which become the process's own descriptors; -1: none. */
 struct ends {
@@ -184,23 +188,50 @@ static void report(struct amph_agent *a, uint32_t rank, pid_t pid, int error)
     amph_agent_send(a, error ? AMPH_AGENT_FAILED : AMPH_AGENT_STARTED, body, amph_wr_len(&w));
 }
 
-static bool add_pmi_fd(struct amph_spawn *s, int fd)
+static bool add_setting(struct amph_spawn *s, const char *fmt, ...) AMPH_PRINTF(2, 3);
+static bool add_setting(struct amph_spawn *s, const char *fmt, ...)
 {
     size_t n = count(s->settings);
     char **more = realloc(s->settings, (n + 2) * sizeof *more);
+    va_list ap;
     if (!more)
         return false;
     s->settings = more;
     more[n] = NULL;
     more[n + 1] = NULL;
-    return asprintf(&more[n], "PMI_FD=%d", fd) >= 0;
+    va_start(ap, fmt);
+    bool ok = vasprintf(&more[n], fmt, ap) >= 0;
+    va_end(ap);
+    if (!ok)
+        more[n] = NULL;
+    return ok;
+}
+
+/* A program that the launcher has not looked for, since it runs on other hosts only. */
+static bool find_file(struct amph_agent *a, struct amph_spawn *s)
+{
+    const char *dirs = NULL;
+    if (strchr(s->argv[0], '/'))
+        return true;
+    for (char **e = a->env; *e; e++)
+        if (strncmp(*e, "PATH=", 5) == 0)
+            dirs = *e + 5;
+    char *path = amph_program_search(s->argv[0], dirs);
+    if (path) {
+        free(s->argv[0]);
+        s->argv[0] = path;
+    }
+    return path != NULL;
 }
 
 static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_proc *p)
 {
     struct ends e;
     int error = 0;
-    bool ok = make_ends(&e, s->flags) && (e.far[AMPH_END_PMI] < 0 || add_pmi_fd(s, e.far[AMPH_END_PMI]));
+    if (a->remote && !find_file(a, s))
+        return ENOENT;
+    bool ok = make_ends(&e, s->flags) && (e.far[AMPH_END_PMI] < 0 || add_setting(s, "PMI_FD=%d", e.far[AMPH_END_PMI])) &&
+              (!a->remote || add_setting(s, "%s=%s/" AMPH_JOBDIR_FILE, amph_env_name(AMPH_ENV_JOB), a->directory));
     char **env = ok ? merge_env(a->env, s->settings) : NULL;
     if (!env)
         error = errno ? errno : ENOMEM;

@@ -3,7 +3,7 @@
  * The server's side of the control protocol (boot/control.h): processes join, state facts, exchange addresses and hear of events.
  * Layer: launcher.  Thread rule: one thread.
  *
- * An exchange is answered by one message to each member, so a job of N processes costs N requests and N answers.
+ * An exchange is answered by one message to each member on this host, and by one down each link of the tree of other hosts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,6 +30,8 @@ struct amph_conn {
     struct amph_launch *launch;
     struct amph_frames frames;
     struct amph_watch *watch;
+    struct amph_lagent *via; /* the agent of another host that carries it, or NULL: a socket of this one */
+    uint32_t number;         /* that agent's, from 1 */
     struct amph_lproc *proc; /* of a joined or attached member; NULL: a file client of no group */
     bool welcome, joined, dead;
     uint8_t nonce[AMPH_CONTROL_NONCE_BYTES];
@@ -42,6 +44,22 @@ struct amph_conn {
 
 /* ---- connections ---- */
 
+/* To a process on another host: a piece of its connection, head and body in one. */
+static void carry(struct amph_conn *c, uint8_t what, const void *head, size_t head_len, const void *body, size_t len)
+{
+    uint8_t *whole = malloc(5 + head_len + len);
+    struct amph_wr w;
+    if (!whole)
+        return;
+    amph_wr_init(&w, whole, 5 + head_len + len);
+    amph_wr_u32(&w, c->number);
+    amph_wr_u8(&w, what);
+    amph_wr_bytes(&w, head, head_len);
+    amph_wr_bytes(&w, body, len);
+    amph_agent_tell(c->via, AMPH_AGENT_CONN, whole, amph_wr_len(&w));
+    free(whole);
+}
+
 /* Marks only: the struct may be in use further up; conn_sweep frees it. */
 static void conn_drop(struct amph_conn *c)
 {
@@ -51,6 +69,10 @@ static void conn_drop(struct amph_conn *c)
     amph_watch_del(c->watch);
     amph_timer_stop(&c->launch->loop, &c->handshake);
     amph_frames_close(&c->frames);
+    if (c->via) {
+        carry(c, AMPH_CONN_CLOSED, NULL, 0, NULL, 0);
+        c->via->conn[c->number - 1] = NULL;
+    }
     if (c->joined && c->proc->conn == c) {
         c->proc->conn = NULL;
         if (!c->proc->left)
@@ -81,10 +103,25 @@ static void conn_sweep(struct amph_launch *l)
     }
 }
 
+/* The head that amph_frames_send would put before a body. */
+static void frame_head(uint8_t head[AMPH_FRAME_HEAD_BYTES], uint16_t type, size_t len_bytes)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, head, AMPH_FRAME_HEAD_BYTES);
+    amph_wr_u32(&w, (uint32_t)len_bytes);
+    amph_wr_u16(&w, type);
+}
+
 static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size_t len_bytes)
 {
     if (c->dead)
         return;
+    if (c->via) {
+        uint8_t head[AMPH_FRAME_HEAD_BYTES];
+        frame_head(head, type, len_bytes);
+        carry(c, AMPH_CONN_BYTES, head, sizeof head, body, len_bytes);
+        return;
+    }
     if (amph_frames_send(&c->frames, type, body, len_bytes) != AMPH_OK)
         conn_drop(c);
     else if (amph_frames_pending(&c->frames))
@@ -291,6 +328,30 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     return body;
 }
 
+/* To all members on other hosts: once for each link of the tree, not once for each process. */
+static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, uint16_t type, const void *body, size_t len_bytes)
+{
+    struct amph_lagent **via = calloc(n, sizeof *via);
+    uint32_t *number = calloc(n, sizeof *number), m = 0;
+    uint8_t *frame = malloc(AMPH_FRAME_HEAD_BYTES + len_bytes);
+    for (uint32_t i = 0; via && number && i < n; i++) {
+        const struct amph_conn *c = l->procs[first + i].conn;
+        if (c && !c->dead && c->via) {
+            via[m] = c->via;
+            number[m++] = c->number;
+        }
+    }
+    if (frame) {
+        frame_head(frame, type, len_bytes);
+        memcpy(frame + AMPH_FRAME_HEAD_BYTES, body, len_bytes);
+    }
+    if (!via || !number || !frame || (m && !amph_tree_spread(l, via, number, m, frame, AMPH_FRAME_HEAD_BYTES + len_bytes)))
+        amph_fatal("no memory to spread %zu bytes of addresses over the hosts of the job", len_bytes);
+    free(frame);
+    free(number);
+    free(via);
+}
+
 static void on_exchange(struct amph_conn *c, struct amph_rd *r)
 {
     struct amph_launch *l = c->launch;
@@ -307,9 +368,13 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
         return;
     }
     uint8_t *body = exchange_body(l, group, &len);
-    for (uint32_t i = 0; i < n && body; i++)
-        if (l->procs[first + i].conn)
+    if (!body)
+        amph_fatal("no memory for the addresses of %u processes", n);
+    for (uint32_t i = 0; i < n; i++)
+        if (l->procs[first + i].conn && !l->procs[first + i].conn->via)
             conn_send(l->procs[first + i].conn, AMPH_CONTROL_EXCHANGED, body, len);
+    if (l->nagents > 1)
+        send_elsewhere(l, first, n, AMPH_CONTROL_EXCHANGED, body, len);
     free(body);
 }
 
@@ -446,7 +511,7 @@ static void hear(struct amph_conn *c)
 
 void amph_control_hear(struct amph_lproc *p)
 {
-    if (p->conn)
+    if (p->conn && !p->conn->via) /* an agent has sent all it had before it tells the end */
         hear(p->conn);
 }
 
@@ -465,38 +530,86 @@ static void on_handshake_late(void *arg)
     stranger(arg);
 }
 
-static void greet(struct amph_launch *l, int fd)
+static struct amph_conn *conn_new(struct amph_launch *l, int fd)
 {
     struct amph_conn *c = calloc(1, sizeof *c);
-    uint8_t body[6 + AMPH_CONTROL_NONCE_BYTES];
-    struct amph_wr w;
-    if (!c) {
-        close(fd);
-        return;
-    }
+    if (!c)
+        return NULL;
     c->launch = l;
     amph_frames_open(&c->frames, fd, AMPH_CONTROL_REQUEST_MAX);
     c->next = l->conns;
     l->conns = c;
-    c->watch = amph_watch_add(&l->loop, fd, EPOLLIN, on_conn, c);
     amph_timer_set(&l->loop, &c->handshake, HANDSHAKE_NS, on_handshake_late, c);
+    return c;
+}
+
+static void challenge(struct amph_conn *c)
+{
+    uint8_t body[6 + AMPH_CONTROL_NONCE_BYTES];
+    struct amph_wr w;
     amph_random(c->nonce, sizeof c->nonce);
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, AMPH_CONTROL_MAGIC);
     amph_wr_u16(&w, AMPH_CONTROL_VERSION);
     amph_wr_bytes(&w, c->nonce, sizeof c->nonce);
+    conn_send(c, AMPH_CONTROL_CHALLENGE, body, amph_wr_len(&w));
+}
+
+static void greet(struct amph_launch *l, int fd)
+{
+    struct amph_conn *c = conn_new(l, fd);
+    if (!c) {
+        close(fd);
+        return;
+    }
+    c->watch = amph_watch_add(&l->loop, fd, EPOLLIN, on_conn, c);
     if (!c->watch)
         conn_drop(c);
     else
-        conn_send(c, AMPH_CONTROL_CHALLENGE, body, amph_wr_len(&w));
+        challenge(c);
 }
 
-/* The socket's name can be reached by every user of the machine; others are turned away before they cost anything. */
-static bool same_user(int fd)
+/* ---- connections of other hosts ---- */
+
+static void greet_carried(struct amph_lagent *agent, uint32_t number)
 {
-    struct ucred who;
-    socklen_t len = sizeof who;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && (who.uid == geteuid() || who.uid == 0);
+    struct amph_conn **conn = realloc(agent->conn, number * sizeof *conn);
+    if (!conn)
+        return;
+    agent->conn = conn;
+    agent->nconns = number;
+    struct amph_conn *c = conn[number - 1] = conn_new(agent->launch, -1);
+    if (!c)
+        return;
+    c->via = agent;
+    c->number = number;
+    challenge(c);
+}
+
+void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r)
+{
+    uint32_t number = amph_rd_u32(r);
+    uint8_t what = amph_rd_u8(r);
+    if (r->bad || number == 0)
+        return;
+    if (what == AMPH_CONN_OPENED && number == agent->nconns + 1)
+        greet_carried(agent, number);
+    struct amph_conn *c = number <= agent->nconns ? agent->conn[number - 1] : NULL;
+    if (!c || c->dead)
+        return;
+    if (what == AMPH_CONN_BYTES && amph_frames_feed(&c->frames, r->at, amph_rd_left(r)))
+        take_frames(c);
+    else if (what == AMPH_CONN_CLOSED)
+        conn_drop(c);
+    conn_sweep(agent->launch);
+}
+
+void amph_control_agent_gone(struct amph_lagent *agent)
+{
+    for (uint32_t i = 0; i < agent->nconns; i++)
+        if (agent->conn[i])
+            conn_drop(agent->conn[i]);
+    conn_sweep(agent->launch);
 }
 
 static void on_listen(void *arg, uint32_t events)
@@ -504,7 +617,7 @@ static void on_listen(void *arg, uint32_t events)
     struct amph_launch *l = arg;
     int fd;
     while ((fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        if (same_user(fd)) {
+        if (amph_control_same_user(fd)) { /* others are turned away before they cost anything */
             greet(l, fd);
         } else {
             amph_count(DROP_STRANGER);

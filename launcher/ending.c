@@ -25,6 +25,8 @@
 #define ABORT_NS (100 * AMPH_NS_PER_MS)  /* an abort may be the echo of another process's death, whose news are on the way */
 #define DRAIN_NS (120 * AMPH_NS_PER_S)   /* for servers to write what they have collected */
 #define QUIT_NS (15 * AMPH_NS_PER_S)
+#define QUIT_FAR_NS (3 * AMPH_NS_PER_S)  /* for agents of other hosts */
+#define SILENCE_NS (2 * AMPH_NS_PER_S)   /* of a host, while the job is being ended */
 enum { KILL_STEPS_MAX = 20, TIMEOUT_CODE = 124 };
 
 static void advance(struct amph_launch *l);
@@ -49,8 +51,16 @@ static void on_quit_late(void *arg)
 {
     struct amph_launch *l = arg;
     for (uint32_t i = 0; i < l->nagents; i++)
-        if (!l->agents[i].gone)
+        if (!l->agents[i].gone && !l->agents[i].remote)
             kill(l->agents[i].pid, SIGKILL);
+}
+
+/* Agents of other hosts end by themselves when their connection does. */
+static void on_quit_late_far(void *arg)
+{
+    struct amph_launch *l = arg;
+    amph_tree_drop(l);
+    amph_timer_set(&l->loop, &l->step, QUIT_NS - QUIT_FAR_NS, on_quit_late, l);
 }
 
 static void quit(struct amph_launch *l)
@@ -60,8 +70,9 @@ static void quit(struct amph_launch *l)
     l->phase = AMPH_PHASE_DONE;
     amph_table_print(l);
     amph_stdio_stop_input(l);
-    tell_agents(l, AMPH_AGENT_QUIT);
-    amph_timer_set(&l->loop, &l->step, QUIT_NS, on_quit_late, l);
+    for (uint32_t i = l->nagents; i-- > 0;) /* those further down first: those above wait for them */
+        amph_agent_tell(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
+    amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
 }
 
 static void on_kill_step(void *arg)
@@ -90,6 +101,12 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     va_end(ap);
     amph_say("%s; the job ends", sentence);
     amph_stdio_stop_input(l);
+    amph_tree_hurry(l, SILENCE_NS);
+    if (!l->spawned) { /* there are no processes to wait for */
+        for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+            l->procs[i].ended = true;
+        l->nliving[AMPH_COMPUTE] = l->nliving[AMPH_SERVER] = 0;
+    }
     amph_control_event(l, AMPH_NGROUPS, true, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
     amph_timer_set(&l->loop, &l->step, some_joined(l) ? WORD_NS : 0, on_kill_step, l);
     advance(l);
@@ -122,9 +139,21 @@ static bool all_orphans_gone(const struct amph_launch *l)
     return true;
 }
 
+static void on_abort_due(void *arg);
+
+/* An abort is weighed for a while; where its process was the last of its group, no other's death can come to explain it. */
+static void weigh_abort(struct amph_launch *l)
+{
+    if (l->abort_rank == AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING || l->nliving[l->procs[l->abort_rank].group] > 0)
+        return;
+    amph_timer_stop(&l->loop, &l->abort_timer);
+    on_abort_due(l);
+}
+
 /* Takes the next step where everything that the present phase waits for has come. */
 static void advance(struct amph_launch *l)
 {
+    weigh_abort(l);
     if (l->phase == AMPH_PHASE_RUN && l->nliving[AMPH_COMPUTE] == 0) {
         l->phase = AMPH_PHASE_ORPHANS;
         amph_timer_stop(&l->loop, &l->step);
@@ -152,8 +181,9 @@ static void died(struct amph_lproc *p, int code, const char *how)
     struct amph_launch *l = p->launch;
     p->death_code = code;
     amph_control_event(l, AMPH_NGROUPS, true, (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
-    if (p->group == AMPH_SERVER && l->o->eio && l->phase < AMPH_PHASE_DRAIN)
-        amph_say("%s %s; its files answer EIO from now on", amph_proc_name(p), how);
+    if (p->group == AMPH_SERVER && strcmp(l->o->on_server_death, "end") != 0 && l->phase < AMPH_PHASE_DRAIN)
+        amph_say("%s %s; %s", amph_proc_name(p), how,
+                 strcmp(l->o->on_server_death, "failover") == 0 ? "the next server takes over" : "its files answer EIO from now on");
     else
         fail(l, p->rank, code, "%s %s", amph_proc_name(p), how);
 }
@@ -216,8 +246,8 @@ void amph_proc_failed_to_start(struct amph_lproc *p, int error)
     p->ended = true;
     l->nliving[p->group]--;
     if (l->phase < AMPH_PHASE_ENDING) {
-        const char *file = p->group == AMPH_COMPUTE ? l->o->program[0] : l->o->server_program;
-        int code = amph_program_explain(file, error);
+        const struct amph_lagent *agent = amph_agent_of(p);
+        int code = amph_program_explain(amph_tree_program(p), agent->remote ? l->job.host_name[agent->host] : NULL, error);
         fail(l, p->rank, code, "%s %u could not be started", p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
     }
     advance(l);
@@ -301,25 +331,50 @@ static void kill_strays(struct amph_launch *l)
     size_t n = 0;
     pid_t *living = calloc(l->nagents, sizeof *living);
     for (uint32_t i = 0; i < l->nagents && living; i++)
-        if (!l->agents[i].gone)
-            living[n++] = l->agents[i].pid;
+        if (!l->agents[i].gone && (!l->agents[i].remote || l->agents[i].link.pid))
+            living[n++] = l->agents[i].remote ? l->agents[i].link.pid : l->agents[i].pid;
     if (living)
         amph_kill_descendants(living, n, 2000);
     free(living);
+}
+
+/* The processes of its host are gone with it. */
+static void forget_host(struct amph_lagent *agent)
+{
+    struct amph_launch *l = agent->launch;
+    agent->gone = true;
+    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+        if (l->job.proc[i].host == agent->host && !l->procs[i].ended) {
+            l->procs[i].ended = true;
+            l->nliving[l->procs[i].group]--;
+        }
+}
+
+void amph_host_lost(struct amph_lagent *agent, int code, const char *why)
+{
+    struct amph_launch *l = agent->launch;
+    bool first = !agent->gone;
+    forget_host(agent);
+    amph_control_agent_gone(agent);
+    if (agent->remote && !agent->above && agent->link.pid)
+        amph_remote_drop(&agent->link);
+    if (first && l->phase < AMPH_PHASE_ENDING)
+        fail(l, AMPH_RANK_NONE, code, "the host %s %s", l->job.host_name[agent->host], why);
+    for (uint32_t i = 0; i < l->nagents; i++)
+        if (l->agents[i].above == agent && !l->agents[i].gone)
+            amph_host_lost(&l->agents[i], code, "is lost with the host before it");
+    advance(l);
 }
 
 void amph_agent_lost(struct amph_lagent *agent, int status)
 {
     struct amph_launch *l = agent->launch;
     const char *host = l->job.host_name[agent->host];
-    agent->gone = true;
-    if (l->phase == AMPH_PHASE_DONE)
+    if (l->phase == AMPH_PHASE_DONE) {
+        agent->gone = true;
         return;
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
-        if (l->job.proc[i].host == agent->host && !l->procs[i].ended) {
-            l->procs[i].ended = true;
-            l->nliving[l->procs[i].group]--;
-        }
+    }
+    forget_host(agent);
     if (WIFSIGNALED(status))
         fail(l, AMPH_RANK_NONE, 128 + WTERMSIG(status), "the agent of host %s (process %d) was killed by signal %d (%s)", host,
              (int)agent->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -2,10 +2,12 @@
 /*
  * Is a host name of the netlist this machine's?  Layer: launcher.  Thread rule: one thread.
  *
- * A name that stands for an address of this machine, and a name that stands for nothing, are hosts of this machine (the second kind
- * is pretended); a name or number that stands for another machine's address is refused, since processes cannot be started there.
+ * A name that stands for an address of this machine is a (perhaps pretended) host of this machine; one that stands for another
+ * machine's address is reached by ssh.  A name that stands for nothing is a pretended host, unless something in the job is reached by
+ * ssh or the user has said how: then it is a name that only ssh knows (ssh_config), or a mistake that ssh will report.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,10 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/platform.h"
 #include "launcher/netlist.h"
 #include "launcher/say.h"
 
-enum { RESOLVE_LIMIT_MS = 500 };
+enum { RESOLVE_LIMIT_MS = 500, PATIENT_LIMIT_MS = 10000 };
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
@@ -41,63 +44,95 @@ static bool is_ours(const struct sockaddr *address, const struct ifaddrs *list)
     return false;
 }
 
-/* What a name stands for: nothing or an address of ours gives true; else text says which address. */
-static bool name_is_ours(const char *name, const struct ifaddrs *ours, char text[INET6_ADDRSTRLEN])
+/* What a name stands for. */
+enum kind { NOTHING, OURS, ANOTHER };
+
+static enum kind kind_of(const char *name, const struct ifaddrs *ours)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
-    bool ok = true;
+    enum kind kind = ANOTHER;
     if (getaddrinfo(name, NULL, &hints, &list) != 0)
-        return true;
-    for (struct addrinfo *a = list; a; a = a->ai_next) {
-        ok = is_ours(a->ai_addr, ours);
-        if (ok)
-            break;
-        getnameinfo(a->ai_addr, a->ai_addrlen, text, INET6_ADDRSTRLEN, NULL, 0, NI_NUMERICHOST);
-    }
+        return NOTHING;
+    for (struct addrinfo *a = list; a && kind == ANOTHER; a = a->ai_next)
+        if (is_ours(a->ai_addr, ours))
+            kind = OURS;
     freeaddrinfo(list);
-    return ok;
+    return kind;
 }
 
-/* The part that may take long (name servers), in a process of its own: exit code 1 after a sentence. */
-static int check_all(const struct amph_jobdesc *job)
+/* The part that may take long (name servers), in a process of its own: writes one byte for each host. */
+static void look_up_all(const struct amph_jobdesc *job, int fd) AMPH_NORETURN;
+static void look_up_all(const struct amph_jobdesc *job, int fd)
 {
     struct ifaddrs *ours = NULL;
-    char text[INET6_ADDRSTRLEN] = "";
     if (getifaddrs(&ours) != 0)
         ours = NULL;
-    for (uint32_t h = 0; h < job->nhosts; h++)
-        if (!name_is_ours(job->host_name[h], ours, text)) {
-            amph_say("the host %s is another machine (%s); this version starts processes on this machine only: name localhost, or "
-                     "names that stand for no machine (they become pretended hosts)",
-                     job->host_name[h], text);
-            return 1;
-        }
-    return 0;
+    for (uint32_t h = 0; h < job->nhosts; h++) {
+        uint8_t kind = (uint8_t)kind_of(job->host_name[h], ours);
+        if (write(fd, &kind, 1) != 1)
+            break;
+    }
+    _exit(0);
 }
 
-static bool needs_resolving(const struct amph_jobdesc *job)
+/* Takes the kinds as they come; gives how many came.  A name server that does not answer must not hold up a job of pretended hosts,
+ * but where another machine has been named already, the next name is worth a longer wait. */
+static uint32_t take_kinds(int fd, uint32_t n, bool patient, uint8_t *kind)
 {
-    char own[256] = "";
-    gethostname(own, sizeof own - 1);
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    uint32_t have = 0;
+    while (have < n && poll(&p, 1, patient ? PATIENT_LIMIT_MS : RESOLVE_LIMIT_MS) > 0) {
+        ssize_t got = read(fd, kind + have, n - have);
+        if (got <= 0)
+            break;
+        for (ssize_t i = 0; i < got; i++)
+            patient = patient || kind[have + (uint32_t)i] == ANOTHER;
+        have += (uint32_t)got;
+    }
+    return have;
+}
+
+static bool needs_resolving(const struct amph_jobdesc *job, const char *own)
+{
     for (uint32_t h = 0; h < job->nhosts; h++)
         if (strcmp(job->host_name[h], "localhost") != 0 && strcmp(job->host_name[h], own) != 0)
             return true;
     return false;
 }
 
-enum amph_status amph_hosts_check(const struct amph_jobdesc *job)
+static void look_up(const struct amph_jobdesc *job, bool ssh_given, uint8_t *kind)
 {
-    int fds[2], status = 0;
-    if (!needs_resolving(job) || pipe(fds) < 0)
-        return AMPH_OK;
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return;
     pid_t pid = fork();
     if (pid == 0)
-        _exit(check_all(job));
+        look_up_all(job, fds[1]);
     close(fds[1]);
-    /* A name server that does not answer must not hold up a job of pretended hosts: no answer counts as "stands for nothing". */
-    struct pollfd p = { .fd = fds[0], .events = POLLIN };
-    if (pid > 0 && poll(&p, 1, RESOLVE_LIMIT_MS) == 0)
-        kill(pid, SIGKILL);
+    uint32_t have = pid > 0 ? take_kinds(fds[0], job->nhosts, ssh_given, kind) : 0;
     close(fds[0]);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 1 ? AMPH_ERR_ARG : AMPH_OK;
+    if (have < job->nhosts)
+        amph_say("warning: the host name %s could not be looked up in time; it counts as a name that stands for nothing",
+                 job->host_name[have]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+}
+
+void amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool *remote)
+{
+    char own[256] = "";
+    gethostname(own, sizeof own - 1);
+    uint8_t *kind = calloc(job->nhosts, 1);
+    bool any = ssh_given;
+    if (kind && needs_resolving(job, own))
+        look_up(job, ssh_given, kind);
+    for (uint32_t h = 0; kind && h < job->nhosts; h++)
+        any |= kind[h] == ANOTHER;
+    for (uint32_t h = 0; kind && h < job->nhosts; h++) {
+        bool here = strcmp(job->host_name[h], "localhost") == 0 || strcmp(job->host_name[h], own) == 0 || kind[h] == OURS;
+        remote[h] = any && !here;
+    }
+    free(kind);
 }

@@ -4,6 +4,7 @@
  * Thread rule: one thread; everything runs from one event loop.
  *
  *   master.c    starting agents and processes, what agents say
+ *   tree.c      agents on other hosts
  *   control.c   the control socket: joining, exchange, look-ups, events
  *   pmi.c       PMI-1 servers, one a group
  *   stdio.c     output in whole lines, standard input
@@ -18,7 +19,10 @@
 #include "boot/kind.h"
 #include "launcher/agent.h"
 #include "launcher/loop.h"
+#include "launcher/netlist.h"
 #include "launcher/options.h"
+#include "launcher/program.h"
+#include "launcher/remote.h"
 
 struct amph_launch;
 struct amph_conn;
@@ -48,15 +52,26 @@ struct amph_lproc {
     bool pmi_joined, pmi_left, pmi_waits;
 };
 
-/* One agent: a host. */
+/* One agent: a host.  Those of this machine are the launcher's children; the others are reached by ssh, from here or, where there are
+ * many, through an agent above them. */
 struct amph_lagent {
     struct amph_launch *launch;
     uint32_t host;
+    bool gone, orphans_gone;
+    size_t owed_bytes; /* output that has not been acknowledged */
+
+    /* of this machine */
     pid_t pid;
     struct amph_frames frames;
     struct amph_watch *watch;
-    bool gone, orphans_gone;
-    size_t owed_bytes; /* output that has not been acknowledged */
+
+    /* elsewhere */
+    bool remote, ready;
+    struct amph_remote link;     /* where no other agent is above it */
+    struct amph_lagent *above;   /* or NULL */
+    char *machine, *seen_from, *address, *server_program, *preload; /* what READY said */
+    struct amph_conn **conn;     /* connections of its processes, by number - 1 */
+    uint32_t nconns;
 };
 
 struct amph_pmi_entry;
@@ -94,6 +109,9 @@ struct amph_launch {
     struct amph_lproc *procs;
     struct amph_lagent *agents;
     uint32_t nagents;
+    struct amph_hostset *hosts;
+    uint32_t nunready; /* agents of other hosts that have not answered yet; processes start when all have */
+    bool spawned;
 
     /* control.c */
     int listen_fd;
@@ -124,8 +142,26 @@ struct amph_launch {
 
 /* ---- master.c ---- */
 
-/* Runs the job to its end; gives the exit code. */
-int amph_launch_run(const struct amph_options *o);
+/* Runs the job to its end; gives the exit code.  Takes over what job and hosts lead to. */
+int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job, struct amph_hostset *hosts);
+void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame); /* what an agent says */
+enum amph_status amph_launch_spawn(struct amph_launch *l);                        /* all agents are there */
+
+/* ---- tree.c ---- */
+
+/* Starts the agents of other hosts: those near the root by ssh from here, the others through them.  AMPH_ERR_SYS after a sentence. */
+enum amph_status amph_tree_start(struct amph_launch *l);
+/* The same bytes for n connections that agents carry: connection number[i] of the agent via[i].  false: no memory. */
+bool amph_tree_spread(struct amph_launch *l, struct amph_lagent *const *via, const uint32_t *number, uint32_t n, const void *bytes,
+                      size_t len_bytes);
+void amph_tree_stop(struct amph_launch *l);
+/* Frames that concern the tree: READY, FROM, LOST, SAID; false: another one. */
+bool amph_tree_take(struct amph_lagent *agent, const struct amph_frame *frame);
+/* The longest silence of a host from now on: while the job is being ended, a host that is cut off must not hold it up. */
+void amph_tree_hurry(struct amph_launch *l, uint64_t silence_ns);
+void amph_tree_drop(struct amph_launch *l); /* ends the connections that are left */
+/* The file that this host's processes of a group run: the host file's, for the host or its kind of machine, or the common one. */
+const char *amph_tree_program(struct amph_lproc *p);
 void amph_agent_tell(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes);
 struct amph_lagent *amph_agent_of(struct amph_lproc *p);
 void amph_signal_all(struct amph_launch *l, int sig);                /* every process that descends from an agent */
@@ -139,6 +175,9 @@ void amph_control_stop(struct amph_launch *l);
 void amph_control_event(struct amph_launch *l, int group, bool attached, struct amph_boot_event event);
 /* Takes what the process has sent so far, so that a word said before its end counts. */
 void amph_control_hear(struct amph_lproc *p);
+/* Bytes of a process on another host, carried by its agent (CONN); and the end of all that one carries. */
+void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r);
+void amph_control_agent_gone(struct amph_lagent *agent);
 void amph_control_changed(struct amph_lproc *p); /* it has published or ended: answers who waits for it */
 
 /* ---- pmi.c ---- */
@@ -165,20 +204,12 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code);
 void amph_proc_abort(struct amph_lproc *p, int code);
 void amph_proc_lost(struct amph_lproc *p); /* its control connection closed without a word */
 void amph_agent_lost(struct amph_lagent *agent, int status);
+/* An agent of another host, and all that were reached through it; why: "cannot be reached: ..." and the like. */
+void amph_host_lost(struct amph_lagent *agent, int code, const char *why);
 void amph_orphans_gone(struct amph_lagent *agent);
 void amph_job_signal(struct amph_launch *l, int sig);
 /* Somebody of `group` waits for all its members: fails the job if one of them has ended without having come. */
 void amph_check_absent(struct amph_launch *l, enum amph_group group, const char *what);
-
-/* ---- program.c ---- */
-
-/* Finds a program as a shell does.  0 and an allocated path, or the exit code (126, 127) after a sentence. */
-int amph_program_find(const char *name, char **path_p);
-/* The exit code for a program that could not be executed, after a sentence. */
-int amph_program_explain(const char *path, int error);
-/* A program or library of this installation: beside amphora-run, else in the directories given to configure.  NULL: not there. */
-char *amph_program_own(const char *name);
-char *amph_library_own(const char *name);
 
 /* ---- report.c ---- */
 

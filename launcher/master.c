@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "launcher/jobdir.h"
 #include "launcher/launch.h"
-#include "launcher/netlist.h"
 #include "launcher/reap.h"
 #include "launcher/say.h"
 #include "launcher/setting.h"
@@ -42,15 +41,6 @@ static void agent_gone(struct amph_lagent *agent)
     while (waitpid(agent->pid, &status, 0) < 0 && errno == EINTR)
         ;
     amph_agent_lost(agent, status);
-}
-
-void amph_agent_tell(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
-{
-    /* A stream that is broken here is noticed, and dealt with, by the loop. */
-    if (agent->gone || amph_frames_send(&agent->frames, type, body, len_bytes) != AMPH_OK)
-        return;
-    if (amph_frames_pending(&agent->frames))
-        amph_watch_want(agent->watch, EPOLLIN | EPOLLOUT);
 }
 
 struct amph_lagent *amph_agent_of(struct amph_lproc *p)
@@ -126,17 +116,24 @@ static void (*const news[AMPH_AGENT_NTYPES])(struct amph_lagent *agent, struct a
     [AMPH_AGENT_ENDED] = on_ended,
 };
 
-static void take_frame(struct amph_lagent *agent, const struct amph_frame *frame)
+void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
 {
     struct amph_launch *l = agent->launch;
     struct amph_rd r;
+    if (agent->gone || (agent->remote && amph_tree_take(agent, frame)))
+        return;
     if (frame->type == AMPH_AGENT_ORPHANS_GONE) {
         amph_orphans_gone(agent);
         return;
     }
     amph_rd_init(&r, frame->body, frame->len_bytes);
+    if (frame->type == AMPH_AGENT_CONN) {
+        amph_control_carried(agent, &r);
+        return;
+    }
     uint32_t rank = amph_rd_u32(&r);
-    if (r.bad || frame->type >= AMPH_AGENT_NTYPES || !news[frame->type] || rank >= amph_jobdesc_total(&l->job))
+    if (r.bad || frame->type >= AMPH_AGENT_NTYPES || !news[frame->type] || rank >= amph_jobdesc_total(&l->job) ||
+        l->job.proc[rank].host != agent->host)
         return;
     news[frame->type](agent, &l->procs[rank], &r);
 }
@@ -150,7 +147,7 @@ static void on_agent(void *arg, uint32_t events)
         amph_watch_want(agent->watch, EPOLLIN);
     enum amph_status filled = amph_frames_fill(&agent->frames);
     while ((st = amph_frames_next(&agent->frames, &frame)) == AMPH_OK)
-        take_frame(agent, &frame);
+        amph_launch_take(agent, &frame);
     if (st == AMPH_ERR_PROTO || (filled != AMPH_OK && filled != AMPH_AGAIN))
         agent_gone(agent);
 }
@@ -162,7 +159,8 @@ static void become_agent(struct amph_launch *l, uint32_t index, int fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (uint32_t i = 0; i < index; i++)
-        close(l->agents[i].frames.fd); /* else they would not see the launcher's end */
+        if (!l->agents[i].remote)
+            close(l->agents[i].frames.fd); /* else they would not see the launcher's end */
     close(l->loop.epfd);
     if (null >= 0)
         dup2(null, STDIN_FILENO);
@@ -183,10 +181,7 @@ static enum amph_status fork_agent(struct amph_launch *l, uint32_t index)
         become_agent(l, index, pair[1]);
     }
     close(pair[1]);
-    agent->launch = l;
-    agent->host = index;
     amph_frames_open(&agent->frames, pair[0], AMPH_AGENT_BODY_MAX);
-    l->nagents++;
     if (agent->pid > 0 && (agent->watch = amph_watch_add(&l->loop, pair[0], EPOLLIN, on_agent, agent)))
         return AMPH_OK;
     amph_say("cannot start the agent of %s: %m", l->job.host_name[index]);
@@ -199,23 +194,48 @@ static enum amph_status start_agents(struct amph_launch *l)
     l->agents = calloc(l->job.nhosts, sizeof *l->agents);
     if (!l->agents)
         return AMPH_ERR_NOMEM;
-    for (uint32_t i = 0; i < l->job.nhosts && st == AMPH_OK; i++)
-        st = fork_agent(l, i);
+    l->nagents = l->job.nhosts;
+    for (uint32_t i = 0; i < l->nagents; i++) {
+        l->agents[i] = (struct amph_lagent){ .launch = l, .host = i, .remote = l->hosts->remote[i], .gone = !l->hosts->remote[i] };
+        l->agents[i].frames.fd = l->agents[i].frames.out_fd = -1;
+    }
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
-        st = amph_setting_agent(l, &l->agents[i]);
+        if (!l->agents[i].remote) {
+            l->agents[i].gone = false;
+            st = fork_agent(l, i);
+        }
     return st;
 }
 
-static enum amph_status start_procs(struct amph_launch *l)
+enum amph_status amph_launch_spawn(struct amph_launch *l)
 {
     enum amph_status st = AMPH_OK;
     uint32_t total = amph_jobdesc_total(&l->job);
+    l->spawned = true;
+    for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
+        st = amph_setting_agent(l, &l->agents[i]);
     /* Servers first: they open their doors while the compute processes start. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < total && st == AMPH_OK; i++)
         st = amph_setting_spawn(l, &l->procs[i]);
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && st == AMPH_OK; i++)
         st = amph_setting_spawn(l, &l->procs[i]);
+    amph_watch_want(l->input, EPOLLIN);
     return st;
+}
+
+static bool some_here(const struct amph_launch *l)
+{
+    for (uint32_t i = 0; i < l->nagents; i++)
+        if (!l->agents[i].remote)
+            return true;
+    return false;
+}
+
+/* The job's directory on this machine; where all processes are elsewhere there is none, nor an agent here that would remove it. */
+static enum amph_status make_directory(struct amph_launch *l)
+{
+    enum amph_status st = amph_jobdir_create(l->directory);
+    return st == AMPH_OK ? amph_setting_write_file(l) : st;
 }
 
 static enum amph_status make_procs(struct amph_launch *l)
@@ -277,18 +297,20 @@ static enum amph_status start(struct amph_launch *l, struct signals *s)
     if (st == AMPH_OK)
         st = start_agents(l);
     if (st == AMPH_OK)
-        st = amph_jobdir_create(l->directory);
-    if (st == AMPH_OK)
         st = amph_control_start(l);
-    if (st == AMPH_OK)
-        st = amph_setting_write_file(l);
+    if (st == AMPH_OK && some_here(l))
+        st = make_directory(l);
     if (st == AMPH_OK)
         st = watch_signals(l, s);
     if (st == AMPH_OK)
         st = amph_stdio_start(l);
     if (st == AMPH_OK)
         st = amph_pmi_start(l);
-    return st == AMPH_OK ? start_procs(l) : st;
+    if (st == AMPH_OK)
+        amph_ending_start(l);
+    if (st == AMPH_OK)
+        st = amph_tree_start(l);
+    return st == AMPH_OK && l->nunready == 0 ? amph_launch_spawn(l) : st;
 }
 
 static bool all_agents_gone(const struct amph_launch *l)
@@ -306,28 +328,31 @@ static void stop(struct amph_launch *l)
     amph_pmi_stop(l);
     for (uint32_t i = 0; i < l->nagents; i++)
         amph_frames_close(&l->agents[i].frames);
+    amph_tree_stop(l);
     amph_kill_descendants(NULL, 0, 5000);
     amph_jobdir_remove(l->directory);
     amph_loop_close(&l->loop);
+    amph_hostset_free(l->hosts, l->job.nhosts);
     amph_jobdesc_free(&l->job);
     free(l->agents);
     free(l->procs);
     free(l->directory);
 }
 
-int amph_launch_run(const struct amph_options *o)
+int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job, struct amph_hostset *hosts)
 {
     static struct amph_launch launch;
     struct amph_launch *l = &launch;
     struct signals s = { .fd = -1 };
     l->o = o;
     l->listen_fd = -1;
-    if (amph_netlist_job(o, &l->job) != AMPH_OK || !(l->directory = amph_jobdir_name()) || make_procs(l) != AMPH_OK ||
+    l->job = *job;
+    l->hosts = hosts;
+    if (!(l->directory = amph_jobdir_name()) || make_procs(l) != AMPH_OK ||
         amph_setting_prepare(l) != AMPH_OK)
         return 1;
     enum amph_status st = start(l, &s);
     if (st == AMPH_OK) {
-        amph_ending_start(l);
         amph_table_start(l);
         while (!all_agents_gone(l))
             amph_loop_step(&l->loop);

@@ -10,15 +10,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "boot/control.h"
 #include "launcher/say.h"
 
 enum { PLACES_MAX = 1000000, FILE_MAX_BYTES = 1 << 24 };
 
+static void free_paths(struct amph_paths *paths, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && paths; i++) {
+        free(paths[i].name);
+        for (size_t k = 0; k < AMPH_NPATHS; k++)
+            free(paths[i].path[k]);
+    }
+    free(paths);
+}
+
 void amph_netlist_free(struct amph_netlist *list)
 {
     for (uint32_t i = 0; i < list->nhosts; i++)
         free(list->host[i]);
+    free_paths(list->paths, list->nhosts);
+    free_paths(list->kinds, list->nkinds);
     free(list->host);
     free(list->place);
     memset(list, 0, sizeof *list);
@@ -35,6 +48,11 @@ static bool find_host(struct amph_netlist *list, const char *name, uint32_t *ind
     if (!host)
         return false;
     list->host = host;
+    struct amph_paths *paths = realloc(list->paths, (list->nhosts + 1) * sizeof *paths);
+    if (!paths)
+        return false;
+    list->paths = paths;
+    paths[list->nhosts] = (struct amph_paths){ 0 };
     if (!(host[list->nhosts] = strdup(name)))
         return false;
     *index_p = list->nhosts++;
@@ -58,11 +76,43 @@ static bool add_places(struct amph_netlist *list, const char *name, uint32_t cou
     return true;
 }
 
-/* One line "NAME", "NAME:COUNT" or "NAME slots=COUNT", without its comment. */
+/* "program=PATH server-program=PATH run=PATH", in any order, or nothing. */
+static bool parse_paths(struct amph_paths *paths, char *text)
+{
+    static const char *const words[AMPH_NPATHS] = { [AMPH_PATH_PROGRAM] = "program=", [AMPH_PATH_SERVER] = "server-program=",
+                                                    [AMPH_PATH_RUN] = "run=" };
+    for (char *save, *w = strtok_r(text, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
+        size_t k = 0;
+        while (k < AMPH_NPATHS && strncmp(w, words[k], strlen(words[k])) != 0)
+            k++;
+        if (k == AMPH_NPATHS || !w[strlen(words[k])])
+            return false;
+        free(paths->path[k]);
+        if (!(paths->path[k] = strdup(w + strlen(words[k]))))
+            return false;
+    }
+    return true;
+}
+
+/* "arch=NAME" and paths: for all machines of that kind. */
+static bool parse_kind(struct amph_netlist *list, char *text)
+{
+    size_t len = strcspn(text, " \t\r");
+    struct amph_paths *kinds = realloc(list->kinds, (list->nkinds + 1) * sizeof *kinds);
+    if (!kinds)
+        return false;
+    list->kinds = kinds;
+    kinds[list->nkinds] = (struct amph_paths){ .name = strndup(text, len) };
+    return len > 0 && kinds[list->nkinds++].name && parse_paths(&list->kinds[list->nkinds - 1], text + len);
+}
+
+/* One line "NAME", "NAME:COUNT" or "NAME slots=COUNT" and paths, without its comment. */
 static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     text += strspn(text, " \t\r");
+    if (strncmp(text, "arch=", 5) == 0)
+        return parse_kind(list, text + 5);
     size_t len = strspn(text, letters);
     char *rest = text + len, *end;
     long count = 1;
@@ -75,37 +125,44 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
             return false;
         *rest = 0;
         rest = end;
-    } else if (*rest) {
-        if (rest[strspn(rest, " \t\r")])
-            return false;
-        *rest = 0;
-        rest++;
     }
-    return len <= 255 && rest[strspn(rest, " \t\r")] == 0 && add_places(list, text, (uint32_t)count, line);
+    if (*rest && !strchr(" \t\r", *rest))
+        return false;
+    if (*rest)
+        *rest++ = 0;
+    uint32_t index;
+    return len <= 255 && add_places(list, text, (uint32_t)count, line) && find_host(list, text, &index) &&
+           parse_paths(&list->paths[index], rest);
 }
 
-enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name, const char *text)
+/* Adds the places of one more file. */
+static enum amph_status append(struct amph_netlist *list, const char *name, const char *text)
 {
-    memset(list, 0, sizeof *list);
-    uint32_t line = 0;
+    uint32_t line = 0, before = list->nplaces;
     while (*text) {
-        char copy[512];
+        char copy[4096];
         size_t len = strcspn(text, "\n"), keep = strcspn(text, "\n#");
-        snprintf(copy, sizeof copy, "%.*s", (int)(keep < 511 ? keep : 511), text);
+        snprintf(copy, sizeof copy, "%.*s", (int)(keep < sizeof copy ? keep : sizeof copy - 1), text);
         line++;
-        if (keep > 511 || !parse_line(list, copy, line)) {
+        if (keep >= sizeof copy || !parse_line(list, copy, line)) {
             amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name, NAME:COUNT or NAME slots=COUNT, "
-                     "and # starts a comment",
+                     "then, if need be, program=, server-program= or run=PATH, and # starts a comment",
                      line, name, (int)(len < 60 ? len : 60), text);
             amph_netlist_free(list);
             return AMPH_ERR_ARG;
         }
         text += len + (text[len] == '\n');
     }
-    if (list->nplaces > 0)
+    if (list->nplaces > before)
         return AMPH_OK;
     amph_say("the host file %s names no host; write one host name a line", name);
     return AMPH_ERR_ARG;
+}
+
+enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name, const char *text)
+{
+    memset(list, 0, sizeof *list);
+    return append(list, name, text);
 }
 
 static char *read_text(const char *name)
@@ -166,11 +223,41 @@ static enum amph_status read_netlist(const struct amph_options *o, struct amph_n
     return add_places(list, name, o->ncompute + o->nservers, 0) ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
+static const char *source(const struct amph_options *o)
+{
+    return o->host_list ? "-host" : o->hosts ? o->hosts : "(none)";
+}
+
+/* -server-hosts: the servers' places come from a file of their own; what is left of the first list is dropped. */
+static enum amph_status add_servers(const struct amph_options *o, struct amph_netlist *list)
+{
+    if (list->nplaces < o->ncompute) {
+        amph_say("the host file %s has %u places, but %u compute processes are to be started; add lines, or write NAME:COUNT",
+                 source(o), list->nplaces, o->ncompute);
+        return AMPH_ERR_ARG;
+    }
+    char *text = read_text(o->server_hosts);
+    list->nplaces = o->ncompute;
+    list->again_line = 0;
+    enum amph_status st = text ? append(list, o->server_hosts, text) : AMPH_ERR_ARG;
+    free(text);
+    if (st != AMPH_OK)
+        return st;
+    list->again_line = 0; /* a server beside compute processes is what the user has written down */
+    if (list->nplaces - o->ncompute >= o->nservers) {
+        list->nplaces = o->ncompute + o->nservers;
+        return AMPH_OK;
+    }
+    amph_say("the host file %s of the servers has %u places, but %u servers are to be started; add lines, or write NAME:COUNT",
+             o->server_hosts, list->nplaces - o->ncompute, o->nservers);
+    return AMPH_ERR_ARG;
+}
+
 /* -N: each of the two groups in runs of equal length (the first runs one longer) over the first hosts of the list. */
 static enum amph_status deal_runs(const struct amph_options *o, struct amph_netlist *list)
 {
-    const uint32_t count[] = { o->ncompute, o->nservers };
-    uint32_t total = o->ncompute + o->nservers, n = 0;
+    const uint32_t count[] = { o->ncompute, o->server_hosts ? 0 : o->nservers };
+    uint32_t total = count[0] + count[1], n = 0;
     uint32_t nhosts = o->nhosts < list->nhosts ? o->nhosts : list->nhosts;
     uint32_t *place = malloc(total * sizeof *place);
     if (!place)
@@ -188,11 +275,6 @@ static enum amph_status deal_runs(const struct amph_options *o, struct amph_netl
     list->nplaces = total;
     list->again_line = 0;
     return AMPH_OK;
-}
-
-static const char *source(const struct amph_options *o)
-{
-    return o->host_list ? "-host" : o->hosts;
 }
 
 static enum amph_status check_room(const struct amph_options *o, const struct amph_netlist *list)
@@ -239,13 +321,15 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
 }
 
 /* Copies what the job uses of the list; hosts are numbered in the order of their first process. */
-static enum amph_status deal_out(const struct amph_options *o, const struct amph_netlist *list, struct amph_jobdesc *job)
+static enum amph_status deal_out(const struct amph_options *o, struct amph_netlist *list, struct amph_jobdesc *job, struct amph_hostset *hosts)
 {
     uint32_t total = o->ncompute + o->nservers;
     uint32_t *index = malloc(list->nhosts * sizeof *index);
     job->host_name = calloc(list->nhosts, sizeof *job->host_name);
     job->proc = calloc(total, sizeof *job->proc);
-    if (!index || !job->host_name || !job->proc) {
+    hosts->remote = calloc(list->nhosts, sizeof *hosts->remote);
+    hosts->paths = calloc(list->nhosts, sizeof *hosts->paths);
+    if (!index || !job->host_name || !job->proc || !hosts->remote || !hosts->paths) {
         free(index);
         return AMPH_ERR_NOMEM;
     }
@@ -257,30 +341,49 @@ static enum amph_status deal_out(const struct amph_options *o, const struct amph
         uint32_t *h = &index[list->place[at]];
         if (*h == UINT32_MAX) {
             *h = job->nhosts;
+            hosts->paths[*h] = list->paths[list->place[at]]; /* taken over */
+            list->paths[list->place[at]] = (struct amph_paths){ 0 };
             job->host_name[job->nhosts++] = strdup(list->host[list->place[at]]);
         }
         job->proc[i].host = *h;
     }
     free(index);
+    hosts->kinds = list->kinds;
+    hosts->nkinds = list->nkinds;
+    list->kinds = NULL;
+    list->nkinds = 0;
     return AMPH_OK;
 }
 
-enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job)
+void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts)
+{
+    free(hosts->remote);
+    free_paths(hosts->paths, nhosts);
+    free_paths(hosts->kinds, hosts->nkinds);
+    memset(hosts, 0, sizeof *hosts);
+}
+
+enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job, struct amph_hostset *hosts_p)
 {
     struct amph_netlist list;
     memset(job, 0, sizeof *job);
+    memset(hosts_p, 0, sizeof *hosts_p);
     enum amph_status st = read_netlist(o, &list);
     if (st != AMPH_OK)
         return st;
     st = o->nhosts ? deal_runs(o, &list) : AMPH_OK;
+    if (st == AMPH_OK && o->server_hosts && o->nservers)
+        st = add_servers(o, &list);
     if (st == AMPH_OK)
         st = check_room(o, &list);
     if (st == AMPH_OK)
-        st = deal_out(o, &list, job);
+        st = deal_out(o, &list, job, hosts_p);
     if (st == AMPH_OK)
         st = amph_map_servers(job, o->map);
-    if (st == AMPH_OK && (o->hosts || o->host_list))
-        st = amph_hosts_check(job);
+    if (st == AMPH_OK && (o->hosts || o->host_list || o->server_hosts))
+        amph_hosts_find(job, o->ssh || amph_env_is_set(AMPH_ENV_SSH), hosts_p->remote);
+    for (uint32_t h = 0; st == AMPH_OK && h < job->nhosts; h++)
+        job->several_machines |= hosts_p->remote[h];
     if (st == AMPH_OK && list.again_line)
         warn_again(job, source(o), list.again_line);
     amph_netlist_free(&list);

@@ -49,7 +49,7 @@ static bool take_conduit(struct amph_options *o, const struct option *opt, const
             o->conduit = words[i];
             return true;
         }
-    amph_say("there is no conduit \"%s\"; -%s takes auto, smp or tcp (amphora-info lists those of this build)", value, opt->name);
+    amph_say("there is no conduit \"%s\"; -%s takes auto, smp, tcp, udp or verbs (amphora-info lists those of this build)", value, opt->name);
     return false;
 }
 
@@ -68,6 +68,20 @@ static bool take_host(struct amph_options *o, const struct option *opt, const ch
     for (char *c = o->host_list; *c; c++)
         if (*c == ',' || *c == ' ' || *c == '\t')
             *c = '\n';
+    return true;
+}
+
+static bool take_server_hosts(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->server_hosts = value;
+    return true;
+}
+
+static bool take_ssh(struct amph_options *o, const struct option *opt, const char *value)
+{
+    if (!value[strspn(value, " \t")])
+        return wrong(opt, value, "a command, such as ssh or \"ssh -F FILE\"");
+    o->ssh = value;
     return true;
 }
 
@@ -121,10 +135,16 @@ static bool take_timeout(struct amph_options *o, const struct option *opt, const
     return true;
 }
 
+static const char *const death_words[] = { "end", "eio", "failover" }; /* as AMPHORA_ON_SERVER_DEATH has them */
+
 static bool take_death(struct amph_options *o, const struct option *opt, const char *value)
 {
-    o->eio = strcmp(value, "eio") == 0;
-    return o->eio || strcmp(value, "end") == 0 || wrong(opt, value, "end or eio");
+    for (size_t i = 0; i < AMPH_COUNTOF(death_words); i++)
+        if (strcmp(value, death_words[i]) == 0) {
+            o->on_server_death = death_words[i];
+            return true;
+        }
+    return wrong(opt, value, "end, eio or failover");
 }
 
 static bool take_server_program(struct amph_options *o, const struct option *opt, const char *value)
@@ -150,7 +170,11 @@ static const struct option options[] = {
     { "network", "NAME", take_conduit, NULL },
     { "hosts", "FILE", take_hosts,
       "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
-      "processes', the last S servers'. Several names are several pretended hosts on this machine" },
+      "processes', the last S servers'. Hosts are reached by ssh; names of this machine, and names that stand for nothing where no "
+      "other host is named, are pretended hosts on this machine. program=PATH, server-program=PATH and run=PATH (of amphora-run) "
+      "behind a name hold for that host, in a line that starts with arch=NAME (as uname -m) for that kind of machine" },
+    { "server-hosts", "FILE", take_server_hosts, "places of the servers, in the same form, so that -hosts is the compute processes' alone" },
+    { "ssh", "COMMAND", take_ssh, "how other hosts are reached; the default is AMPHORA_SSH, or ssh" },
     { "host", "NAME,NAME...", take_host, "the same on the command line" },
     { "N", "HOSTS", take_over,
       "deal the processes out in equal runs over the first HOSTS hosts (all: as many as there are) of the list; without a list, over so "
@@ -164,7 +188,8 @@ static const struct option options[] = {
     { "label", NULL, take_label, "put each process's number in front of its lines" },
     { "timeout", "SECONDS", take_timeout, "end the job after this time (exit code 124)" },
     { "on-server-death", "WHAT", take_death,
-      "end: the job ends when a server dies (the default); eio: its files answer EIO and the job goes on" },
+      "end: the job ends when a server dies (the default); eio: its files answer EIO and the job goes on; failover: the next server takes "
+      "over" },
     { "server-program", "FILE", take_server_program, "start this as server instead of iofwd-server" },
     { "v", NULL, take_verbose, "print the whole mapping" },
     { "verbose", NULL, take_verbose, NULL },
@@ -238,7 +263,10 @@ static void unknown(const char *word, const char *name)
             nearest = options[i].name;
         }
     }
-    amph_say("there is no option %s; did you mean -%s? (amphora-run -help lists them)", word, nearest);
+    if (least <= strlen(text) / 3 + 1)
+        amph_say("there is no option %s; did you mean -%s? (amphora-run -help lists them)", word, nearest);
+    else
+        amph_say("there is no option %s (amphora-run -help lists them)", word);
 }
 
 /* Takes the option at argv[*at_p] and moves on. */
@@ -271,7 +299,7 @@ static enum amph_options_result take(struct amph_options *o, char **argv, int *a
 enum amph_options_result amph_options_read(struct amph_options *o, int argc, char **argv)
 {
     *o = (struct amph_options){ .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE };
-    o->eio = amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == 1;
+    o->on_server_death = death_words[amph_env_enum(AMPH_ENV_ON_SERVER_DEATH)];
     int at = 1;
     while (at < argc && argv[at][0] == '-' && argv[at][1]) {
         if (strcmp(argv[at], "--") == 0) {

@@ -14,12 +14,16 @@ struct amph_options {
     const char *hosts;   /* host file, or NULL */
     char *host_list;     /* its contents as given by -host, or NULL; allocated */
     uint32_t nhosts;     /* over so many of them the processes are dealt out in runs; 0: each takes the next place */
+    const char *server_hosts; /* host file of the servers, or NULL: the end of the one above */
+    const char *ssh;     /* how other hosts are reached, or NULL: not given */
     char *prefixes;      /* IOFWD_PREFIX as given (joined where -iofwd was repeated), or NULL; allocated */
     const char *map;     /* name of a mapping row, or a list of servers */
     enum amph_bind bind;
-    bool label, verbose, eio;
+    bool label, verbose;
+    const char *on_server_death; /* end, eio or failover */
     double timeout_s;    /* 0: none */
     const char *server_program; /* or NULL: iofwd-server */
+    bool server_given;   /* by the user */
     char **program;      /* PROGRAM ARGS, NULL-terminated */
 };
 

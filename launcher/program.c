@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "launcher/launch.h"
+#include "launcher/program.h"
 #include "launcher/say.h"
 
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
@@ -41,23 +41,29 @@ static int check(const char *path)
     return 0;
 }
 
+char *amph_program_search(const char *name, const char *dirs)
+{
+    for (const char *at = dirs ? dirs : "/usr/local/bin:/usr/bin:/bin"; *at;) {
+        char path[4096];
+        int len = (int)strcspn(at, ":");
+        snprintf(path, sizeof path, "%.*s/%s", len ? len : 1, len ? at : ".", name);
+        if (is_file(path) && access(path, X_OK) == 0)
+            return strdup(path);
+        at += len + (at[len] == ':');
+    }
+    return NULL;
+}
+
 int amph_program_find(const char *name, char **path_p)
 {
-    const char *dirs = amph_env_foreign("PATH");
     if (strchr(name, '/')) {
         int code = check(name);
         if (code == 0 && !(*path_p = strdup(name)))
             code = 1;
         return code;
     }
-    for (const char *at = dirs ? dirs : "/usr/local/bin:/usr/bin:/bin"; *at;) {
-        char path[4096];
-        int len = (int)strcspn(at, ":");
-        snprintf(path, sizeof path, "%.*s/%s", len ? len : 1, len ? at : ".", name);
-        if (is_file(path) && access(path, X_OK) == 0)
-            return (*path_p = strdup(path)) ? 0 : 1;
-        at += len + (at[len] == ':');
-    }
+    if ((*path_p = amph_program_search(name, amph_env_foreign("PATH"))))
+        return 0;
     amph_say("there is no program %s in the directories of PATH%s", name,
              is_file(name) ? "; write ./ in front of one in this directory" : "");
     return NOT_FOUND;
@@ -95,12 +101,19 @@ static bool elf_machine(const char *path, uint16_t *machine_p)
     return true;
 }
 
-int amph_program_explain(const char *path, int error)
+int amph_program_explain(const char *path, const char *host, int error)
 {
-    uint16_t machine;
+    uint16_t machine, own;
+    if (host) { /* the file of that name here tells nothing */
+        amph_say("cannot start %s on host %s: %s; the host file may give each host its own (program=, server-program=)", path, host,
+                 error == ENOEXEC ? "it is not built for that machine" : strerror(error));
+        return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+    }
     struct utsname u = { .machine = "" };
     uname(&u);
-    if (error == ENOEXEC && elf_machine(path, &machine))
+    if (error == ENOEXEC && elf_machine(path, &machine) && elf_machine("/proc/self/exe", &own) && own == machine)
+        amph_say("cannot start %s: the file is damaged or incomplete; build or copy it again", path);
+    else if (error == ENOEXEC && elf_machine(path, &machine))
         amph_say("cannot start %s: it is built for %s, and this machine (%s) cannot run it; build it for this one", path,
                  machine_name(machine), u.machine);
     else if (error == ENOEXEC)
@@ -113,6 +126,30 @@ int amph_program_explain(const char *path, int error)
 }
 
 /* ---- of this installation ---- */
+
+char *amph_preload_list(const char *add)
+{
+    static const char ours[] = AMPH_PRELOAD_NAME;
+    const char *now = amph_env_foreign("LD_PRELOAD");
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return NULL;
+    for (const char *at = now ? now : ""; *at;) {
+        size_t n = strcspn(at, ": ");
+        const char *name = memrchr(at, '/', n);
+        size_t name_len = name ? (size_t)(at + n - name - 1) : n;
+        if (n && (name_len != sizeof ours - 1 || strncmp(name ? name + 1 : at, ours, name_len) != 0))
+            fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at);
+        at += n + (at[n] != 0);
+    }
+    if (add)
+        fprintf(out, "%s%s", ftell(out) ? ":" : "", add);
+    fclose(out);
+    return text;
+}
+
 
 static char *join(const char *dir, const char *between, const char *name)
 {

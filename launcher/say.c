@@ -12,7 +12,7 @@ void amph_say(const char *fmt, ...)
 {
     char line[2048];
     int saved = errno;
-    int n = snprintf(line, sizeof line, "amphora-run: ");
+    int n = snprintf(line, sizeof line, "%s: ", program_invocation_short_name);
     va_list ap;
     va_start(ap, fmt);
     errno = saved;

@@ -7,7 +7,7 @@
 
 #include "base/platform.h"
 
-/* Prints "amphora-run: sentence" as one line with one write. */
+/* Prints "PROGRAM: sentence" (amphora-run, iofwd-run) as one line with one write. */
 void amph_say(const char *fmt, ...) AMPH_PRINTF(1, 2);
 
 #endif

@@ -16,8 +16,6 @@
 
 extern char **environ;
 
-static const char preload_name[] = "libiofwd_preload.so";
-
 /* Made by prepare, the same for all processes of a kind. */
 static struct {
     char *prefixes; /* with absolute directories, or NULL */
@@ -44,7 +42,7 @@ static enum amph_status check_conduit(const struct amph_launch *l)
 }
 
 /* One PREFIX[=DIR]; writes it out with an absolute directory. */
-static enum amph_status check_prefix(FILE *out, const char *entry, size_t len)
+static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, bool here)
 {
     const char *equal = memchr(entry, '=', len);
     int prefix_len = (int)(equal ? (size_t)(equal - entry) : len);
@@ -55,7 +53,7 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len)
         amph_say("-iofwd %.*s: the prefix must be an absolute path, such as /data or /data=/srv/data", (int)len, entry);
         return AMPH_ERR_ARG;
     }
-    if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) {
+    if (here && (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))) {
         amph_say("-iofwd %.*s: the servers' directory \"%s\" %s; create it, or name another one after \"=\"", (int)len, entry, dir,
                  stat(dir, &st) < 0 ? "does not exist" : "is no directory");
         return AMPH_ERR_ARG;
@@ -72,7 +70,7 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len)
     return AMPH_OK;
 }
 
-static enum amph_status check_prefixes(const char *text)
+static enum amph_status check_prefixes(const char *text, bool here)
 {
     size_t size;
     enum amph_status st = AMPH_OK;
@@ -81,7 +79,7 @@ static enum amph_status check_prefixes(const char *text)
         return AMPH_ERR_NOMEM;
     for (const char *at = text; *at && st == AMPH_OK;) {
         size_t len = strcspn(at, ":");
-        st = check_prefix(out, at, len);
+        st = check_prefix(out, at, len, here);
         at += len + (at[len] == ':');
         if (*at)
             fputc(':', out);
@@ -108,13 +106,18 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
         amph_say("-iofwd needs a prefix: PREFIX[=DIR], such as /data or /data=/srv/data");
         return AMPH_ERR_ARG;
     }
-    if ((st = check_prefixes(text)) != AMPH_OK)
+    bool here[AMPH_NGROUPS] = { false, false }; /* where all servers are elsewhere, they see whether their directory is there */
+    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+        here[i >= l->job.nproc[AMPH_COMPUTE]] |= !l->hosts->remote[l->job.proc[i].host];
+    if ((st = check_prefixes(text, here[AMPH_SERVER])) != AMPH_OK)
         return st;
-    made.preload = amph_library_own(preload_name);
+    made.preload = amph_library_own(AMPH_PRELOAD_NAME);
+    if (!made.preload && !here[AMPH_COMPUTE])
+        made.preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
     if (made.preload)
         return AMPH_OK;
     amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor in %s; install amphora anew",
-             preload_name, AMPH_MODULEDIR);
+             AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
     return AMPH_ERR_NOENT;
 }
 
@@ -197,6 +200,17 @@ static bool is_foreign(const char *entry)
            strncmp(entry, "IOFWD_PRIVATE_", 14) == 0 || strncmp(entry, "IOFWD_DOOR=", 11) == 0;
 }
 
+/* What only makes sense on the host that it was set on. */
+static bool is_of_host(const char *entry)
+{
+    static const char *const names[] = { "SSH_CONNECTION=", "SSH_CLIENT=", "SSH_TTY=", "SSH_AUTH_SOCK=", "HOSTNAME=", "XDG_RUNTIME_DIR=",
+                                         "XDG_SESSION_ID=", "DBUS_SESSION_BUS_ADDRESS=" };
+    for (size_t i = 0; i < AMPH_COUNTOF(names); i++)
+        if (strncmp(entry, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
 static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FILE *out, char **text, size_t *len)
 {
     bool ok = !ferror(out);
@@ -215,11 +229,13 @@ enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *a
     FILE *out = open_memstream(&text, &len);
     if (!out || !list_open(&env))
         return AMPH_ERR_NOMEM;
-    put_text(out, l->directory);
+    put_text(out, agent->remote ? "" : l->directory);
     put_text(out, getcwd(cwd, sizeof cwd) ? cwd : "/");
     fputc(l->o->bind, out);
+    put_u32(out, agent->remote ? sizeof l->file.key : 0);
+    fwrite(l->file.key, 1, agent->remote ? sizeof l->file.key : 0, out);
     for (char **e = environ; *e; e++)
-        if (!is_foreign(*e))
+        if (!is_foreign(*e) && !(agent->remote && is_of_host(*e)))
             list_add(&env, *e);
     list_close(&env, out);
     return send_stream(agent, AMPH_AGENT_SETUP, out, &text, &len);
@@ -228,50 +244,65 @@ enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *a
 /* LD_PRELOAD without our library, and with it at the end where `add` says so. */
 static void set_preload(struct list *list, const char *add)
 {
-    const char *now = amph_env_foreign("LD_PRELOAD");
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    if (!out)
-        return;
-    for (const char *at = now ? now : ""; *at;) {
-        size_t n = strcspn(at, ": ");
-        const char *name = memrchr(at, '/', n);
-        size_t name_len = name ? (size_t)(at + n - name - 1) : n;
-        if (n && (name_len != sizeof preload_name - 1 || strncmp(name ? name + 1 : at, preload_name, name_len) != 0))
-            fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at);
-        at += n + (at[n] != 0);
-    }
-    if (add)
-        fprintf(out, "%s%s", ftell(out) ? ":" : "", add);
-    fclose(out);
-    if (len)
+    char *text = amph_preload_list(add);
+    if (text && text[0])
         list_set(list, "LD_PRELOAD", text);
-    else if (now)
+    else if (amph_env_foreign("LD_PRELOAD"))
         list_add(list, "LD_PRELOAD"); /* removed */
     free(text);
+}
+
+/* The address by which the job's hosts reach each other: the one under which ssh came in; on this machine, the one that the first
+ * other host was reached from.  "": not known. */
+static const char *address_of(const struct amph_launch *l, const struct amph_lagent *agent)
+{
+    if (agent->remote)
+        return agent->address;
+    for (uint32_t i = 0; i < l->nagents; i++)
+        if (l->agents[i].remote && !l->agents[i].above)
+            return l->agents[i].seen_from;
+    return "";
+}
+
+/* A process's place among those that share its machine: all pretended hosts share this one. */
+static void place_of(const struct amph_launch *l, uint32_t rank, uint32_t *place_p, uint32_t *of_p)
+{
+    uint32_t host = l->job.proc[rank].host;
+    *place_p = *of_p = 0;
+    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++) {
+        uint32_t other = l->job.proc[i].host;
+        bool same = l->agents[host].remote ? other == host : !l->agents[other].remote;
+        *of_p += same;
+        *place_p += same && i < rank;
+    }
 }
 
 static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc *p)
 {
     char file[4096];
     uint32_t first = p->group == AMPH_SERVER ? l->job.nproc[AMPH_COMPUTE] : 0;
+    const struct amph_lagent *agent = amph_agent_of(p);
     snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, l->directory);
-    list_set(list, amph_env_name(AMPH_ENV_JOB), file);
+    if (!agent->remote) /* else the agent names its own */
+        list_set(list, amph_env_name(AMPH_ENV_JOB), file);
+    const char *address = l->job.several_machines && !amph_env_is_set(AMPH_ENV_INTERFACE) ? address_of(l, agent) : "";
+    if (*address)
+        list_set(list, amph_env_name(AMPH_ENV_INTERFACE), address);
     list_set_number(list, amph_env_name(AMPH_ENV_RANK), p->rank);
     list_set_number(list, amph_env_name(AMPH_ENV_SERVERS), l->job.nproc[AMPH_SERVER]);
     if (l->o->conduit || amph_env_is_set(AMPH_ENV_CONDUIT))
         list_set(list, amph_env_name(AMPH_ENV_CONDUIT), l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
     else
         list_add(list, amph_env_name(AMPH_ENV_CONDUIT)); /* removed: a program takes the conduit it was built for */
-    list_set(list, amph_env_name(AMPH_ENV_ON_SERVER_DEATH), l->o->eio ? "eio" : "end");
+    list_set(list, amph_env_name(AMPH_ENV_ON_SERVER_DEATH), l->o->on_server_death);
     list_set_number(list, "PMI_RANK", p->rank - first);
     list_set_number(list, "PMI_SIZE", l->job.nproc[p->group]);
     if (made.prefixes)
         list_set(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX), made.prefixes);
     else
         list_add(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX)); /* removed: this job forwards nothing */
-    set_preload(list, p->group == AMPH_COMPUTE ? made.preload : NULL);
+    const char *preload = made.preload && agent->remote && agent->preload && *agent->preload ? agent->preload : made.preload;
+    set_preload(list, p->group == AMPH_COMPUTE ? preload : NULL);
 }
 
 enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
@@ -280,15 +311,18 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
     size_t len = 0;
     struct list args, env;
     FILE *out = open_memstream(&text, &len);
-    char *server[] = { (char *)l->o->server_program, NULL };
+    const char *file = amph_tree_program(p);
+    char *server[] = { (char *)file, NULL };
+    uint32_t place, nplaces;
     char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1; /* main has put the file in front of the program's words */
     if (!out || !list_open(&args) || !list_open(&env))
         return AMPH_ERR_NOMEM;
     put_u32(out, p->rank);
     fputc(AMPH_SPAWN_PMI | (p->rank == 0 ? AMPH_SPAWN_INPUT : 0), out);
-    put_u32(out, p->rank); /* pretended hosts share this machine's cores, so places are counted over all of them */
-    put_u32(out, amph_jobdesc_total(&l->job));
-    list_add(&args, p->group == AMPH_SERVER ? l->o->server_program : l->o->program[0]);
+    place_of(l, p->rank, &place, &nplaces);
+    put_u32(out, place);
+    put_u32(out, nplaces);
+    list_add(&args, file);
     for (char **a = argv; *a; a++)
         list_add(&args, *a);
     set_all(&env, l, p);

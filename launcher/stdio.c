@@ -224,7 +224,7 @@ enum amph_status amph_stdio_start(struct amph_launch *l)
         if (!l->outlet[i].watch)
             return AMPH_ERR_SYS;
     }
-    l->input = amph_watch_add(&l->loop, STDIN_FILENO, EPOLLIN, on_input, l);
+    l->input = amph_watch_add(&l->loop, STDIN_FILENO, 0, on_input, l); /* read when process 0 has been started */
     return l->input ? AMPH_OK : AMPH_ERR_SYS;
 }
 

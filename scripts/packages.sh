@@ -3,7 +3,7 @@
 #   need_packages PACKAGE...: installs what is missing (as root, or with sudo), or prints the exact line and ends.
 
 build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libfabric-dev libhwloc-dev libssl-dev libpng-dev"
-test_packages="g++ libcriterion-dev python3-minimal"
+test_packages="g++ libcriterion-dev python3-minimal clang-14 libclang-rt-14-dev"
 
 need_packages() {
     missing=""

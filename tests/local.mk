@@ -13,3 +13,8 @@ tests_unit_base_SOURCES = tests/unit_base.c
 tests_unit_base_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_base_LDADD = $(UNIT_LIBS)
 endif
+
+# The parsers of what others send, under libFuzzer where clang is there: tests/fuzz.sh has the table of targets.
+EXTRA_DIST += tests/corpus tests/fuzz_am.c tests/fuzz_control.c tests/fuzz_emulate.c tests/fuzz_ofi.c
+dist_check_SCRIPTS += tests/fuzz.sh
+TESTS += tests/fuzz.sh

@@ -424,6 +424,7 @@ Test(single, a_job_of_one)
     cr_assert_eq(amph_boot_exchange(boot, "key", &value, &len), AMPH_OK);
     cr_assert(len[0] == 3 && memcmp(value[0], "abc", 3) == 0);
     cr_assert_eq(amph_boot_exchange(boot, "key", &value, &len), AMPH_ERR_STATE);
+    amph_boot_forget(boot);
     cr_assert_eq(amph_boot_lookup(boot, 0, "key", 0, &copy, &copy_len), AMPH_OK);
     cr_assert_eq(copy_len, 3);
     free(copy);

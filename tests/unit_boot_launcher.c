@@ -48,7 +48,8 @@ static struct amph_jobdesc deal(const char *text, uint32_t c, uint32_t s, const 
     cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
     struct amph_options o = { .ncompute = c, .nservers = s, .hosts = path, .map = map };
-    cr_assert_eq(amph_netlist_job(&o, &job), AMPH_OK);
+    struct amph_hostset hosts;
+    cr_assert_eq(amph_netlist_job(&o, &job, &hosts), AMPH_OK);
     unlink(path);
     return job;
 }
@@ -99,7 +100,7 @@ Test(options, one_or_two_dashes_and_both_forms)
     char *argv[] = { "amphora-run", "-n", "4", "--servers=2", "--network", "tcp", "-iofwd=/a=/b", "-iofwd", "/c", "--label",
                      "-timeout", "2.5", "-on-server-death", "eio", "-v", "--", "-prog", "-n", "9", NULL };
     cr_assert_eq(amph_options_read(&o, (int)AMPH_COUNTOF(argv) - 1, argv), AMPH_OPTIONS_RUN);
-    cr_assert(o.ncompute == 4 && o.nservers == 2 && o.label && o.verbose && o.eio && o.timeout_s == 2.5);
+    cr_assert(o.ncompute == 4 && o.nservers == 2 && o.label && o.verbose && strcmp(o.on_server_death, "eio") == 0 && o.timeout_s == 2.5);
     cr_assert_str_eq(o.conduit, "tcp");
     cr_assert_str_eq(o.prefixes, "/a=/b:/c");
     cr_assert_str_eq(o.program[0], "-prog");

@@ -21,6 +21,14 @@ const struct amph_conduit_ops *const *amph_ofi_conduits(void);
 
 static const struct amph_conduit_ops *ops;
 
+static const struct amph_conduit_ops *tcp(void)
+{
+    const struct amph_conduit_ops *const *list = amph_ofi_conduits();
+    while (strcmp((*list)->name, "tcp") != 0)
+        list++;
+    return *list;
+}
+
 /* One instance, and what has come to it. */
 struct node {
     struct amph_cx *cx;
@@ -106,7 +114,7 @@ static void link_nodes(unsigned from, unsigned to)
 /* n instances that all know each other (and themselves), each with a segment. */
 static void start(unsigned n, bool threaded)
 {
-    ops = amph_ofi_conduits()[0];
+    ops = tcp();
     nnodes = n;
     for (unsigned i = 0; i < n; i++) {
         open_node(i, threaded);
@@ -184,9 +192,10 @@ Test(tcp, addresses_are_portable_and_checked)
 
 Test(tcp, pools_keep_their_limit_and_reuse)
 {
+    struct ofi_cx cx = { .need_reg = false };
     struct ofi_pool pool;
     void *item[8];
-    ofi_pool_init(&pool, 100, 4, 8);
+    ofi_pool_init(&pool, &cx, 100, 4, 8);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 8; i++) {
             item[i] = ofi_pool_get(&pool);
@@ -195,7 +204,7 @@ Test(tcp, pools_keep_their_limit_and_reuse)
         }
         cr_assert_null(ofi_pool_get(&pool));
         for (int i = 0; i < 8; i++)
-            ofi_pool_put(&pool, item[i]);
+            ofi_pool_put(&pool, item[i], NULL);
     }
     ofi_pool_fini(&pool);
 }
@@ -649,7 +658,7 @@ static struct child *start_child(void)
     struct child *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct sockaddr_storage sa;
     int reserved;
-    ops = amph_ofi_conduits()[0];
+    ops = tcp();
     struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
     cr_assert_eq(ofi_reserve_address(&cfg, &sa, &reserved),
                  AMPH_OK); /* libfabric does not survive a fork: the child starts first */

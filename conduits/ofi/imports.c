@@ -128,9 +128,9 @@ static FILE *fopen_but_symbols(const char *path, const char *mode)
     return fopen(path, mode);
 }
 
-static bool has_verbs_devices(void)
+bool ofi_has_devices(const char *tree)
 {
-    DIR *dir = opendir("/sys/class/infiniband");
+    DIR *dir = opendir(tree);
     bool found = false;
     if (!dir)
         return false;
@@ -144,7 +144,7 @@ static void start_libfabric(void)
 {
     struct fi_param *params;
     int count;
-    bool swapped = !has_verbs_devices() && swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
+    bool swapped = !ofi_has_devices("/sys/class/infiniband") && swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
     if (swapped)

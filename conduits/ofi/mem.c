@@ -9,29 +9,8 @@
 #include <rdma/fi_rma.h>
 #include <stdlib.h>
 
-#include "base/auth.h"
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
-
-#define KEY_TRIES 8
-
-/* A random key, where the provider leaves the choice to us, so that a stranger cannot guess it. */
-static uint64_t random_key(const struct fi_domain_attr *attr)
-{
-    uint64_t key = 0;
-    if (attr->mr_mode & FI_MR_PROV_KEY)
-        return 0;
-    amph_random(&key, sizeof key);
-    return attr->mr_key_size >= sizeof key ? key : key & ((UINT64_C(1) << (8 * attr->mr_key_size)) - 1);
-}
-
-static int enable_mr(struct ofi_cx *cx, struct fid_mr *mr)
-{
-    if (!(cx->info->domain_attr->mr_mode & FI_MR_ENDPOINT))
-        return 0;
-    int ret = fi_mr_bind(mr, &cx->ep->fid, 0);
-    return ret ? ret : fi_mr_enable(mr);
-}
 
 static void put_key(struct amph_mem *mem, uint64_t key, uint64_t rbase)
 {
@@ -52,33 +31,26 @@ enum amph_status ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_byt
                              struct amph_mem *mem)
 {
     struct ofi_cx *cx = ofi_of(base_cx);
-    const uint64_t access = FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    struct fid_mr *mr;
-    int ret = -FI_ENOKEY;
+    struct ofi_reg *reg;
     if (!base || len_bytes == 0)
         return AMPH_ERR_ARG;
-    for (int i = 0; i < KEY_TRIES && ret == -FI_ENOKEY; i++)
-        ret = fi_mr_reg(cx->domain, base, len_bytes, access, 0, random_key(cx->info->domain_attr), 0, &mr, NULL);
-    if (!ret) {
-        ret = enable_mr(cx, mr);
-        if (ret)
-            fi_close(&mr->fid);
-    }
+    int ret = ofi_reg_make(cx, base, len_bytes, OFI_ACCESS_ALL, &reg);
     if (ret) {
         amph_error("cannot register %zu bytes with libfabric's provider %s: %s", len_bytes, cx->prov->name, fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
     mem->base = base;
     mem->len_bytes = len_bytes;
-    mem->impl = mr;
-    put_key(mem, fi_mr_key(mr), cx->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)base : 0);
+    mem->impl = reg;
+    put_key(mem, fi_mr_key(reg->mr), cx->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)base : 0);
+    ofi_reg_list(cx, reg);
     return AMPH_OK;
 }
 
 void ofi_mem_dereg(struct amph_cx *base_cx, struct amph_mem *mem)
 {
     if (mem->impl)
-        fi_close(&((struct fid_mr *)mem->impl)->fid);
+        ofi_reg_put(ofi_of(base_cx), mem->impl);
     mem->impl = NULL;
     mem->key_len = 0;
 }

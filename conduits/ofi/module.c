@@ -7,7 +7,7 @@
  */
 #include "conduits/ofi/ofi.h"
 
-static const struct amph_conduit_ops tcp_ops;
+static const struct amph_conduit_ops tcp_ops, verbs_ops;
 
 static enum amph_status tcp_probe(char *why, size_t why_len)
 {
@@ -18,33 +18,42 @@ static enum amph_status tcp_open(const struct amph_cx_config *cfg, struct amph_c
     return ofi_open(&ofi_family_tcp, &tcp_ops, cfg, cx_p);
 }
 
+static enum amph_status verbs_probe(char *why, size_t why_len)
+{
+    return ofi_probe(&ofi_family_verbs, why, why_len);
+}
+static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+{
+    return ofi_open(&ofi_family_verbs, &verbs_ops, cfg, cx_p);
+}
+
+/* What every family does alike. */
+#define COMMON_OPERATIONS \
+    .close = ofi_close, .add_peer = ofi_add_peer, .del_peer = ofi_del_peer, .mem_reg = ofi_mem_reg, .mem_dereg = ofi_mem_dereg, \
+    .mem_import = ofi_mem_import, .am_send = ofi_am_send, .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, \
+    .put = ofi_put, .get = ofi_get, .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, .progress = ofi_progress, \
+    .wait_fd = ofi_wait_fd, .arm = ofi_arm
+
 static const struct amph_conduit_ops tcp_ops = {
     .name = "tcp",
     .summary = "TCP/IP over libfabric (providers tcp, net, tcp;ofi_rxm)",
     .probe = tcp_probe,
     .open = tcp_open,
-    .close = ofi_close,
-    .add_peer = ofi_add_peer,
-    .del_peer = ofi_del_peer,
-    .mem_reg = ofi_mem_reg,
-    .mem_dereg = ofi_mem_dereg,
-    .mem_import = ofi_mem_import,
-    .am_send = ofi_am_send,
-    .am_prepare = amph_conduit_no_prepare,
-    .am_commit = amph_conduit_no_commit,
-    .put = ofi_put,
-    .get = ofi_get,
-    .atomic = amph_conduit_no_atomic,
-    .flush = amph_conduit_no_flush,
-    .progress = ofi_progress,
-    .wait_fd = ofi_wait_fd,
-    .arm = ofi_arm,
+    COMMON_OPERATIONS,
+};
+
+static const struct amph_conduit_ops verbs_ops = {
+    .name = "verbs",
+    .summary = "InfiniBand, RoCE and other cards over libfabric (verbs;ofi_rxm, or a provider that asks for registered memory)",
+    .probe = verbs_probe,
+    .open = verbs_open,
+    COMMON_OPERATIONS,
 };
 
 const struct amph_conduit_ops *const *amph_ofi_conduits(void);
 
 const struct amph_conduit_ops *const *amph_ofi_conduits(void)
 {
-    static const struct amph_conduit_ops *const all[] = { &tcp_ops, NULL };
+    static const struct amph_conduit_ops *const all[] = { &verbs_ops, &tcp_ops, NULL };
     return all;
 }

@@ -10,6 +10,7 @@
 #define AMPH_CONDUITS_OFI_OFI_H
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -31,14 +32,18 @@ struct ofi_provider {
     bool cq_sleeps;        /* OFI_WAIT_CQ works too, should the set not be found */
     bool needs_kicks;      /* see ofi_rx_kick */
     bool own_buffers;      /* each message in a receive buffer of its own: shared ones are not to be trusted */
+    bool stand_in;         /* in the place of a card: only where a machine without one is to run its code, see stand_in_wanted */
+    bool any;              /* whatever provider wants registered memory and is not one of a stack that this machine's kernel has */
 };
 
 struct ofi_family {
     const char *conduit;                 /* "tcp" */
     const struct ofi_provider *provider; /* best first; name NULL ends */
+    bool own_port;                       /* we choose the TCP port; else the provider chooses its address and tells it */
+    bool (*present)(char *why, size_t why_len); /* could any of them work here?  Cheap; NULL: ask libfabric */
 };
 
-extern const struct ofi_family ofi_family_tcp;
+extern const struct ofi_family ofi_family_tcp, ofi_family_verbs;
 
 /* Things that libfabric gives back as op_context; the first member of each. */
 enum ofi_what { OFI_CTX_OP, OFI_CTX_RX };
@@ -47,22 +52,54 @@ struct ofi_ctx {
     enum ofi_what what;
 };
 
+/* ---- reg.c: registered memory ---- */
+
+struct ofi_reg {
+    struct ofi_reg *next; /* in the table */
+    struct fid_mr *mr;
+    void *desc;
+    uintptr_t base;
+    size_t len_bytes;
+    uint64_t access;      /* FI_* */
+    uint32_t refs, magic;
+    bool listed;
+};
+
+#define OFI_ACCESS_ALL (FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define OFI_ACCESS_LOCAL (FI_READ | FI_WRITE | FI_SEND | FI_RECV)
+
+struct ofi_cx;
+/* Registers memory; the caller holds the one reference.  0 or a negative code of libfabric's. */
+int ofi_reg_make(struct ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access, struct ofi_reg **reg_p);
+void ofi_reg_list(struct ofi_cx *cx, struct ofi_reg *reg); /* into the table, where find sees it */
+/* A registration in the table that covers the bytes and allows access, with a further reference, or NULL. */
+struct ofi_reg *ofi_reg_find(struct ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access);
+/* The same; where there is none the pages are registered, until the last reference is gone. */
+int ofi_reg_user(struct ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access, struct ofi_reg **reg_p);
+void ofi_reg_put(struct ofi_cx *cx, struct ofi_reg *reg);
+void *ofi_desc_checked(const struct ofi_reg *reg, const void *addr, size_t len_bytes);
+uint64_t ofi_remote_checked(const struct ofi_cx *cx, const struct amph_rmem *rmem, uint64_t offset);
+
 /* ---- pool.c: items that the send side takes and either side gives back, without a lock ---- */
 
 struct ofi_item {
     struct ofi_item *next;
+    struct ofi_reg *reg; /* that the item lies in, or NULL */
 };
 struct ofi_pool {
+    struct ofi_cx *cx;         /* whose slabs are registered where it needs that */
     struct ofi_item *free;     /* send side only */
     struct ofi_item *returned; /* atomic: pushed by either side, taken whole by the send side */
     struct ofi_slab *slabs;
     size_t item_bytes, per_slab, made, limit;
 };
 
-void ofi_pool_init(struct ofi_pool *pool, size_t item_bytes, size_t per_slab, size_t limit);
-void *ofi_pool_get(struct ofi_pool *pool); /* send side; NULL: the limit is reached or memory has run out.  New items are zero. */
-void ofi_pool_put(struct ofi_pool *pool, void *item);
+void ofi_pool_init(struct ofi_pool *pool, struct ofi_cx *cx, size_t item_bytes, size_t per_slab, size_t limit);
+/* Send side; NULL: the limit is reached or memory has run out.  New items are zero behind their struct ofi_item, in which reg holds. */
+void *ofi_pool_get(struct ofi_pool *pool);
+void ofi_pool_put(struct ofi_pool *pool, void *item, struct ofi_reg *reg); /* reg: what the item had from get */
 void ofi_pool_each(struct ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg); /* both sides quiet */
+void ofi_pool_unregister(struct ofi_pool *pool); /* both sides quiet, nothing in flight; before the domain is closed */
 void ofi_pool_fini(struct ofi_pool *pool);
 
 /* ---- one operation in flight ---- */
@@ -73,10 +110,17 @@ struct ofi_op {
     struct amph_op *lc, *rc;
     struct ofi_pool *bounce_pool;
     void *bounce;
+    struct ofi_reg *bounce_reg;
+    struct ofi_reg *user_reg; /* of the client's memory while in flight, or NULL */
+    void *heap;               /* a copy of what could not be registered, or NULL */
+    void *get_to;             /* where the bounce buffer of a get is copied to, or NULL */
+    size_t get_bytes;
     uint32_t peer;
     bool busy;
-    uint64_t head[(sizeof(struct ofi_hdr) + OFI_ARGS_MAX_BYTES) / 8]; /* of a message whose payload is sent from where it lies */
+    /* Of a message whose payload is sent from where it lies; the last word is its padding. */
+    uint64_t head[(sizeof(struct ofi_hdr) + OFI_ARGS_MAX_BYTES) / 8 + 1];
 };
+#define OFI_HEAD_PAD (sizeof(struct ofi_hdr) + OFI_ARGS_MAX_BYTES)
 
 enum { OFI_BOUNCE_SMALL, OFI_BOUNCE_LARGE, OFI_NBOUNCE };
 #define OFI_BOUNCE_SMALL_BYTES 4096u
@@ -94,6 +138,7 @@ enum { OFI_BOUNCE_SMALL, OFI_BOUNCE_LARGE, OFI_NBOUNCE };
 struct ofi_rxbuf {
     struct ofi_ctx ctx;
     struct ofi_rxbuf *next; /* in rx_all */
+    struct ofi_reg *reg;
     uint8_t *mem;
     size_t len_bytes, got_bytes, done_bytes, end_bytes;
     bool kicker;   /* see ofi_rx_kick */
@@ -111,11 +156,14 @@ struct ofi_deferred {
 /* ---- a peer and an instance ---- */
 
 enum ofi_peer_state { OFI_PEER_NONE, OFI_PEER_UP, OFI_PEER_FAILED, OFI_PEER_DEAD };
+#define OFI_NAME_KEPT_BYTES 20 /* of an IP address in portable form; longer names are inserted at once */
 struct ofi_peer {
-    fi_addr_t addr;
+    fi_addr_t addr; /* FI_ADDR_UNSPEC: not in libfabric's table yet, which takes several times what this does; send side */
     uint64_t cookie_in, cookie_out;
     uint64_t again_ns; /* send side: since when it takes nothing, or 0 */
     uint32_t remote_index;
+    uint8_t name_len;
+    uint8_t name[OFI_NAME_KEPT_BYTES];
     uint8_t state; /* enum ofi_peer_state; atomic.  FAILED: seen by the send side, upcall still to come; DEAD: upcall made */
 };
 
@@ -124,7 +172,13 @@ struct ofi_peer {
 
 struct ofi_cx {
     struct amph_cx base;
+    const struct ofi_family *family;
     const struct ofi_provider *prov;
+    uint64_t mr_mode;  /* the rules of registration in force: the provider's, and those that AMPHORA_MR_DEBUG adds */
+    bool need_reg;     /* FI_MR_LOCAL is among them */
+    bool mr_debug;
+    pthread_mutex_t reg_lock;
+    struct ofi_reg *regs; /* under reg_lock */
     struct fi_info *info;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
@@ -177,8 +231,23 @@ static inline struct ofi_cx *ofi_of(struct amph_cx *cx)
     return (struct ofi_cx *)cx;
 }
 
+/* What libfabric wants to know of a buffer of ours. */
+static inline void *ofi_desc(const struct ofi_cx *cx, const struct ofi_reg *reg, const void *addr, size_t len_bytes)
+{
+    if (AMPH_UNLIKELY(cx->mr_debug))
+        return ofi_desc_checked(reg, addr, len_bytes);
+    return reg ? reg->desc : NULL;
+}
+
+/* How the provider names offset of a peer's memory. */
+static inline uint64_t ofi_remote(const struct ofi_cx *cx, const struct amph_rmem *rmem, uint64_t offset)
+{
+    return AMPH_UNLIKELY(cx->mr_debug) ? ofi_remote_checked(cx, rmem, offset) : rmem->rbase + offset;
+}
+
 /* imports.c: starts libfabric; before the first other call to it. */
 void ofi_prepare(void);
+bool ofi_has_devices(const char *tree); /* does the kernel show any there? */
 
 /* provider.c */
 enum amph_status ofi_probe(const struct ofi_family *family, char *why, size_t why_len);
@@ -191,8 +260,14 @@ size_t ofi_sockaddr_len(const struct sockaddr_storage *sa);
 /* Chooses the address to listen on and reserves a port of it with a socket that never listens: *fd_p is to be closed when
  * the provider listens. */
 enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct sockaddr_storage *sa_p, int *fd_p);
+/* The address of an instance that is enabled: portable bytes where it is an IP address, else the provider's own. */
+enum amph_status ofi_own_address(struct ofi_cx *cx);
 size_t ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob);
 enum amph_status ofi_get_address(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p);
+/* Takes a peer's address.  AMPH_ERR_PEER: it cannot be one.  It enters libfabric's table when it is first sent to: a job of many
+ * processes costs each only those it talks to. */
+enum amph_status ofi_know_address(struct ofi_cx *cx, struct ofi_peer *p, const void *blob, size_t len_bytes);
+bool ofi_insert_address(struct ofi_cx *cx, struct ofi_peer *p);
 
 /* open.c */
 enum amph_status ofi_open(const struct ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,

@@ -8,7 +8,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/log.h"
+#include "conduits/inet.h"
 #include "conduits/ofi/ofi.h"
 
 #define SPARE_DESCRIPTORS 256
@@ -36,26 +38,38 @@ static enum amph_status open_objects(struct ofi_cx *cx)
         (st = step(cx, "fi_av_open", fi_av_open(cx->domain, &av, &cx->av, NULL))) != AMPH_OK ||
         (st = step(cx, "fi_endpoint", fi_endpoint(cx->domain, cx->info, &cx->ep, NULL))) != AMPH_OK ||
         (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->cq->fid, FI_TRANSMIT | FI_RECV))) != AMPH_OK ||
-        (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->av->fid, 0))) != AMPH_OK)
+        (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->av->fid, 0))) != AMPH_OK ||
+        (st = step(cx, "fi_enable", fi_enable(cx->ep))) != AMPH_OK)
         return st;
-    return step(cx, "fi_enable", fi_enable(cx->ep));
+    return ofi_own_address(cx);
 }
 
-/* Closes in the order that libfabric asks for. */
-static void close_objects(struct ofi_cx *cx)
+static void close_fids(struct ofi_cx *cx, struct fid **fid, size_t n)
 {
-    struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL,         cx->cq ? &cx->cq->fid : NULL,
-                          cx->av ? &cx->av->fid : NULL,         cx->domain ? &cx->domain->fid : NULL,
-                          cx->fabric ? &cx->fabric->fid : NULL };
-    for (size_t i = 0; i < AMPH_COUNTOF(fid); i++)
+    for (size_t i = 0; i < n; i++)
         if (fid[i]) {
             int ret = fi_close(fid[i]);
             if (ret)
                 amph_debug("%s: fi_close of object %zu: %s", cx->base.cfg.name, i, fi_strerror(-ret));
         }
+}
+
+/* Afterwards nothing is in flight. */
+static void close_endpoint(struct ofi_cx *cx)
+{
+    struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL, cx->cq ? &cx->cq->fid : NULL, cx->av ? &cx->av->fid : NULL };
+    close_fids(cx, fid, AMPH_COUNTOF(fid));
     cx->ep = NULL;
     cx->cq = NULL;
     cx->av = NULL;
+}
+
+/* Closes in the order that libfabric asks for; registrations have gone before. */
+static void close_objects(struct ofi_cx *cx)
+{
+    close_endpoint(cx);
+    struct fid *fid[] = { cx->domain ? &cx->domain->fid : NULL, cx->fabric ? &cx->fabric->fid : NULL };
+    close_fids(cx, fid, AMPH_COUNTOF(fid));
     cx->domain = NULL;
     cx->fabric = NULL;
     if (cx->info)
@@ -63,23 +77,43 @@ static void close_objects(struct ofi_cx *cx)
     cx->info = NULL;
 }
 
-/* Makes the endpoint listen at an address of our choice. */
+/* What the provider asks of memory, and in the debug mode what the strictest does. */
+static void set_rules(struct ofi_cx *cx)
+{
+    cx->mr_debug = amph_env_bool(AMPH_ENV_MR_DEBUG);
+    cx->mr_mode = (uint64_t)cx->info->domain_attr->mr_mode;
+    if (cx->mr_debug)
+        cx->mr_mode |= FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+    cx->need_reg = (cx->mr_mode & FI_MR_LOCAL) != 0;
+}
+
+/* Makes the endpoint listen: where the port is ours to choose at one that is reserved meanwhile. */
 static enum amph_status open_endpoint(struct ofi_cx *cx, const struct ofi_family *family)
 {
-    int reserved;
-    enum amph_status st = ofi_reserve_address(&cx->base.cfg, &cx->listen_addr, &reserved);
+    const char *interface = cx->base.cfg.interface;
+    const struct sockaddr_storage *src = &cx->listen_addr;
+    int reserved = -1;
+    enum amph_status st = AMPH_OK;
+    if (family->own_port)
+        st = ofi_reserve_address(&cx->base.cfg, &cx->listen_addr, &reserved);
+    else if (interface && interface[0])
+        st = amph_inet_choose(family->conduit, false, interface, &cx->listen_addr);
+    else
+        src = NULL;
     if (st != AMPH_OK)
         return st;
-    st = ofi_find_provider(family, cx->base.cfg.threaded, &cx->listen_addr, &cx->prov, &cx->info);
+    st = ofi_find_provider(family, cx->base.cfg.threaded, src, &cx->prov, &cx->info);
     if (st != AMPH_OK)
         amph_error("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE",
                    family->conduit);
     if (st == AMPH_OK) {
+        set_rules(cx);
         if (cx->wait != OFI_WAIT_CQ)
             cx->wait = cx->prov->wait;
         st = open_objects(cx);
     }
-    close(reserved);
+    if (reserved >= 0)
+        close(reserved);
     return st;
 }
 
@@ -115,7 +149,6 @@ static void set_facts(struct ofi_cx *cx)
     caps->native_rma = true;
     caps->put_then_am = (cx->info->tx_attr->msg_order & ordered) == ordered;
     caps->mixed_order = cx->prov->mixed_order;
-    cx->base.addr_len = ofi_put_address(&cx->listen_addr, cx->base.addr);
 }
 
 /* An operation that close ends: its owner gets it back. */
@@ -126,18 +159,28 @@ static void abandon(void *item, void *arg)
         ofi_op_finish(arg, op, AMPH_ERR_STATE);
 }
 
+static void close_pool(struct ofi_pool *pool)
+{
+    ofi_pool_unregister(pool);
+    ofi_pool_fini(pool);
+}
+
 void ofi_close(struct amph_cx *base)
 {
     struct ofi_cx *cx = ofi_of(base);
     ofi_wait_close(cx);
     if (cx->reach_fd >= 0)
         close(cx->reach_fd);
-    close_objects(cx);
+    close_endpoint(cx);
     ofi_pool_each(&cx->ops, abandon, cx);
     ofi_rx_stop(cx);
-    ofi_pool_fini(&cx->ops);
+    close_pool(&cx->ops);
     for (unsigned i = 0; i < OFI_NBOUNCE; i++)
-        ofi_pool_fini(&cx->bounce[i]);
+        close_pool(&cx->bounce[i]);
+    while (cx->regs)
+        ofi_reg_put(cx, cx->regs);
+    close_objects(cx);
+    pthread_mutex_destroy(&cx->reg_lock);
     free(cx->peer);
     free(cx);
 }
@@ -164,10 +207,12 @@ enum amph_status ofi_open(const struct ofi_family *family, const struct amph_con
     want_descriptors(cfg->max_peers);
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
+    cx->family = family;
     cx->wait_fd = cx->inner_fd = cx->bell_fd = cx->reach_fd = -1;
-    ofi_pool_init(&cx->ops, sizeof(struct ofi_op), 32, OFI_MAX_OPS);
-    ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], OFI_BOUNCE_SMALL_BYTES, 16, 256);
-    ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], OFI_MSG_MAX_BYTES, 2, 16);
+    pthread_mutex_init(&cx->reg_lock, NULL);
+    ofi_pool_init(&cx->ops, cx, sizeof(struct ofi_op), 32, OFI_MAX_OPS);
+    ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);
+    ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], cx, OFI_MSG_MAX_BYTES, 2, 16);
     cx->peer = calloc(cfg->max_peers ? cfg->max_peers : 1, sizeof *cx->peer);
     enum amph_status st = cx->peer ? open_all(cx, family) : AMPH_ERR_NOMEM;
     if (st != AMPH_OK) {
@@ -184,14 +229,12 @@ enum amph_status ofi_open(const struct ofi_family *family, const struct amph_con
 enum amph_status ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct amph_peer_spec *spec)
 {
     struct ofi_cx *cx = ofi_of(base);
-    struct sockaddr_storage sa;
     if (peer >= base->cfg.max_peers)
         return AMPH_ERR_RANGE;
     struct ofi_peer *p = &cx->peer[peer];
     if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != OFI_PEER_NONE)
         return AMPH_ERR_STATE;
-    if (ofi_get_address(spec->addr, spec->addr_len, &sa) != AMPH_OK || sa.ss_family != cx->listen_addr.ss_family ||
-        fi_av_insert(cx->av, &sa, 1, &p->addr, 0, NULL) != 1)
+    if (ofi_know_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
         return AMPH_ERR_PEER;
     p->again_ns = 0;
     p->cookie_in = spec->cookie_in;
@@ -209,5 +252,6 @@ void ofi_del_peer(struct amph_cx *base, uint32_t peer)
         return;
     __atomic_store_n(&cx->peer[peer].state, OFI_PEER_NONE, __ATOMIC_RELAXED);
     cx->npeers--;
-    fi_av_remove(cx->av, &cx->peer[peer].addr, 1, 0);
+    if (cx->peer[peer].addr != FI_ADDR_UNSPEC)
+        fi_av_remove(cx->av, &cx->peer[peer].addr, 1, 0);
 }

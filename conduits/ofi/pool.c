@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pools of equal items, grown on demand up to a limit.  Layer: conduits (ofi).
+ * Where the provider asks for registered memory, each slab is one registration.
  * Thread rule: get by the send side; put by either side at any time; the rest with both sides quiet.
  *
  * Items that come back are pushed onto a list which the send side only ever takes as a whole, so no lock is needed and the
@@ -13,13 +14,14 @@
 
 struct ofi_slab {
     struct ofi_slab *next;
+    struct ofi_reg *reg;
     size_t nitems;
     _Alignas(16) uint8_t items[];
 };
 
-void ofi_pool_init(struct ofi_pool *pool, size_t item_bytes, size_t per_slab, size_t limit)
+void ofi_pool_init(struct ofi_pool *pool, struct ofi_cx *cx, size_t item_bytes, size_t per_slab, size_t limit)
 {
-    *pool = (struct ofi_pool){ .item_bytes = amph_align_up(item_bytes, AMPH_CACHE_LINE), .per_slab = per_slab, .limit = limit };
+    *pool = (struct ofi_pool){ .cx = cx, .item_bytes = amph_align_up(item_bytes, AMPH_CACHE_LINE), .per_slab = per_slab, .limit = limit };
 }
 
 static bool grow(struct ofi_pool *pool)
@@ -29,12 +31,18 @@ static bool grow(struct ofi_pool *pool)
     struct ofi_slab *slab = calloc(1, sizeof *slab + pool->per_slab * pool->item_bytes);
     if (!slab)
         return false;
+    if (pool->cx->need_reg &&
+        ofi_reg_make(pool->cx, slab->items, pool->per_slab * pool->item_bytes, OFI_ACCESS_LOCAL, &slab->reg) != 0) {
+        free(slab);
+        return false;
+    }
     slab->next = pool->slabs;
     slab->nitems = pool->per_slab;
     pool->slabs = slab;
     for (size_t i = 0; i < pool->per_slab; i++) {
         struct ofi_item *item = (struct ofi_item *)(slab->items + i * pool->item_bytes);
         item->next = pool->free;
+        item->reg = slab->reg;
         pool->free = item;
     }
     pool->made += pool->per_slab;
@@ -53,9 +61,10 @@ void *ofi_pool_get(struct ofi_pool *pool)
     return item;
 }
 
-void ofi_pool_put(struct ofi_pool *pool, void *ptr)
+void ofi_pool_put(struct ofi_pool *pool, void *ptr, struct ofi_reg *reg)
 {
     struct ofi_item *item = ptr, *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
+    item->reg = reg;
     do {
         item->next = head;
     } while (!__atomic_compare_exchange_n(&pool->returned, &head, item, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
@@ -68,6 +77,15 @@ void ofi_pool_each(struct ofi_pool *pool, void (*fn)(void *item, void *arg), voi
             fn(slab->items + i * pool->item_bytes, arg);
 }
 
+void ofi_pool_unregister(struct ofi_pool *pool)
+{
+    for (struct ofi_slab *slab = pool->slabs; slab; slab = slab->next) {
+        if (slab->reg)
+            ofi_reg_put(pool->cx, slab->reg);
+        slab->reg = NULL;
+    }
+}
+
 void ofi_pool_fini(struct ofi_pool *pool)
 {
     while (pool->slabs) {
@@ -75,5 +93,5 @@ void ofi_pool_fini(struct ofi_pool *pool)
         pool->slabs = slab->next;
         free(slab);
     }
-    ofi_pool_init(pool, pool->item_bytes, pool->per_slab, pool->limit);
+    ofi_pool_init(pool, pool->cx, pool->item_bytes, pool->per_slab, pool->limit);
 }

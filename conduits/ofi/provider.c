@@ -7,10 +7,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
 #define API FI_VERSION(1, 17)
+
+/* AMPHORA_CONDUIT=verbs AMPHORA_MR_DEBUG=1: the code for cards runs, and is checked, over the same rxm on plain TCP. */
+static bool stand_in_wanted(void)
+{
+    return amph_env_bool(AMPH_ENV_MR_DEBUG) && strcmp(amph_env_str(AMPH_ENV_CONDUIT), "verbs") == 0;
+}
+
+/* A look at the kernel: asking libfabric would cost a job without a card a quarter of a second. */
+static bool verbs_present(char *why, size_t why_len)
+{
+    static const char *const trees[] = { "/sys/class/infiniband", "/sys/class/hfi1_user", "/sys/class/cxi", "/sys/class/cxi_user" };
+    if (stand_in_wanted())
+        return true;
+    for (size_t i = 0; i < AMPH_COUNTOF(trees); i++)
+        if (ofi_has_devices(trees[i]))
+            return true;
+    snprintf(why, why_len, "this machine shows no RDMA device (nothing in %s)", trees[0]);
+    return false;
+}
 
 /* "tcp" has FI_EP_RDM from libfabric 1.18 on; 1.17 has the same code under the name "net".  rxm over tcp refuses peers of the
  * other byte order, and mixes up messages that share a receive buffer. */
@@ -20,9 +40,30 @@ static const struct ofi_provider tcp_providers[] = {
     { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
     { .name = NULL },
 };
-const struct ofi_family ofi_family_tcp = { "tcp", tcp_providers };
+const struct ofi_family ofi_family_tcp = { .conduit = "tcp", .provider = tcp_providers, .own_port = true };
 
-static struct fi_info *make_hints(const char *provider, bool threaded, const struct sockaddr_storage *src)
+/* Cards.  verbs itself has connected endpoints only; rxm lays the others over it.  Other makers' providers are taken as they come. */
+static const struct ofi_provider verbs_providers[] = {
+    { .name = "verbs;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
+    { .name = "any other with registered memory", .wait = OFI_WAIT_CQ, .own_buffers = true, .any = true },
+    { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true, .stand_in = true },
+    { .name = NULL },
+};
+const struct ofi_family ofi_family_verbs = { .conduit = "verbs", .provider = verbs_providers, .present = verbs_present };
+
+/* Providers of endpoints that are no card's. */
+static const char *const no_card[] = { "tcp", "net", "udp", "sockets", "shm", "sm2", "ofi_hook", "off_coll", "lnx" };
+
+static bool is_card(const struct fi_info *info)
+{
+    const uint64_t registered = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    for (size_t i = 0; i < AMPH_COUNTOF(no_card); i++)
+        if (strncmp(info->fabric_attr->prov_name, no_card[i], strlen(no_card[i])) == 0)
+            return false;
+    return (info->domain_attr->mr_mode & registered) != 0;
+}
+
+static struct fi_info *make_hints(const struct ofi_provider *p, bool threaded, const struct sockaddr_storage *src)
 {
     struct fi_info *h = fi_allocinfo();
     if (!h)
@@ -31,21 +72,20 @@ static struct fi_info *make_hints(const char *provider, bool threaded, const str
     h->mode = FI_CONTEXT | FI_CONTEXT2;
     h->ep_attr->type = FI_EP_RDM;
     h->addr_format = !src ? FI_FORMAT_UNSPEC : src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-    /* What the code can cope with; FI_MR_LOCAL comes with the conduit that needs it. */
-    h->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT; /* we can all */
     h->domain_attr->threading = threaded ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
     h->domain_attr->control_progress = FI_PROGRESS_MANUAL; /* providers with an automatic one accept this as well */
     h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->resource_mgmt = FI_RM_ENABLED;
     h->domain_attr->av_type = FI_AV_UNSPEC;
-    h->fabric_attr->prov_name = strdup(provider);
+    h->fabric_attr->prov_name = p->any ? NULL : strdup(p->name);
     if (src) {
         h->src_addrlen = ofi_sockaddr_len(src);
         h->src_addr = malloc(h->src_addrlen);
         if (h->src_addr)
             memcpy(h->src_addr, src, h->src_addrlen);
     }
-    if (!h->fabric_attr->prov_name || (src && !h->src_addr)) {
+    if ((!p->any && !h->fabric_attr->prov_name) || (src && !h->src_addr)) {
         fi_freeinfo(h);
         return NULL;
     }
@@ -56,7 +96,19 @@ static struct fi_info *make_hints(const char *provider, bool threaded, const str
 static bool acceptable(const struct fi_info *info)
 {
     return info->ep_attr->max_msg_size >= OFI_MSG_MAX_BYTES && info->domain_attr->mr_key_size <= sizeof(uint64_t) &&
-           !(info->domain_attr->mr_mode & (FI_MR_RAW | FI_MR_LOCAL)) && info->ep_attr->msg_prefix_size == 0;
+           !(info->domain_attr->mr_mode & (FI_MR_RAW | FI_MR_HMEM)) && info->ep_attr->msg_prefix_size == 0;
+}
+
+/* The first of the list that p stands for; the copy is the caller's. */
+static struct fi_info *pick(const struct ofi_provider *p, const struct fi_info *list)
+{
+    for (; list; list = list->next) {
+        /* libfabric answers "tcp" with "tcp;ofi_rxm" where tcp itself has no such endpoint. */
+        bool ours = p->any ? is_card(list) : strcmp(list->fabric_attr->prov_name, p->name) == 0;
+        if (ours && acceptable(list))
+            return fi_dupinfo(list);
+    }
+    return NULL;
 }
 
 enum amph_status ofi_find_provider(const struct ofi_family *family, bool threaded, const struct sockaddr_storage *src,
@@ -64,20 +116,22 @@ enum amph_status ofi_find_provider(const struct ofi_family *family, bool threade
 {
     ofi_prepare();
     for (const struct ofi_provider *p = family->provider; p->name; p++) {
-        struct fi_info *hints = make_hints(p->name, threaded, src), *info = NULL;
+        if (p->stand_in && !stand_in_wanted())
+            continue;
+        struct fi_info *hints = make_hints(p, threaded, src), *info = NULL;
         if (!hints)
             return AMPH_ERR_NOMEM;
         int ret = fi_getinfo(API, NULL, NULL, 0, hints, &info);
         fi_freeinfo(hints);
         if (ret || !info)
             continue;
-        /* libfabric answers "tcp" with "tcp;ofi_rxm" where tcp itself has no such endpoint. */
-        if (strcmp(info->fabric_attr->prov_name, p->name) == 0 && acceptable(info)) {
+        struct fi_info *chosen = pick(p, info);
+        fi_freeinfo(info);
+        if (chosen) {
             *prov_p = p;
-            *info_p = info;
+            *info_p = chosen;
             return AMPH_OK;
         }
-        fi_freeinfo(info);
     }
     return AMPH_ERR_NOSYS;
 }
@@ -87,17 +141,20 @@ enum amph_status ofi_probe(const struct ofi_family *family, char *why, size_t wh
     const struct ofi_provider *prov;
     struct fi_info *info;
     uint32_t v = fi_version();
+    if (family->present && !family->present(why, why_len))
+        return AMPH_ERR_NOSYS;
     enum amph_status st = ofi_find_provider(family, false, NULL, &prov, &info);
     if (st != AMPH_OK) {
         int n =
             snprintf(why, why_len, "libfabric %u.%u offers no provider for %s (tried:", FI_MAJOR(v), FI_MINOR(v), family->conduit);
         for (const struct ofi_provider *p = family->provider; p->name && n > 0 && (size_t)n < why_len; p++)
-            n += snprintf(why + n, why_len - (size_t)n, " %s", p->name);
+            n += p->stand_in ? 0 : snprintf(why + n, why_len - (size_t)n, "%s %s", p == family->provider ? "" : ",", p->name);
         if (n > 0 && (size_t)n < why_len)
             snprintf(why + n, why_len - (size_t)n, "); see fi_info, and FI_PROVIDER if it is set");
         return st;
     }
-    snprintf(why, why_len, "libfabric %u.%u, provider %s", FI_MAJOR(v), FI_MINOR(v), prov->name);
+    snprintf(why, why_len, "libfabric %u.%u, provider %s%s", FI_MAJOR(v), FI_MINOR(v), info->fabric_attr->prov_name,
+             amph_env_bool(AMPH_ENV_MR_DEBUG) ? ", under the strict rules of AMPHORA_MR_DEBUG" : "");
     fi_freeinfo(info);
     return AMPH_OK;
 }

@@ -55,6 +55,8 @@ bool ofi_peer_gone(struct ofi_cx *cx, struct ofi_peer *p)
 {
     uint64_t now = amph_now_ns();
     int err = 0;
+    if (!cx->family->own_port)
+        return false; /* a card's ports are no TCP ports: the launcher tells of deaths */
     if (!p->again_ns) {
         p->again_ns = now;
         return false;

@@ -18,7 +18,7 @@
 static bool post(struct ofi_cx *cx, struct ofi_rxbuf *rb)
 {
     struct iovec iov = { rb->mem, rb->len_bytes };
-    void *desc = NULL;
+    void *desc = ofi_desc(cx, rb->reg, rb->mem, rb->len_bytes);
     struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx };
     rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
     rb->released = rb->damaged = false;
@@ -38,6 +38,11 @@ static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx, size_t len_bytes)
 {
     struct ofi_rxbuf *rb = calloc(1, sizeof *rb);
     if (!rb || !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(len_bytes, AMPH_CACHE_LINE)))) {
+        free(rb);
+        return NULL;
+    }
+    if (cx->need_reg && ofi_reg_make(cx, rb->mem, len_bytes, OFI_ACCESS_LOCAL, &rb->reg) != 0) {
+        free(rb->mem);
         free(rb);
         return NULL;
     }
@@ -79,6 +84,8 @@ void ofi_rx_stop(struct ofi_cx *cx)
     while (cx->rx_all) {
         struct ofi_rxbuf *rb = cx->rx_all;
         cx->rx_all = rb->next;
+        if (rb->reg)
+            ofi_reg_put(cx, rb->reg);
         free(rb->mem);
         free(rb);
     }

@@ -5,9 +5,14 @@
  *
  * Whatever fits the provider's inject size leaves without an operation.  Else the message is copied to a bounce buffer, except a
  * large payload whose owner waits for lc: that is sent from where it lies, behind a header kept in the operation.
+ *
+ * A provider that reaches registered memory only (need_reg) gets bounce buffers, which are registered, for what is small; larger
+ * puts and gets register the client's pages for as long as they are in flight, unless they lie in a segment.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
@@ -21,7 +26,9 @@ static struct ofi_peer *peer_up(struct ofi_cx *cx, uint32_t peer, enum amph_stat
     }
     struct ofi_peer *p = &cx->peer[peer];
     uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
-    if (AMPH_LIKELY(state == OFI_PEER_UP))
+    if (AMPH_LIKELY(state == OFI_PEER_UP && p->addr != FI_ADDR_UNSPEC))
+        return p;
+    if (state == OFI_PEER_UP && ofi_insert_address(cx, p))
         return p;
     *st = state == OFI_PEER_NONE ? AMPH_ERR_STATE : AMPH_ERR_PEER;
     return NULL;
@@ -57,7 +64,8 @@ static struct ofi_op *op_get(struct ofi_cx *cx, uint32_t peer, struct amph_op *l
     op->peer = peer;
     op->lc = lc;
     op->rc = rc;
-    op->bounce = NULL;
+    op->bounce = op->heap = op->get_to = NULL;
+    op->user_reg = NULL;
     op->busy = true;
     return op;
 }
@@ -66,20 +74,27 @@ static bool op_bounce(struct ofi_cx *cx, struct ofi_op *op, size_t len_bytes)
 {
     op->bounce_pool = &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
     op->bounce = ofi_pool_get(op->bounce_pool);
+    if (op->bounce)
+        op->bounce_reg = ((struct ofi_item *)op->bounce)->reg;
     return op->bounce != NULL;
 }
 
 static void op_free(struct ofi_cx *cx, struct ofi_op *op)
 {
     if (op->bounce)
-        ofi_pool_put(op->bounce_pool, op->bounce);
+        ofi_pool_put(op->bounce_pool, op->bounce, op->bounce_reg);
+    if (op->user_reg)
+        ofi_reg_put(cx, op->user_reg);
+    free(op->heap);
     op->busy = false;
-    ofi_pool_put(&cx->ops, op);
+    ofi_pool_put(&cx->ops, op, op->item.reg);
 }
 
 void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st)
 {
     struct amph_op *lc = op->lc, *rc = op->rc;
+    if (op->get_to && st == AMPH_OK)
+        memcpy(op->get_to, op->bounce, op->get_bytes);
     op_free(cx, op); /* before the upcalls, which may start the next */
     if (lc)
         lc->done(lc, st);
@@ -149,24 +164,29 @@ static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_
         return AMPH_AGAIN;
     }
     put_message(op->bounce, p, lane, am, payload, total);
-    enum amph_status st = started(cx, p, op, fi_send(cx->ep, op->bounce, total, NULL, p->addr, &op->ctx));
+    enum amph_status st = started(cx, p, op, fi_send(cx->ep, op->bounce, total, ofi_desc(cx, op->bounce_reg, op->bounce, total),
+                                                       p->addr, &op->ctx));
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
     return st;
 }
 
-/* Header from the operation, payload from the caller's memory, padding from nowhere else. */
+/* Header and padding from the operation, payload from the caller's memory, whose registration (may be NULL) becomes the operation's. */
 static enum amph_status send_in_place(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane,
-                                      const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc)
+                                      const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc,
+                                      struct ofi_reg *reg)
 {
-    static const uint64_t zeros;
     size_t head = ofi_head_len(am->nargs), pad = total - head - payload;
     struct ofi_op *op = op_get(cx, peer, lc, NULL);
     if (!op)
         return AMPH_AGAIN;
     ofi_put_head(op->head, am, lane, p->remote_index, p->cookie_out);
-    struct iovec iov[3] = { { op->head, head }, { (void *)am->payload, payload }, { (void *)&zeros, pad } };
-    void *desc[3] = { NULL, NULL, NULL };
+    op->user_reg = reg;
+    struct iovec iov[3] = { { op->head, head }, { (void *)am->payload, payload }, { (char *)op->head + OFI_HEAD_PAD, pad } };
+    struct ofi_reg *own = op->item.reg, *in[3] = { own, reg, own };
+    void *desc[3];
+    for (unsigned i = 0; i < 3; i++)
+        desc[i] = ofi_desc(cx, in[i], iov[i].iov_base, iov[i].iov_len);
     return started(cx, p, op, fi_sendv(cx->ep, iov, desc, pad ? 3 : 2, p->addr, &op->ctx));
 }
 
@@ -181,8 +201,11 @@ enum amph_status ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph_lane
     size_t total = ofi_pad8(ofi_head_len(am->nargs) + payload);
     if (total <= cx->inject_bytes)
         return send_inject(cx, p, lane, am, payload, total, lc);
-    if (lc && total > OFI_BOUNCE_SMALL_BYTES)
-        return send_in_place(cx, p, peer, lane, am, payload, total, lc);
+    if (lc && total > OFI_BOUNCE_SMALL_BYTES) {
+        struct ofi_reg *reg = cx->need_reg ? ofi_reg_find(cx, am->payload, payload, FI_SEND) : NULL;
+        if (reg || !cx->need_reg)
+            return send_in_place(cx, p, peer, lane, am, payload, total, lc, reg);
+    }
     return send_copy(cx, p, peer, lane, am, payload, total, lc);
 }
 
@@ -195,6 +218,35 @@ static enum amph_status finish_now(struct amph_op *lc, struct amph_op *rc)
     if (rc)
         rc->done(rc, AMPH_OK);
     return AMPH_OK;
+}
+
+/* Where the provider reads src: registered if it asks for that, copied where that is cheaper or the memory cannot be registered
+ * (read-only pages, on some kernels).  NULL: no room now. */
+static const void *put_source(struct ofi_cx *cx, struct ofi_op *op, const void *src, size_t len_bytes)
+{
+    if ((op->user_reg = ofi_reg_find(cx, src, len_bytes, FI_WRITE)) != NULL)
+        return src;
+    if (len_bytes <= OFI_MAX_MEDIUM)
+        return op_bounce(cx, op, len_bytes) ? memcpy(op->bounce, src, len_bytes) : NULL;
+    if (ofi_reg_user(cx, src, len_bytes, FI_WRITE, &op->user_reg) == 0)
+        return src;
+    if (!(op->heap = malloc(len_bytes)) || ofi_reg_user(cx, op->heap, len_bytes, FI_WRITE, &op->user_reg) != 0)
+        return NULL;
+    return memcpy(op->heap, src, len_bytes);
+}
+
+/* Where the provider writes what is got; NULL: no room now. */
+static void *get_target(struct ofi_cx *cx, struct ofi_op *op, void *dst, size_t len_bytes)
+{
+    if ((op->user_reg = ofi_reg_find(cx, dst, len_bytes, FI_READ)) != NULL)
+        return dst;
+    if (len_bytes > OFI_MAX_MEDIUM)
+        return ofi_reg_user(cx, dst, len_bytes, FI_READ, &op->user_reg) == 0 ? dst : NULL;
+    if (!op_bounce(cx, op, len_bytes))
+        return NULL;
+    op->get_to = dst;
+    op->get_bytes = len_bytes;
+    return op->bounce;
 }
 
 /* rc needs the target's word; without it lc is the provider's own completion.  With both, src is copied where that is cheap, so
@@ -220,9 +272,14 @@ enum amph_status ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_
         src = memcpy(op->bounce, src, len_bytes);
     else if (early)
         flags |= FI_INJECT;
-    void *desc = NULL;
+    else if (cx->need_reg && !(src = put_source(cx, op, src, len_bytes))) {
+        op_free(cx, op);
+        return AMPH_AGAIN;
+    }
+    struct ofi_reg *reg = op->bounce ? op->bounce_reg : op->user_reg;
+    void *desc = flags & FI_INJECT ? NULL : ofi_desc(cx, reg, src, len_bytes);
     struct iovec iov = { (void *)src, len_bytes };
-    struct fi_rma_iov rma = { .addr = rmem->rbase + offset, .len = len_bytes, .key = rmem->rkey };
+    struct fi_rma_iov rma = { .addr = ofi_remote(cx, rmem, offset), .len = len_bytes, .key = rmem->rkey };
     struct fi_msg_rma msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = p->addr, .rma_iov = &rma, .rma_iov_count = 1,
                               .context = &op->ctx };
     st = started(cx, p, op, fi_writemsg(cx->ep, &msg, flags));
@@ -244,5 +301,10 @@ enum amph_status ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_
     struct ofi_op *op = op_get(cx, peer, done, NULL);
     if (!op)
         return AMPH_AGAIN;
-    return started(cx, p, op, fi_read(cx->ep, dst, len_bytes, NULL, p->addr, rmem->rbase + offset, rmem->rkey, &op->ctx));
+    if (cx->need_reg && !(dst = get_target(cx, op, dst, len_bytes))) {
+        op_free(cx, op);
+        return AMPH_AGAIN;
+    }
+    void *desc = ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
+    return started(cx, p, op, fi_read(cx->ep, dst, len_bytes, desc, p->addr, ofi_remote(cx, rmem, offset), rmem->rkey, &op->ctx));
 }

@@ -63,7 +63,7 @@ void smp_relax_fence(struct smp_cx *s)
 }
 
 /* Opens the peer's doorbell when it is first needed; only the pipe that the peer's region names, for the process may have ended and
- * its numbers may mean something else now. */
+ * its numbers may mean something else now.  Opened to read as well, so that ringing a process that has ended is no SIGPIPE. */
 static int bell_of(struct smp_peer *p)
 {
     char path[64];
@@ -71,7 +71,7 @@ static int bell_of(struct smp_peer *p)
     if (p->bell_fd >= 0)
         return p->bell_fd;
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)p->pid, p->bell_fd_there);
-    int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && (fstat(fd, &sb) != 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != p->region->bell_ino)) {
         close(fd);
         fd = -1;

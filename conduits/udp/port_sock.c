@@ -12,6 +12,7 @@
 
 #include <linux/errqueue.h> /* needs struct timespec */
 #include <netinet/udp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@
 #define SHORT_ROUTE 16384u
 #define SMALL_BYTES 512u /* datagrams up to this are put together here rather than by the kernel */
 #define STREAK 2u
+#define PROBE_PIECE 24u /* as 16 bits the other way round, longer than all */
 
 union name {
     struct sockaddr_in v4;
@@ -102,6 +104,33 @@ static uint64_t set_queue(int fd)
     return (uint64_t)bytes / 2; /* half of it is the kernel's own bookkeeping */
 }
 
+static void put_segment(struct msghdr *h, size_t len_bytes)
+{
+    uint16_t size = (uint16_t)len_bytes;
+    h->msg_controllen = CMSG_SPACE(sizeof size);
+    struct cmsghdr *cm = CMSG_FIRSTHDR(h);
+    cm->cmsg_level = IPPROTO_UDP;
+    cm->cmsg_type = UDP_SEGMENT;
+    cm->cmsg_len = CMSG_LEN(sizeof size);
+    memcpy(CMSG_DATA(cm), &size, sizeof size);
+}
+
+/* Does a message with a segment size arrive in pieces?  Asked where the host is big-endian: what emulates such a processor may hand
+ * the kernel a size whose bytes are the wrong way round, and then datagrams travel joined. */
+static bool cuts_really(const struct sock_port *p, struct sockaddr_storage *own)
+{
+    uint64_t text[2 * PROBE_PIECE / 8] = { 0 }, control[4] = { 0 };
+    struct iovec iov = { text, sizeof text };
+    struct msghdr h = { .msg_name = own, .msg_namelen = (socklen_t)amph_inet_len(own), .msg_iov = &iov, .msg_iovlen = 1,
+                        .msg_control = control };
+    struct pollfd in = { .fd = p->fd, .events = POLLIN };
+    put_segment(&h, PROBE_PIECE);
+    bool cut = sendmsg(p->fd, &h, MSG_DONTWAIT) == (ssize_t)sizeof text;
+    for (unsigned i = 0; cut && i < 2; i++)
+        cut = poll(&in, 1, 20) == 1 && recv(p->fd, text, sizeof text, MSG_DONTWAIT) == PROBE_PIECE;
+    return cut;
+}
+
 static void set_options(struct sock_port *p, int family)
 {
     int on = 1, dont = IP_PMTUDISC_DONT, size = 0;
@@ -139,6 +168,8 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
         return amph_status_from_errno(err);
     }
     set_options(p, sa.ss_family);
+    if (AMPH_BIG_ENDIAN && p->gso)
+        p->gso = cuts_really(p, &sa);
     p->base.queue_bytes = set_queue(p->fd);
     p->base.datagram = DATAGRAM_MOST;
     size_t n = amph_inet_put(&sa, p->base.addr);
@@ -193,7 +224,7 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
     *datagram_p = route < takes ? route : takes;
     place->len = (uint8_t)len;
     int on = 1;
-    if (!p->gro && route < SHORT_ROUTE) /* long datagrams have nothing to be joined with */
+    if (!p->gro && route < SHORT_ROUTE && (!AMPH_BIG_ENDIAN || p->gso)) /* long datagrams have nothing to be joined with */
         p->gro = setsockopt(p->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
     return AMPH_OK;
 }
@@ -274,15 +305,8 @@ static unsigned joinable(const struct sock_port *p, const struct amph_port_out *
 
 static void set_segment(struct sock_port *p, unsigned i, size_t len_bytes)
 {
-    struct msghdr *h = &p->out[i].msg_hdr;
-    uint16_t size = (uint16_t)len_bytes;
-    h->msg_control = p->control[i];
-    h->msg_controllen = CMSG_SPACE(sizeof size);
-    struct cmsghdr *cm = CMSG_FIRSTHDR(h);
-    cm->cmsg_level = IPPROTO_UDP;
-    cm->cmsg_type = UDP_SEGMENT;
-    cm->cmsg_len = CMSG_LEN(sizeof size);
-    memcpy(CMSG_DATA(cm), &size, sizeof size);
+    p->out[i].msg_hdr.msg_control = p->control[i];
+    put_segment(&p->out[i].msg_hdr, len_bytes);
 }
 
 /* Fills p->out from v; gives the messages made, and in covers[i] the datagrams in each. */

@@ -31,6 +31,7 @@ static const struct amph_conduit_caps caps = {
     .can_sleep = false,
     .fd_blocks = true,
     .mixed_order = true,
+    .mixed_width = true,
     .need_local_reg = false,
 };
 

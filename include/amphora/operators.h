@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Data types and operations of remote atomics and reductions.  GASNet-EX spec, "Data types" and "Operation codes".  Each constant is
- * a bit of its own, so sets of them can be made with |.
+ * a bit of its own, so sets of them can be made with |.  Some clients know the values of GEX_DT_U64 and GEX_OP_ADD.
  */
 #ifndef AMPHORA_OPERATORS_H
 #define AMPHORA_OPERATORS_H
@@ -20,10 +20,10 @@ typedef uint32_t gex_OP_t;
 #define GEX_DT_USER ((gex_DT_t)1u << 6) /* reductions only: elements of a size that the client states */
 
 /* Atomics and reductions; the last three for integers only. */
-#define GEX_OP_ADD ((gex_OP_t)1u << 0)
+#define GEX_OP_ADD ((gex_OP_t)1u << 3)
 #define GEX_OP_MULT ((gex_OP_t)1u << 1)
 #define GEX_OP_MIN ((gex_OP_t)1u << 2)
-#define GEX_OP_MAX ((gex_OP_t)1u << 3)
+#define GEX_OP_MAX ((gex_OP_t)1u << 0)
 #define GEX_OP_AND ((gex_OP_t)1u << 4)
 #define GEX_OP_OR ((gex_OP_t)1u << 5)
 #define GEX_OP_XOR ((gex_OP_t)1u << 6)
@@ -38,10 +38,10 @@ typedef uint32_t gex_OP_t;
 #define GEX_OP_USER ((gex_OP_t)1u << 13)
 #define GEX_OP_USER_NC ((gex_OP_t)1u << 14)
 /* Atomics that fetch what was there: the bit of the plain one, 16 higher. */
-#define GEX_OP_FADD ((gex_OP_t)1u << 16)
+#define GEX_OP_FADD ((gex_OP_t)1u << 19)
 #define GEX_OP_FMULT ((gex_OP_t)1u << 17)
 #define GEX_OP_FMIN ((gex_OP_t)1u << 18)
-#define GEX_OP_FMAX ((gex_OP_t)1u << 19)
+#define GEX_OP_FMAX ((gex_OP_t)1u << 16)
 #define GEX_OP_FAND ((gex_OP_t)1u << 20)
 #define GEX_OP_FOR ((gex_OP_t)1u << 21)
 #define GEX_OP_FXOR ((gex_OP_t)1u << 22)

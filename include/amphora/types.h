@@ -26,7 +26,7 @@ typedef uint8_t gex_AM_Index_t;
 typedef int32_t gex_AM_Arg_t;
 typedef uintptr_t gex_RMA_Value_t;
 typedef void *gex_Addr_t;
-typedef uint32_t gex_EP_Index_t;
+typedef uint16_t gex_EP_Index_t;
 typedef uint32_t gex_EC_t;
 typedef uint32_t gex_TI_t;
 
@@ -125,20 +125,20 @@ typedef struct {
 /* of gex_Client_Init */
 #define GEX_FLAG_USES_GASNET1 ((gex_Flags_t)1)
 #define GEX_FLAG_DEFER_THREADS ((gex_Flags_t)2)
-/* of communication calls */
+/* of communication calls; some clients know the values of IMMEDIATE and the PREPARE ones */
 #define GEX_FLAG_IMMEDIATE ((gex_Flags_t)1u << 0)
 #define GEX_FLAG_LC_COPY_YES ((gex_Flags_t)1u << 1)
 #define GEX_FLAG_LC_COPY_NO ((gex_Flags_t)1u << 2)
 #define GEX_FLAG_PEER_NEVER_SELF ((gex_Flags_t)1u << 3)
 #define GEX_FLAG_PEER_NEVER_NBRHD ((gex_Flags_t)1u << 4)
-#define GEX_FLAG_AM_PREPARE_LEAST_CLIENT ((gex_Flags_t)1u << 5)
-#define GEX_FLAG_AM_PREPARE_LEAST_ALLOC ((gex_Flags_t)1u << 6)
+#define GEX_FLAG_AM_PREPARE_LEAST_CLIENT ((gex_Flags_t)1u << 11)
+#define GEX_FLAG_AM_PREPARE_LEAST_ALLOC ((gex_Flags_t)1u << 12)
 #define GEX_FLAG_SELF_SEG_UNKNOWN ((gex_Flags_t)1u << 7)
 #define GEX_FLAG_SELF_SEG_SOME ((gex_Flags_t)1u << 8)
 #define GEX_FLAG_SELF_SEG_BOUND ((gex_Flags_t)1u << 9)
 #define GEX_FLAG_SELF_SEG_OFFSET ((gex_Flags_t)1u << 10)
-#define GEX_FLAG_PEER_SEG_UNKNOWN ((gex_Flags_t)1u << 11)
-#define GEX_FLAG_PEER_SEG_SOME ((gex_Flags_t)1u << 12)
+#define GEX_FLAG_PEER_SEG_UNKNOWN ((gex_Flags_t)1u << 5)
+#define GEX_FLAG_PEER_SEG_SOME ((gex_Flags_t)1u << 6)
 #define GEX_FLAG_PEER_SEG_BOUND ((gex_Flags_t)1u << 13)
 #define GEX_FLAG_PEER_SEG_OFFSET ((gex_Flags_t)1u << 14)
 #define GEX_FLAG_ENABLE_LEAF_LC ((gex_Flags_t)1u << 15)

@@ -63,7 +63,9 @@ head -c 2000 /dev/zero >"$mp_dir/hosts"
 bad "host file that is no text" 1 "no text file" "$run" -hosts "$mp_dir/hosts" true
 bad "host file that is not there" 1 "cannot read the host file" "$run" -hosts "$mp_dir/gone" true
 hosts '192.0.2.1\n'
-bad "another machine" 1 "192.0.2.1 is another machine" "$run" -hosts "$mp_dir/hosts" true
+printf '#!/bin/sh\necho "no way to $*" >&2\nexit 255\n' >"$mp_dir/no-ssh"
+chmod +x "$mp_dir/no-ssh"
+bad "another machine" 1 "the host 192.0.2.1 cannot be reached.*: no way to 192.0.2.1" env AMPHORA_SSH="$mp_dir/no-ssh" "$run" -hosts "$mp_dir/hosts" true
 bad "server directory that is not there" 1 "does not exist" "$run" -servers 1 -iofwd "/fwd=$mp_dir/gone" true
 bad "server directory that is a file" 1 "is no directory" "$run" -servers 1 -iofwd "/fwd=$mp_dir/text" true
 bad "prefix that is not absolute" 1 "absolute path" "$run" -servers 1 -iofwd "fwd=$mp_dir" true
@@ -73,7 +75,7 @@ bad "forwarding without servers" 1 "at least one server" "$run" -iofwd "/fwd=$mp
 bad "map rule" 1 "mod, block, near" "$run" -servers 1 -map sideways true
 bad "map list" 1 "below 2" "$run" -n 2 -servers 2 -map 0,2 true
 bad "bind" 1 "none, core or numa" "$run" -bind tightly true
-bad "what to do on a server's death" 1 "end or eio" "$run" -on-server-death cry true
+bad "what to do on a server's death" 1 "end, eio or failover" "$run" -on-server-death cry true
 bad "time limit" 1 "number of seconds" "$run" -timeout soon true
 bad "server program that is not there" 127 "no-such-server" "$run" -servers 1 -server-program ./no-such-server true
 bad "directory for temporary files" 1 "set TMPDIR" env TMPDIR="$mp_dir/gone" "$run" true

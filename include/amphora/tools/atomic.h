@@ -229,6 +229,10 @@ typedef gasnett_atomic64_t gasnett_strongatomic64_t;
 
 #define gasnett_atomic_signed(v) ((gasnett_atomic_sval_t)(v))
 #define gasnett_strongatomic_signed(v) gasnett_atomic_signed(v)
+#define gasnett_atomic32_signed(v) ((int32_t)(v))
+#define gasnett_atomic64_signed(v) ((int64_t)(v))
+#define gasnett_strongatomic32_signed(v) gasnett_atomic32_signed(v)
+#define gasnett_strongatomic64_signed(v) gasnett_atomic64_signed(v)
 #define GASNETT_ATOMIC_MAX ((gasnett_atomic_val_t)0xffffffffu)
 #define GASNETT_ATOMIC_SIGNED_MIN ((gasnett_atomic_sval_t)(-0x7fffffff - 1))
 #define GASNETT_ATOMIC_SIGNED_MAX ((gasnett_atomic_sval_t)0x7fffffff)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix): libpmix.so.2 is loaded when a process finds itself started by such a
+ * launcher, so that neither a build nor a program depends on it.  Layer: boot.  Thread rule: as kvs.h.
+ *
+ * The few types and constants below are those that the PMIx standard (version 4, "Data structures", "Constants") fixes.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <signal.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/control.h"
+#include "boot/kvs.h"
+
+#define NSPACE_BYTES 256
+#define KEY_BYTES 512
+#define RANK_WILDCARD (UINT32_MAX - 1)
+
+enum { PMIX_OK = 0, TYPE_BOOL = 1, TYPE_UINT32 = 14, TYPE_BYTES = 27, SCOPE_GLOBAL = 3, ABORT_LIMIT_S = 2 };
+
+struct pmix_proc {
+    char nspace[NSPACE_BYTES];
+    uint32_t rank;
+};
+
+struct pmix_value {
+    uint16_t type;
+    union {
+        bool flag;
+        uint32_t number;
+        struct {
+            char *bytes;
+            size_t size;
+        } object;
+        struct { /* the largest member of the standard's union */
+            char *name, *value;
+            char separator;
+        } variable;
+    } data;
+};
+
+struct pmix_info {
+    char key[KEY_BYTES];
+    uint32_t flags;
+    struct pmix_value value;
+};
+
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct pmix_proc) == 260 && sizeof(struct pmix_value) == 32 && sizeof(struct pmix_info) == 552),
+               "the layout of the standard's types");
+
+/* The functions that are used, in the order of names[]. */
+static struct {
+    int (*init)(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo);
+    int (*finalize)(const struct pmix_info *info, size_t ninfo);
+    int (*abort)(int status, const char *message, struct pmix_proc *procs, size_t nprocs);
+    int (*put)(uint8_t scope, const char *key, struct pmix_value *value);
+    int (*commit)(void);
+    int (*fence)(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo);
+    int (*get)(const struct pmix_proc *proc, const char *key, const struct pmix_info *info, size_t ninfo, struct pmix_value **value_p);
+    const char *(*text)(int status);
+} fn;
+
+static const char *const names[] = { "PMIx_Init",  "PMIx_Finalize", "PMIx_Abort", "PMIx_Put",
+                                     "PMIx_Commit", "PMIx_Fence",    "PMIx_Get",   "PMIx_Error_string" };
+_Static_assert(sizeof fn == sizeof names, "a name for each function");
+
+struct pmix {
+    struct amph_kvs base;
+    struct pmix_proc self;
+};
+
+static struct pmix *own(struct amph_kvs *kvs)
+{
+    return (struct pmix *)kvs;
+}
+
+static bool pmix_present(void)
+{
+    long v;
+    const char *space = amph_env_foreign("PMIX_NAMESPACE");
+    return space && *space && amph_kvs_env_number("PMIX_RANK", 0, &v);
+}
+
+static bool load(void)
+{
+    static const char *const files[] = { "libpmix.so.2", "libpmix.so" };
+    void *library = NULL, *found[AMPH_COUNTOF(names)];
+    if (fn.init)
+        return true;
+    for (size_t i = 0; i < AMPH_COUNTOF(files) && !library; i++)
+        library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        amph_error("a PMIx launcher has started this process, but libpmix.so.2 cannot be loaded (%s); install it (Debian: libpmix2), or "
+                   "let another launcher start the job", dlerror());
+        return false;
+    }
+    for (size_t i = 0; i < AMPH_COUNTOF(names); i++)
+        if (!(found[i] = dlsym(library, names[i]))) {
+            amph_error("libpmix.so.2 has no function %s; a newer version is needed", names[i]);
+            return false;
+        }
+    memcpy(&fn, found, sizeof fn);
+    return true;
+}
+
+static enum amph_status check(int status, const char *what)
+{
+    if (status == PMIX_OK)
+        return AMPH_OK;
+    amph_error("the PMIx server of this job does not do its part: %s gives %s", what, fn.text(status));
+    return AMPH_ERR_PEER;
+}
+
+static enum amph_status greet(struct pmix *p)
+{
+    struct pmix_value *value = NULL;
+    enum amph_status st = check(fn.init(&p->self, NULL, 0), "PMIx_Init");
+    if (st != AMPH_OK)
+        return st;
+    struct pmix_proc all = p->self;
+    all.rank = RANK_WILDCARD;
+    st = check(fn.get(&all, "pmix.job.size", NULL, 0, &value), "PMIx_Get of the job's size");
+    if (st == AMPH_OK && (!value || value->type != TYPE_UINT32 || p->self.rank >= value->data.number))
+        st = AMPH_ERR_PROTO;
+    if (st == AMPH_OK) {
+        p->base.rank = p->self.rank;
+        p->base.size = value->data.number;
+    }
+    free(value);
+    return st;
+}
+
+static void pmix_close(struct amph_kvs *kvs)
+{
+    free(kvs);
+}
+
+static enum amph_status pmix_open(struct amph_kvs **kvs_p)
+{
+    struct pmix *p = calloc(1, sizeof *p);
+    if (!p)
+        return AMPH_ERR_NOMEM;
+    p->base.ops = &amph_kvs_pmix;
+    enum amph_status st = load() ? greet(p) : AMPH_ERR_NOENT;
+    if (st == AMPH_OK)
+        *kvs_p = &p->base;
+    else
+        pmix_close(&p->base);
+    return st;
+}
+
+static enum amph_status pmix_put(struct amph_kvs *kvs, const char *name, const void *data, size_t len_bytes)
+{
+    /* One byte in front, so that an empty value is a value too. */
+    uint8_t bytes[1 + AMPH_CONTROL_VALUE_MAX] = { 0 };
+    struct pmix_value value = { .type = TYPE_BYTES };
+    if (len_bytes > AMPH_CONTROL_VALUE_MAX)
+        return AMPH_ERR_RANGE;
+    if (len_bytes)
+        memcpy(bytes + 1, data, len_bytes);
+    value.data.object.bytes = (char *)bytes;
+    value.data.object.size = 1 + len_bytes;
+    return check(fn.put(SCOPE_GLOBAL, name, &value), "PMIx_Put");
+}
+
+static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p)
+{
+    struct pmix_proc from = own(kvs)->self;
+    /* All values have come with the fence: what is not there has not been put. */
+    struct pmix_info here = { .key = "pmix.optional", .value = { .type = TYPE_BOOL, .data.flag = true } };
+    struct pmix_value *value = NULL;
+    from.rank = owner;
+    if (fn.get(&from, name, &here, 1, &value) != PMIX_OK || !value)
+        return AMPH_ERR_NOENT;
+    bool ok = value->type == TYPE_BYTES && value->data.object.bytes && value->data.object.size >= 1 &&
+              value->data.object.size <= 1 + AMPH_CONTROL_VALUE_MAX;
+    size_t len = ok ? value->data.object.size - 1 : 0;
+    char *copy = ok ? malloc(len + 1) : NULL;
+    if (copy) {
+        memcpy(copy, value->data.object.bytes + 1, len);
+        *data_p = copy;
+        *len_p = len;
+    }
+    if (value->type == TYPE_BYTES)
+        free(value->data.object.bytes);
+    free(value);
+    return copy ? AMPH_OK : ok ? AMPH_ERR_NOMEM : AMPH_ERR_PROTO;
+}
+
+static enum amph_status pmix_fence(struct amph_kvs *kvs)
+{
+    struct pmix_info collect = { .key = "pmix.collect", .value = { .type = TYPE_BOOL, .data.flag = true } };
+    enum amph_status st = check(fn.commit(), "PMIx_Commit");
+    return st == AMPH_OK ? check(fn.fence(NULL, 0, &collect, 1), "PMIx_Fence") : st;
+}
+
+static enum amph_status pmix_finalize(struct amph_kvs *kvs)
+{
+    return check(fn.finalize(NULL, 0), "PMIx_Finalize");
+}
+
+static void pmix_abort(struct amph_kvs *kvs, int code)
+{
+    /* The library is not made for signal handlers: where it gets stuck, an alarm ends the process, and with it the job. */
+    signal(SIGALRM, SIG_DFL);
+    alarm(ABORT_LIMIT_S);
+    fn.abort(code, "amphora ends the job", NULL, 0);
+}
+
+const struct amph_kvs_ops amph_kvs_pmix = {
+    .name = "pmix",
+    .present = pmix_present,
+    .open = pmix_open,
+    .put = pmix_put,
+    .get = pmix_get,
+    .fence = pmix_fence,
+    .finalize = pmix_finalize,
+    .abort = pmix_abort,
+    .close = pmix_close,
+};

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The address file of standing servers, and the kind `standing`; see standing.h.  Layer: boot.  Thread rule: as boot.h. */
+#include "boot/standing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/control.h"
+#include "boot/kind.h"
+
+static const char first_line[] = "amphora-servers 1\n";
+static const char *own_text;
+enum { COMPUTE_MOST = 1 << 24 };
+
+/* Given by amph_standing_own, or by a process above this one (with ; for the ends of lines); NULL: there is a file. */
+static const char *given_text(void)
+{
+    static char *copy;
+    const char *text = amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS);
+    if (own_text || !text[0] || amph_env_str(AMPH_ENV_JOB)[0])
+        return own_text;
+    if (!copy && (copy = strdup(text)) != NULL)
+        for (char *c = copy; *c; c++)
+            *c = *c == ';' ? '\n' : *c;
+    return copy;
+}
+
+struct standing {
+    struct amph_boot base;
+    struct amph_standing set;              /* of a client */
+    struct amph_standing_place place;      /* of a server */
+    bool ended;
+};
+
+void amph_standing_own(const char *text)
+{
+    own_text = text;
+}
+
+static const enum amph_env_id foreign[] = { AMPH_ENV_OMPI_RANK, AMPH_ENV_PMIX_RANK, AMPH_ENV_PMI_RANK, AMPH_ENV_SLURM_PROCID };
+#define MPIRUN_ROWS 2 /* the first, which amphora-run itself never sets */
+
+static uint32_t rank_among(const enum amph_env_id *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *text = amph_env_str(rows[i]);
+        char *end;
+        unsigned long v = strtoul(text, &end, 10);
+        if (text[0] >= '0' && text[0] <= '9' && *end == 0 && v < AMPH_RANK_NONE)
+            return (uint32_t)v;
+    }
+    return AMPH_RANK_NONE;
+}
+
+uint32_t amph_boot_foreign_rank(void)
+{
+    return rank_among(foreign, AMPH_COUNTOF(foreign));
+}
+
+uint32_t amph_boot_rank_inside(const struct amph_boot *boot)
+{
+    uint32_t rank = strcmp(amph_boot_kind(boot), "launcher") == 0 ? rank_among(foreign, MPIRUN_ROWS) : AMPH_RANK_NONE;
+    return rank == AMPH_RANK_NONE ? 0 : rank;
+}
+
+/* ---- the file ---- */
+
+static void put_hex(FILE *out, const uint8_t *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        fprintf(out, "%02x", bytes[i]);
+}
+
+static bool take_hex(const char *text, uint8_t *out, size_t most, size_t *len_p)
+{
+    size_t n = strspn(text, "0123456789abcdef");
+    if (text[n] != 0 || n % 2 || n / 2 > most)
+        return false;
+    for (size_t i = 0; i < n / 2; i++) {
+        char two[3] = { text[2 * i], text[2 * i + 1], 0 };
+        out[i] = (uint8_t)strtoul(two, NULL, 16);
+    }
+    *len_p = n / 2;
+    return true;
+}
+
+char *amph_standing_print(const struct amph_standing *set)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return NULL;
+    fprintf(out, "%sid %016" PRIx64 "\nkey ", first_line, set->id);
+    put_hex(out, set->key, sizeof set->key);
+    if (set->conduit[0])
+        fprintf(out, "\nconduit %s", set->conduit);
+    if (set->ncompute)
+        fprintf(out, "\ncompute %" PRIu32, set->ncompute);
+    fprintf(out, "\nprefix %s\n", set->prefix);
+    for (uint32_t i = 0; i < set->n; i++) {
+        fprintf(out, "server %s %" PRIu64 " ", set->server[i].host, set->server[i].pid);
+        put_hex(out, set->server[i].value, set->server[i].value_len);
+        fputc('\n', out);
+    }
+    return fclose(out) == 0 ? text : NULL;
+}
+
+static bool take_server(struct amph_standing *set, const char *rest)
+{
+    struct amph_standing_server s = { .host = "" };
+    char hex[2 * AMPH_STANDING_VALUE_MOST + 1] = "";
+    struct amph_standing_server *more = set->n < AMPH_STANDING_MOST ? realloc(set->server, (set->n + 1) * sizeof *more) : NULL;
+    if (!more)
+        return false;
+    set->server = more;
+    if (sscanf(rest, "%255s %" SCNu64 " %512s", s.host, &s.pid, hex) != 3 || !take_hex(hex, s.value, sizeof s.value, &s.value_len))
+        return false;
+    set->server[set->n++] = s;
+    return true;
+}
+
+static bool take_line(struct amph_standing *set, const char *word, const char *rest)
+{
+    size_t n;
+    if (strcmp(word, "id") == 0)
+        return sscanf(rest, "%16" SCNx64, &set->id) == 1;
+    if (strcmp(word, "key") == 0)
+        return take_hex(rest, set->key, sizeof set->key, &n) && n == sizeof set->key;
+    if (strcmp(word, "compute") == 0)
+        return sscanf(rest, "%" SCNu32, &set->ncompute) == 1 && set->ncompute <= COMPUTE_MOST;
+    if (strcmp(word, "conduit") == 0)
+        return snprintf(set->conduit, sizeof set->conduit, "%s", rest) < (int)sizeof set->conduit;
+    if (strcmp(word, "prefix") == 0)
+        return snprintf(set->prefix, sizeof set->prefix, "%s", rest) < (int)sizeof set->prefix;
+    return strcmp(word, "server") != 0 || take_server(set, rest); /* lines of later versions are passed over */
+}
+
+enum amph_status amph_standing_parse(const char *text, const char *from, struct amph_standing *set_p)
+{
+    static const uint8_t no_key[AMPH_KEY_BYTES];
+    struct amph_standing set = { .n = 0 };
+    size_t first = strlen(first_line);
+    bool ok = strncmp(text, first_line, first) == 0;
+    char *copy = ok ? strdup(text + first) : NULL, *save = NULL;
+    for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && ok; line = strtok_r(NULL, "\n", &save)) {
+        char *rest = line + strcspn(line, " ");
+        if (*rest)
+            *rest++ = 0;
+        ok = take_line(&set, line, rest);
+    }
+    free(copy);
+    if (ok && set.n > 0 && memcmp(set.key, no_key, sizeof no_key) != 0) {
+        *set_p = set;
+        return AMPH_OK;
+    }
+    amph_standing_free(&set);
+    amph_error("%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, server ...); start iofwd-server -daemon again",
+               from);
+    return AMPH_ERR_PROTO;
+}
+
+void amph_standing_free(struct amph_standing *set)
+{
+    free(set->server);
+    set->server = NULL;
+    set->n = 0;
+}
+
+enum amph_status amph_standing_write(const char *path, const struct amph_standing *set)
+{
+    char *text = amph_standing_print(set), *temporary = NULL;
+    int fd = -1;
+    if (text && asprintf(&temporary, "%s.%ld", path, (long)getpid()) >= 0)
+        fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    else
+        temporary = NULL;
+    size_t len = text ? strlen(text) : 0;
+    bool ok = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, text, len) == (ssize_t)len && rename(temporary, path) == 0;
+    if (!ok) {
+        amph_error("cannot write the address file %s: %m", path);
+        if (fd >= 0)
+            unlink(temporary);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    free(temporary);
+    return ok ? AMPH_OK : AMPH_ERR_SYS;
+}
+
+static char *read_text(const char *path)
+{
+    char *text = NULL;
+    size_t have = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || !(text = malloc(AMPH_STANDING_TEXT_MOST)))
+        goto done;
+    for (ssize_t n; have < AMPH_STANDING_TEXT_MOST - 1; have += (size_t)n)
+        if ((n = read(fd, text + have, AMPH_STANDING_TEXT_MOST - 1 - have)) <= 0)
+            break;
+    text[have] = 0;
+done:
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+enum amph_status amph_standing_read(const char *path, struct amph_standing *set_p)
+{
+    char *text = read_text(path);
+    if (!text) {
+        enum amph_status st = amph_status_from_errno(errno);
+        amph_error("cannot read the address file %s: %m; is iofwd-server -daemon running?", path);
+        return st;
+    }
+    enum amph_status st = amph_standing_parse(text, path, set_p);
+    free(text);
+    return st;
+}
+
+bool amph_standing_is(const char *path)
+{
+    char head[sizeof first_line] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, head, sizeof head - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    return n == sizeof head - 1 && strcmp(head, first_line) == 0;
+}
+
+const char *amph_standing_default(void)
+{
+    static char path[4096];
+    const char *dir = amph_env_foreign("XDG_RUNTIME_DIR"), *job = amph_env_str(AMPH_ENV_JOB);
+    if (job[0])
+        return job;
+    if (dir && dir[0] == '/')
+        snprintf(path, sizeof path, "%s/iofwd-servers", dir);
+    else
+        snprintf(path, sizeof path, "/tmp/iofwd-servers-%lu", (unsigned long)getuid());
+    return path;
+}
+
+/* ---- the kind ---- */
+
+static bool never(void)
+{
+    return false;
+}
+
+/* Clients may start before the servers: waits as long as AMPHORA_JOB_WAIT says for the file to come. */
+static bool standing_belongs(void)
+{
+    const char *path = amph_env_str(AMPH_ENV_JOB);
+    uint64_t deadline = amph_now_ns() + amph_env_ns(AMPH_ENV_JOB_WAIT);
+    struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+    if (given_text())
+        return true;
+    if (!path[0])
+        return false;
+    while (access(path, R_OK) != 0 && amph_now_ns() < deadline)
+        nanosleep(&pause, NULL);
+    return amph_standing_is(path);
+}
+
+static uint32_t host_index(struct amph_jobdesc *job, const char *name)
+{
+    uint32_t i = 0;
+    while (i < job->nhosts && strcmp(job->host_name[i], name) != 0)
+        i++;
+    if (i == job->nhosts && (job->host_name[i] = strdup(name)) != NULL)
+        job->nhosts++;
+    return i < job->nhosts ? i : 0;
+}
+
+/* The servers as a job, mostly one without compute processes. */
+static enum amph_status describe(struct standing *s, uint32_t n, const char *conduit)
+{
+    struct amph_jobdesc *job = &s->base.job;
+    char name[256] = "localhost";
+    uint32_t compute = s->set.ncompute;
+    job->nproc[AMPH_COMPUTE] = compute;
+    job->nproc[AMPH_SERVER] = n;
+    job->host_name = calloc(n + 1, sizeof *job->host_name);
+    job->proc = calloc(compute + n, sizeof *job->proc);
+    job->server_of = compute && n ? calloc(compute, sizeof *job->server_of) : NULL;
+    if (!job->host_name || !job->proc || (compute && n && !job->server_of))
+        return AMPH_ERR_NOMEM;
+    if (gethostname(name, sizeof name - 1) != 0)
+        snprintf(name, sizeof name, "localhost");
+    for (uint32_t i = 0; i < n; i++) {
+        job->proc[compute + i].host = host_index(job, s->set.n ? s->set.server[i].host : name);
+        job->proc[compute + i].pid = s->set.n ? s->set.server[i].pid : 0;
+    }
+    job->self_host = host_index(job, name);
+    for (uint32_t c = 0; c < compute; c++) { /* where the others are does not matter to a file client */
+        job->proc[c].host = job->self_host;
+        job->server_of[c] = compute + c % n;
+    }
+    snprintf(job->conduit, sizeof job->conduit, "%s", conduit);
+    job->several_machines = conduit[0] != 0;
+    return job->nhosts ? AMPH_OK : AMPH_ERR_NOMEM;
+}
+
+static enum amph_status standing_open(bool join, struct amph_boot **boot_p)
+{
+    struct standing *s = calloc(1, sizeof *s);
+    if (!s)
+        return AMPH_ERR_NOMEM;
+    const char *path = amph_env_str(AMPH_ENV_JOB);
+    enum amph_status st = given_text() ? amph_standing_parse(given_text(), "what the process's own I/O server said", &s->set)
+                                      : amph_standing_read(path, &s->set);
+    if (st == AMPH_OK)
+        st = describe(s, s->set.n, s->set.conduit);
+    if (st != AMPH_OK) {
+        amph_standing_free(&s->set);
+        amph_jobdesc_free(&s->base.job);
+        free(s);
+        return st;
+    }
+    s->place.control_fd = -1;
+    int64_t rank = amph_env_int(AMPH_ENV_RANK);
+    s->base.self = rank >= 0 && rank < s->set.ncompute ? (uint32_t)rank : AMPH_RANK_NONE;
+    s->base.group = AMPH_COMPUTE;
+    s->base.job.id = s->set.id;
+    memcpy(s->base.job.key, s->set.key, sizeof s->set.key);
+    *boot_p = &s->base;
+    return AMPH_OK;
+}
+
+enum amph_status amph_boot_stand(const struct amph_standing_place *place, struct amph_boot **boot_p)
+{
+    struct standing *s = calloc(1, sizeof *s);
+    if (!s)
+        return AMPH_ERR_NOMEM;
+    enum amph_status st = describe(s, place->n, place->conduit);
+    if (st != AMPH_OK) {
+        amph_jobdesc_free(&s->base.job);
+        free(s);
+        return st;
+    }
+    s->place = *place;
+    s->base.kind = &amph_boot_standing;
+    s->base.joined = true;
+    s->base.self = place->index;
+    s->base.group = AMPH_SERVER;
+    s->base.job.id = place->id;
+    memcpy(s->base.job.key, place->key, sizeof place->key);
+    *boot_p = &s->base;
+    return AMPH_OK;
+}
+
+static enum amph_status standing_publish(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes)
+{
+    struct standing *s = (struct standing *)boot;
+    return s->place.published(s->place.arg, value, len_bytes) ? AMPH_OK : AMPH_ERR_SYS;
+}
+
+static enum amph_status standing_state(struct amph_boot *boot)
+{
+    return AMPH_OK;
+}
+
+/* Servers of a set do not wait for each other: who started them gathers what they publish. */
+static enum amph_status standing_exchange(struct amph_boot *boot, const char *key)
+{
+    return amph_boot_alloc_values(boot, boot->job.nproc[AMPH_SERVER]);
+}
+
+static enum amph_status standing_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
+                                        size_t *len_p)
+{
+    const struct standing *s = (const struct standing *)boot;
+    if (rank < s->set.ncompute || rank - s->set.ncompute >= s->set.n)
+        return AMPH_ERR_NOENT;
+    const struct amph_standing_server *server = &s->set.server[rank - s->set.ncompute];
+    void *copy = malloc(server->value_len + 1);
+    if (!copy)
+        return AMPH_ERR_NOMEM;
+    memcpy(copy, server->value, server->value_len);
+    *value_p = copy;
+    *len_p = server->value_len;
+    return AMPH_OK;
+}
+
+static enum amph_status standing_wait_servers(struct amph_boot *boot, uint64_t timeout_ns)
+{
+    return AMPH_OK;
+}
+
+static int standing_fd(const struct amph_boot *boot)
+{
+    return ((const struct standing *)boot)->place.control_fd;
+}
+
+static enum amph_status standing_progress(struct amph_boot *boot, struct amph_boot_event *event_p)
+{
+    struct standing *s = (struct standing *)boot;
+    char word = 0;
+    ssize_t n = s->place.control_fd >= 0 && !s->ended ? read(s->place.control_fd, &word, 1) : -1;
+    if (n < 0 || (n == 1 && word != 'D'))
+        return AMPH_AGAIN;
+    s->ended = n == 0;
+    *event_p = (struct amph_boot_event){ .kind = n == 0 ? AMPH_BOOT_SHUTDOWN : AMPH_BOOT_DRAIN, .rank = AMPH_RANK_NONE };
+    return AMPH_OK;
+}
+
+static enum amph_status standing_leave(struct amph_boot *boot, bool exit_called, int code)
+{
+    return AMPH_OK;
+}
+
+static void standing_abort(struct amph_boot *boot, int code)
+{
+    /* Nobody else depends on this process: it ends by itself. */
+}
+
+static void standing_close(struct amph_boot *boot)
+{
+    struct standing *s = (struct standing *)boot;
+    if (s->place.control_fd >= 0)
+        close(s->place.control_fd);
+    amph_standing_free(&s->set);
+}
+
+const struct amph_boot_kind amph_boot_standing = {
+    .name = "standing",
+    .present = never,
+    .belongs = standing_belongs,
+    .open = standing_open,
+    .publish = standing_publish,
+    .state = standing_state,
+    .exchange = standing_exchange,
+    .lookup = standing_lookup,
+    .wait_servers = standing_wait_servers,
+    .fd = standing_fd,
+    .progress = standing_progress,
+    .leave = standing_leave,
+    .abort = standing_abort,
+    .close = standing_close,
+};

@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Every parser of bytes that others send, with libFuzzer and the sanitizers; starts from tests/corpus/NAME.
+#   FUZZ_SECONDS (10) for each; FUZZ_ONLY="NAME..." leaves the others out; FUZZ_KEEP=DIR keeps what was found (DIR/NAME)
+srcdir=${srcdir:-.}
+builddir=${builddir:-.}
+seconds=${FUZZ_SECONDS:-10}
+
+# row NAME: sources (instrumented), libraries
+row() {
+    lib="$builddir/.libs/libamphora.a -lcrypto -ldl -lpthread -lrt"
+    case $1 in
+    iofwd) # requests, replies, the door's frames
+        sources="$(ls "$srcdir"/iofwd/*.c | grep -vE '/(server_main|prefix|fdtab|api)\.c$') $builddir/iofwd/calls_client.c
+            $builddir/iofwd/calls_table.c $builddir/iofwd/calls_do.c" lib="-L$builddir/.libs -lamphora -lpthread" ;;
+    udp) # packets
+        sources=$(ls "$srcdir"/conduits/udp/rdp_*.c) lib="-L$builddir/.libs -lamphora -lpthread" ;;
+    emulate) # put and get over messages
+        sources="$srcdir/conduits/emulate.c" ;;
+    ofi) # messages over libfabric
+        sources="" lib="$builddir/.libs/amphora_ofi.a $lib -lfabric" ;;
+    am) # what handlers of am/ and extended/ make of a peer's messages
+        sources="$srcdir/am/deliver.c $srcdir/am/carry.c $srcdir/am/gather.c $srcdir/extended/ad.c $srcdir/extended/vis_remote.c
+            $srcdir/extended/coll_mail.c $srcdir/extended/barrier.c $srcdir/extended/memset.c" ;;
+    control) # the launcher's frames, facts, job description, address file, PMI words, the door's address
+        sources="$srcdir/boot/frames.c $srcdir/boot/control.c $srcdir/boot/jobfile.c $srcdir/boot/pmi1_wire.c $srcdir/iofwd/door.c" ;;
+    esac
+    present=""
+    for file in $sources; do
+        [ ! -f "$file" ] || present="$present $file"
+    done
+}
+
+one() {
+    name=$1 dir=$2/$1
+    row "$name"
+    mkdir -p "$dir/corpus"
+    seeds=$srcdir/tests/corpus/$name
+    [ -d "$seeds" ] || seeds=""
+    if clang -g -O1 -std=gnu11 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -include "$builddir/config.h" \
+        -DAMPH_BINDIR='"/nonexistent"' -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/fuzz_$name.c" $present $lib -o "$dir/fuzz" >"$dir/out" 2>&1 &&
+        LD_LIBRARY_PATH=$builddir/.libs timeout $((seconds + 60)) "$dir/fuzz" -max_total_time="$seconds" -max_len=2000 -seed=1 \
+            -rss_limit_mb=1024 -timeout=20 -close_fd_mask=1 -artifact_prefix="$dir/" "$dir/corpus" $seeds >"$dir/out" 2>&1; then
+        echo "ok - fuzzing $name: $(grep -oE 'Done [0-9]+ runs' "$dir/out")"
+    else
+        echo "not ok - fuzzing $name"
+        tail -n 40 "$dir/out" | sed 's/^/# /'
+        for found in "$dir"/crash-* "$dir"/timeout-* "$dir"/oom-*; do
+            [ ! -f "$found" ] || { echo "# $found:" && od -An -tx1 "$found" | head -n 40 | sed 's/^/# /'; }
+        done
+    fi >"$dir/result"
+    [ -z "${FUZZ_KEEP:-}" ] || cp -r "$dir" "$FUZZ_KEEP/"
+}
+
+if [ "${1:-}" = --one ]; then
+    one "$2" "$3"
+    exit
+fi
+
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"
+if ! command -v clang >/dev/null && command -v clang-14 >/dev/null; then
+    ln -s "$(command -v clang-14)" "$dir/clang" # Debian's package clang-14 brings no plain name
+    PATH=$PATH:$dir
+fi
+if ! clang -fsanitize=fuzzer "$dir/t.c" -o "$dir/t" 2>/dev/null || [ ! -f "$builddir/.libs/libamphora.a" ]; then
+    echo "1..1"
+    echo "ok 1 - fuzzing the parsers # SKIP no clang with libFuzzer here, or no static library in this build"
+    exit 0
+fi
+export srcdir builddir
+printf '%s\n' $names | xargs -P "$(nproc)" -I NAME sh "$0" --one NAME "$dir"
+echo "1..$(echo $names | wc -w)"
+for name in $names; do
+    cat "$dir/$name/result"
+done

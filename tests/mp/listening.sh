@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What of a job can be reached from the network: its interface's address and no other.
+. "${srcdir:-.}/tests/mp/lib.sh"
+mkdir "$mp_dir/kept"
+mp_run tests/mp/listening -n 2 -c "tcp udp tcp-smp" -o "-servers 1 -iofwd /fwd=$mp_dir/kept" -- 127.0.0.1 2
+if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
+    AMPHORA_INTERFACE=::1
+    export AMPHORA_INTERFACE
+    mp_run tests/mp/listening -n 2 -c "tcp udp" -- ::1
+    mp_run tests/mp/gex_am -n 2 -c "tcp udp"
+else
+    mp_count=$((mp_count + 1))
+    echo "ok $mp_count - IPv6 # SKIP this host has no IPv6"
+fi
+mp_done

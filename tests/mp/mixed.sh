@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The program of scripts/check-hetero on hosts of one kind, whose words travel in the order they lie in and in the other.
+. "${srcdir:-.}/tests/mp/lib.sh"
+mkdir "$mp_dir/kept"
+for AMPHORA_TEST_SWAP in 0 1; do
+    export AMPHORA_TEST_SWAP
+    mp_run tests/mp/mixed -n 3 -c "smp tcp udp-smp" -o "-servers 2 -iofwd /fwd=$mp_dir/kept" -- /fwd
+done
+mp_done
