@@ -24,6 +24,15 @@ AMPHORA_BEGIN_C
  * ENOTCONN: this process belongs to no job with servers; EIO: they cannot be reached (said in one sentence on standard error). */
 int iofwd_init(void);
 
+/* Before the first call, in a process that belongs to no job: attaches to standing servers (iofwd-server -daemon) by their address file, as
+ * AMPHORA_JOB would.  EALREADY (the way is open), EIO (no such file, or damaged: said in one sentence). */
+int iofwd_attach(const char *address_file);
+
+/* Likewise: starts an I/O server of this process's own on host, by ssh (IOFWD_SERVER_SSH) or, on this host, by fork, as IOFWD_SERVER_HOST
+ * would; it ends with the process and its children.  path: the program, NULL: iofwd-server of this installation.  prefixes:
+ * PREFIX[=DIR][:...], what it exports, NULL: IOFWD_PREFIX.  EALREADY, ENOMEM, EIO (said in one sentence). */
+int iofwd_start_server(const char *host, const char *path, const char *prefixes);
+
 /* This client's number (a compute process's absolute number; others get one from a server) or IOFWD_NONE before iofwd_init. */
 uint32_t iofwd_client_number(void);
 
@@ -44,6 +53,14 @@ struct iofwd_stats {
 
 /* Asks a server (absolute number; IOFWD_NONE: the home server) for its counters. */
 int iofwd_stats(uint32_t server, struct iofwd_stats *stats);
+
+/* What this process has counted, of all its servers. */
+struct iofwd_counters {
+    uint64_t calls;              /* file calls that were forwarded */
+    uint64_t bytes_written, bytes_read;
+    uint64_t bytes_in_place;     /* of both: those that servers took from or put into the program's segment, without a copy here */
+};
+void iofwd_counters(struct iofwd_counters *counters);
 
 /* Announces that the next `calls` writes (reads) on fd are consecutive and `bytes` long together: they are gathered here and travel
  * as one (fetched ahead, and served from here).  They are executed when the last of them returns; a write that fails is reported by

@@ -4,14 +4,40 @@
 
 #include <errno.h>
 
+#include "base/counters.h"
 #include "base/platform.h"
+#include "boot/standing.h"
 #include "iofwd/client_collect.h"
+#include "iofwd/client_own.h"
 #include "iofwd/client_stripe.h"
 
 int iofwd_init(void)
 {
     struct amph_fwd_client *cl;
     return amph_fwd_process(&cl);
+}
+
+int iofwd_attach(const char *address_file)
+{
+    struct amph_standing set;
+    if (amph_fwd_process_if_open())
+        return EALREADY;
+    if (amph_standing_read(address_file, &set) != AMPH_OK)
+        return EIO;
+    char *text = amph_standing_print(&set);
+    amph_standing_free(&set);
+    if (!text)
+        return ENOMEM;
+    amph_standing_own(text);
+    return 0;
+}
+
+int iofwd_start_server(const char *host, const char *path, const char *prefixes)
+{
+    if (amph_fwd_process_if_open())
+        return EALREADY;
+    int err = fwd_own_ask(host, path, prefixes);
+    return err ? err : iofwd_init();
 }
 
 uint32_t iofwd_client_number(void)
@@ -44,6 +70,18 @@ int iofwd_stats(uint32_t server, struct iofwd_stats *stats)
                                    .all_bytes_written = s.all_bytes_out, .all_bytes_read = s.all_bytes_in, .clients = s.clients,
                                    .open_files = s.handles };
     return 0;
+}
+
+static uint64_t counted(enum amph_counter_id id)
+{
+    return __atomic_load_n(&amph_counters[id], __ATOMIC_RELAXED);
+}
+
+void iofwd_counters(struct iofwd_counters *c)
+{
+    *c = (struct iofwd_counters){ .calls = counted(AMPH_COUNTER_IOFWD_CALLS), .bytes_written = counted(AMPH_COUNTER_IOFWD_BYTES_OUT),
+                                  .bytes_read = counted(AMPH_COUNTER_IOFWD_BYTES_IN),
+                                  .bytes_in_place = counted(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE) };
 }
 
 int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Generates C from iofwd/calls.def:  awk -f calls.awk -v out=WHAT calls.def
 #   WHAT: calls.h (numbers, client records, stub prototypes), calls_client.c (stubs), calls_server.h (server records and the prototypes
-#   of what executes them), calls_table.c (marshalling), calls_do.c (dispatch), names (call and library name, one pair a line),
-#   iofwd-calls.md (the table of the manual).
+#   of what executes them), calls_table.c (marshalling), calls_do.c (dispatch), names (call and library name, one
+#   pair a line).
 
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -25,6 +25,7 @@ BEGIN {
     word("i", "times", "const struct timespec *@", "struct timespec @[2]")
     word("i", "lock", "const struct flock *@", "struct flock @")
     word("i", "text", "const char *@", "const char *@")
+    word("i", "blob", "const void *@;size_t @_len", "const void *@;size_t @_len")
     word("i", "data", "const void *@;size_t @_len", "const void *@;size_t @_len")
     word("o", "newfile", "struct amph_fwd_file *@", "uint64_t @")
     word("o", "offset", "off_t *@", "off_t @")
@@ -55,7 +56,7 @@ BEGIN {
     flags[c] = "0"
     for (i = 1; i <= nf; i++) {
         if (f[i] == "-") continue
-        if (f[i] !~ /^(pure|retry|blocking|bulk)$/) die("unknown flag: " f[i])
+        if (f[i] !~ /^(pure|retry|blocking|bulk|change)$/) die("unknown flag: " f[i])
         flags[c] = flags[c] " | FWD_CALL_" toupper(f[i])
     }
     for (side = 4; side <= 5; side++) {
@@ -182,20 +183,6 @@ function make_names(    c, n, i, p) {
     }
 }
 
-function make_manual(    c, k, text) {
-    print "# Forwarded calls\n"
-    print "Made from `iofwd/calls.def`. A call by path that lies under a forwarded prefix, or on a descriptor that such a call gave, is"
-    print "executed by an I/O server.\n"
-    print "| call | service | arguments | results | repeated after a lost answer | names of the C library |\n|---|---|---|---|---|---|"
-    for (c = 1; c <= ncalls; c++) {
-        text = "| " call[c] " | " service[c] " | "
-        for (k = 1; k <= nargs[c]; k++) if (arg_dir[c, k] == "i") text = text arg_name[c, k] " "
-        text = text "| "
-        for (k = 1; k <= nargs[c]; k++) if (arg_dir[c, k] == "o") text = text arg_name[c, k] " "
-        print text "| " (flags[c] ~ /RETRY/ ? "yes" : "no") " | " names[c] " |"
-    }
-}
-
 END {
     if (failed) exit 1
     if (out == "calls.h") make_calls_h()
@@ -203,7 +190,6 @@ END {
     else if (out == "calls_server.h") make_calls_server_h()
     else if (out == "calls_table.c") make_calls_table_c()
     else if (out == "calls_do.c") make_calls_do_c()
-    else if (out == "iofwd-calls.md") make_manual()
     else if (out == "names") make_names()
     else { print "calls.awk: -v out= must name what to make" > "/dev/stderr"; exit 1 }
 }

@@ -19,7 +19,10 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "boot/standing.h"
 #include "iofwd/client_collect.h"
+#include "iofwd/client_failover.h"
+#include "iofwd/client_own.h"
 #include "iofwd/client_stripe.h"
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
@@ -80,7 +83,7 @@ static enum amph_status greet_server(struct amph_fwd_client *cl, int fd, struct 
 static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
 {
     uint32_t all = cl->job->nproc[AMPH_COMPUTE] + cl->job->nproc[AMPH_SERVER];
-    return rank < all ? cl->job->proc[rank].host : 0;
+    return rank < all ? cl->job->proc[rank].host : cl->job->self_host;
 }
 
 static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server, int *fd_p)
@@ -113,7 +116,7 @@ static int move_up(int fd)
 static void fill_hello(const struct amph_fwd_client *cl, const struct fwd_link *link, struct fwd_hello *h)
 {
     *h = (struct fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = sizeof(void *),
-                             .page_bytes = (uint32_t)amph_page_bytes(), .rank = cl->rank, .number = cl->number,
+                             .page_bytes = (uint32_t)amph_page_bytes(), .rank = cl->hello_rank, .number = cl->number,
                              .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid(), .index = link->server - cl->first };
 }
 
@@ -166,10 +169,6 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *l
     if (st != AMPH_OK)
         goto close_fd;
     cl->number = wc.number;
-    if (cl->nservers == 0) {
-        cl->nservers = wc.nservers;
-        memcpy(cl->servers, wc.servers, wc.nservers * sizeof cl->servers[0]);
-    }
     link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
     link->cookie = amph_cookie(cl->job->key, 3, cl->number, link->server);
     link->door = again ? fd : move_up(fd);
@@ -183,6 +182,48 @@ close_fd:
     close(fd);
 free_buf:
     free(buf);
+    return st;
+}
+
+/* Which servers a client uses: `width` of those that the registrar named. */
+static void take_servers(struct amph_fwd_client *cl, const struct fwd_welcome *wc)
+{
+    uint32_t width = fwd_stripe_width();
+    cl->nservers = width < wc->nservers ? width : wc->nservers;
+    memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
+}
+
+/* Asks one server as the registrar. */
+static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct fwd_link *link)
+{
+    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
+    struct fwd_welcome wc;
+    struct fwd_hello h;
+    int fd;
+    enum amph_status st = buf ? connect_server(cl, link->server, &fd) : AMPH_ERR_NOMEM;
+    if (st == AMPH_OK) {
+        fill_hello(cl, link, &h);
+        h.kind = FWD_HELLO_JOIN;
+        st = greet_server(cl, fd, &h, false, buf, &wc);
+        close(fd);
+    }
+    free(buf);
+    if (st == AMPH_OK && (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
+        st = AMPH_ERR_PROTO;
+    if (st != AMPH_OK)
+        return st;
+    if (cl->number == FWD_NUMBER_NONE)
+        cl->number = wc.number;
+    take_servers(cl, &wc);
+    return AMPH_OK;
+}
+
+/* The registrar is server 0; where that has gone, the next one. */
+static enum amph_status join_servers(struct amph_fwd_client *cl)
+{
+    enum amph_status st = AMPH_ERR_PEER;
+    for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK; i++)
+        st = ask_registrar(cl, &cl->link[i]);
     return st;
 }
 
@@ -240,11 +281,13 @@ void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char
     uint32_t state = atomic_exchange(&link->state, FWD_LINK_DEAD);
     if (state == FWD_LINK_DEAD)
         return;
+    atomic_fetch_add(&cl->deaths, 1);
     if (state == FWD_LINK_READY) {
         amph_am_unwatch_fd(cl->ep, link->door);
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
     }
-    amph_error("I/O server %" PRIu32 " cannot be reached (%s): calls on its files give EIO", link->server, why);
+    amph_error("I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
+               cl->failover && cl->nlinks > 1 ? "the next one takes over" : "calls on its files give EIO");
 }
 
 static void take_notices(struct amph_fwd_client *cl)
@@ -305,13 +348,13 @@ static void on_tick(struct amph_am_ep *ep)
 static enum amph_status open_endpoint(struct amph_fwd_client *cl)
 {
     struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = cl->nlinks, .threaded = true,
-                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = true, .on_peer_error = on_peer_error,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !cl->job->several_machines, .on_peer_error = on_peer_error,
                                   .user = cl };
     cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)] : NULL);
     memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
     enum amph_status st = AMPH_OK;
-    if (cl->job->nhosts > 1 || !cfg.use_smp)
-        st = amph_conduit_choose(false, &cfg.net);
+    if (fwd_needs_network(cl->job))
+        st = fwd_choose_network(cl->job, &cfg.net);
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &cl->ep);
     if (st != AMPH_OK)
@@ -360,9 +403,11 @@ static bool place_client(struct amph_fwd_client *cl)
 {
     const struct amph_jobdesc *job = cl->job;
     cl->rank = amph_boot_self(cl->boot);
+    cl->hello_rank = cl->rank == AMPH_RANK_NONE && job->nproc[AMPH_COMPUTE] == 0 ? amph_boot_foreign_rank() : cl->rank;
     cl->first = amph_boot_first(cl->boot, AMPH_SERVER);
     cl->nlinks = job->nproc[AMPH_SERVER];
     cl->number = fwd_state.inherited.any ? fwd_state.inherited.number : FWD_NUMBER_NONE;
+    cl->failover = fwd_failover_on();
     cl->pid = getpid();
     cl->link = calloc(cl->nlinks, sizeof *cl->link);
     if (!cl->link)
@@ -377,6 +422,7 @@ static bool place_client(struct amph_fwd_client *cl)
         /* The plain rule deals each client `width` servers in turn; any other names the first, and the rest follow it. */
         if (home == cl->rank % cl->nlinks)
             home = (uint32_t)((uint64_t)cl->rank * cl->nservers % cl->nlinks);
+        home += amph_boot_rank_inside(cl->boot) % cl->nlinks; /* an MPI program inside the job spreads over the servers, too */
         for (uint32_t i = 0; i < cl->nservers; i++)
             cl->servers[i] = cl->first + (home + i) % cl->nlinks;
     }
@@ -388,17 +434,28 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 {
     struct fwd_inherited *inh = &fwd_state.inherited;
     enum amph_status st = AMPH_OK;
-    for (uint32_t i = 0; inh->any && i < inh->n && st == AMPH_OK; i++)
-        if (inh->server[i] >= cl->first && inh->server[i] - cl->first < cl->nlinks)
-            st = open_link(cl, &cl->link[inh->server[i] - cl->first]);
+    for (uint32_t i = 0; inh->any && i < inh->n; i++) {
+        if (inh->server[i] < cl->first || inh->server[i] - cl->first >= cl->nlinks)
+            continue;
+        struct fwd_link *link = &cl->link[inh->server[i] - cl->first];
+        enum amph_status one = open_link(cl, link);
+        if (one != AMPH_OK)
+            fwd_link_dead(cl, link, amph_status_text(one)); /* it has gone since; the others are as good as before */
+    }
     inh->any = false;
-    /* The registrar is server 0; it says which server is home. */
     if (st == AMPH_OK && cl->nservers == 0)
-        st = open_link(cl, &cl->link[0]);
-    if (st == AMPH_OK && (cl->nservers == 0 || cl->servers[0] < cl->first || cl->servers[0] - cl->first >= cl->nlinks))
-        st = AMPH_ERR_PROTO;
-    struct fwd_link *home = st == AMPH_OK ? &cl->link[cl->servers[0] - cl->first] : NULL;
-    return home && atomic_load(&home->state) == FWD_LINK_NONE ? open_link(cl, home) : st;
+        st = join_servers(cl);
+    for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
+        struct fwd_link *home = &cl->link[cl->servers[0] - cl->first];
+        uint32_t state = atomic_load(&home->state);
+        enum amph_status one = state == FWD_LINK_NONE ? open_link(cl, home) : state == FWD_LINK_DEAD ? AMPH_ERR_PEER : AMPH_OK;
+        if (one == AMPH_OK || !cl->failover)
+            return one;
+        if (state == FWD_LINK_NONE)
+            fwd_link_dead(cl, home, amph_status_text(one));
+        fwd_failover_rotate(cl);
+    }
+    return st == AMPH_OK ? AMPH_ERR_PEER : st;
 }
 
 static int open_client(struct amph_fwd_client **client_p)
@@ -407,7 +464,12 @@ static int open_client(struct amph_fwd_client **client_p)
     if (!cl)
         return ENOMEM;
     pthread_mutex_init(&cl->boot_lock, NULL);
-    enum amph_status st = amph_boot_attach(&cl->boot);
+    enum amph_status st = AMPH_OK;
+    if (fwd_own_start() != 0) {
+        free(cl);
+        return EIO;
+    }
+    st = amph_boot_attach(&cl->boot);
     if (st == AMPH_OK) {
         cl->job = amph_boot_job(cl->boot);
         if (cl->job->nproc[AMPH_SERVER] == 0) {

@@ -72,6 +72,10 @@ void amph_fwd_fork_child(void);
  * setting the new image joins as a new client and must amph_fwd_hold what it inherits. */
 size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
 
+/* The setting "IOFWD_PRIVATE_SERVERS=..." that lets what the process starts find the server of its own (IOFWD_SERVER_HOST); NULL: it has
+ * none.  Kept for ever. */
+const char *amph_fwd_own_env(void);
+
 /* Before the process ends by _exit, which runs no destructors: gathered writes reach their server. */
 void amph_fwd_ending(void);
 

@@ -15,6 +15,9 @@
 #include "iofwd/client_stripe.h"
 
 #define SPREAD_PIECES 40u /* of a call to several servers under way */
+#define PIECE_LEAST ((size_t)64 << 10)
+#define SEGMENT_LEAST ((size_t)16 << 10) /* buffers in the segment that are worth it */
+#define SEGMENT_PIECE ((size_t)1 << 20)  /* no copy of ours to overlap with: few messages */
 
 struct piece {
     struct fwd_pend *pend;
@@ -48,7 +51,10 @@ struct bulk_op {
     uint64_t slots;            /* that this call has; 0: inline */
     uint32_t number;           /* of this op, the same in all its pieces */
     bool begun, closed;        /* the first, the last piece has been sent */
-    bool judged, staged;       /* see choose_way */
+    bool segment;              /* the server reaches the caller's buffer in place, from segment_at on */
+    uint64_t segment_at;
+    bool judged, stream;       /* see choose_way */
+    unsigned way;
     uint64_t start_ns;
     struct piece ring[FWD_WINDOW];
 };
@@ -129,31 +135,32 @@ static void take_slots(struct bulk_op *op, unsigned most)
     }
 }
 
-/* Large reads from a server of the same host are fastest straight into the slots where its core shares a cache with ours, and streamed past
- * the caches where it does not.  Which it is shows only in the rate, and changes when either process moves: so both ways are timed,
- * the better is taken, and the other is tried again at times. */
-#define READS_BETWEEN_TRIES 32u
-
-static void choose_way(struct bulk_op *op)
+static struct fwd_pace *pace_of(struct bulk_op *op)
 {
-    op->judged = op->call->out && op->slots && op->link->near && op->deal.width < 2 && op->call->total >= 4 * op->piece &&
-        op->piece >= FWD_STREAM_LEAST;
-    if (!op->judged)
+    return &op->link->pace[op->call->out][op->call->total >= FWD_PACE_LARGE];
+}
+
+/* How the data is to travel.  Calls that have their server to themselves are timed, so that the next ones know. */
+static void choose_way(struct bulk_op *op, struct fwd_way *way)
+{
+    size_t total = op->call->total / op->deal.width;
+    op->judged = op->deal.width < 2 && total >= FWD_PACE_LEAST && total <= (size_t)UINT32_MAX;
+    if (op->judged) {
+        op->way = fwd_pace_choose(pace_of(op), op->link->near, way);
+        op->start_ns = amph_now_ns();
         return;
-    uint32_t direct = op->link->read_rate[0], staged = op->link->read_rate[1];
-    bool better = staged > direct, other_way = !direct || !staged || op->link->large_reads % READS_BETWEEN_TRIES == 0;
-    op->link->large_reads++;
-    op->staged = direct && other_way ? !better : better;
-    op->start_ns = amph_now_ns();
+    }
+    fwd_pace_peek(pace_of(op), op->link->near, way);
+    /* Short ones get pieces small enough to overlap. */
+    size_t quarter = (total / 4 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+    if (quarter < way->piece)
+        way->piece = quarter < PIECE_LEAST ? PIECE_LEAST : quarter;
 }
 
 static void judge_way(struct bulk_op *op)
 {
-    if (!op->judged || op->moved < op->call->total)
-        return;
-    uint64_t rate = op->moved * AMPH_NS_PER_US / (amph_now_ns() - op->start_ns + 1) + 1;
-    uint32_t old = op->link->read_rate[op->staged];
-    op->link->read_rate[op->staged] = (uint32_t)(old ? (3 * (uint64_t)old + rate) / 4 : rate);
+    if (op->judged && op->moved == op->call->total)
+        fwd_pace_judge(pace_of(op), op->link->near, op->way, op->moved, amph_now_ns() - op->start_ns);
 }
 
 /* The call has stopped before the next place of this op: nothing more is to be done there. */
@@ -168,13 +175,14 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = is_past_end(op) ? 0 : fwd_deal_len(&op->deal, op->piece), at = op->deal.at;
-    struct fwd_bulk b = { .where = op->slots && len ? FWD_AREA : FWD_INLINE, .len = (uint32_t)len };
+    struct fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
+                          .len = (uint32_t)len };
     uint8_t *slot = NULL;
     pc->pend = pend;
     pc->at = at;
     pc->len = len;
     fwd_deal_step(&op->deal, len);
-    if (op->staged && len >= FWD_STREAM_LEAST)
+    if (op->stream && c->out && len >= FWD_STREAM_LEAST)
         b.flags |= FWD_PIECE_STAGED;
     fill_record(c, pc);
     if (!op->begun) {
@@ -188,16 +196,18 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     if (b.where == FWD_AREA) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
         slot = op->link->part + b.at;
-        if (!c->out && op->link->near && len >= FWD_STREAM_LEAST)
+        if (!c->out && op->stream && len >= FWD_STREAM_LEAST)
             amph_copy_stream(slot, c->data + at, len);
         else if (!c->out)
             memcpy(slot, c->data + at, len);
-    } else if (c->out)
+    } else if (b.where == FWD_SEGMENT)
+        b.at = op->segment_at + at;
+    else if (c->out)
         pc->pend->data = c->data + at;
     pc->pend->desc = &fwd_calls[c->id];
     pc->pend->args = &pc->args;
     pc->pend->want = len;
-    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->out || slot ? NULL : c->data + at);
+    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->out || b.where != FWD_INLINE ? NULL : c->data + at);
     if (err) {
         fwd_pend_give(op->cl, pc->pend);
         return err;
@@ -291,21 +301,33 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *li
     op->link = link;
     op->deal = *deal;
     size_t small = link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR;
+    struct fwd_way way;
     op->piece = small;
     op->window = 2;
-    if (c->total > small && link->part) {
-        size_t npieces = (c->total + c->cl->piece - 1) / c->cl->piece;
-        unsigned most = SPREAD_PIECES / deal->width < FWD_WINDOW ? SPREAD_PIECES / deal->width : FWD_WINDOW;
-        most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
-        op->piece = c->cl->piece;
-        take_slots(op, npieces < most ? (unsigned)npieces : most);
+    if (c->total <= small)
+        return;
+    if (c->total >= SEGMENT_LEAST && fwd_segment_holds(c->cl, link, c->data, c->total, &op->segment_at)) {
+        op->segment = true;
+        op->piece = link->near || c->cl->piece > SEGMENT_PIECE ? SEGMENT_PIECE : c->cl->piece;
+        op->window = FWD_WINDOW / 2;
+        return;
     }
-    choose_way(op);
+    if (!link->part)
+        return;
+    choose_way(op, &way);
+    op->piece = way.piece < c->cl->piece ? way.piece : c->cl->piece;
+    op->stream = way.stream && link->near;
+    size_t npieces = (c->total + op->piece - 1) / op->piece;
+    unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width : way.depth;
+    most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
+    take_slots(op, npieces < most ? (unsigned)npieces : most);
 }
 
 static void close_op(struct bulk_op *op)
 {
     judge_way(op);
+    if (op->segment)
+        amph_count_n(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE, op->moved);
     if (op->slots)
         atomic_fetch_or_explicit(&op->link->slots, op->slots, memory_order_release);
 }
@@ -396,11 +418,11 @@ static int claim(struct amph_fwd_client *cl, const struct amph_fwd_file *file, b
 {
     if (out) {
         struct amph_fwd_args_takeread a = { .file = file, .want = want, .pos = pos_p, .count = count_p };
-        return fwd_client_call(cl, AMPH_FWD_TAKEREAD, &a);
+        return fwd_client_once(cl, AMPH_FWD_TAKEREAD, &a);
     }
     struct amph_fwd_args_takewrite a = { .file = file, .want = want, .pos = pos_p };
     *count_p = want;
-    return fwd_client_call(cl, AMPH_FWD_TAKEWRITE, &a);
+    return fwd_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
 }
 
 static int at_offset(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct fwd_link *home, bool out, uint8_t *data,
@@ -425,7 +447,7 @@ static int at_offset(struct amph_fwd_client *cl, const struct amph_fwd_file *fil
     size_t done = err ? 0 : *done_p;
     if (done < count) {
         struct amph_fwd_args_lseek back = { .file = file, .off = (off_t)done - (off_t)count, .whence = SEEK_CUR, .pos = &now };
-        fwd_client_call(cl, AMPH_FWD_LSEEK, &back);
+        fwd_client_once(cl, AMPH_FWD_LSEEK, &back);
     }
     return err;
 }

@@ -4,11 +4,13 @@
  * Thread rule: see client_int.h.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "iofwd/client_failover.h"
 #include "iofwd/client_stripe.h"
 
 #define CHECK_NS (10 * AMPH_NS_PER_MS)
@@ -38,6 +40,40 @@ void fwd_guard_enter(struct fwd_guard *g)
     pthread_sigmask(SIG_BLOCK, &most, &g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     g->inside = fwd_inside_swap ? fwd_inside_swap(1) : 0;
+    g->ends_wait = false;
+}
+
+/* Has one of these a handler, and does it want the call to go on afterwards? */
+static bool all_restart(const sigset_t *set)
+{
+    struct sigaction sa;
+    bool any = false;
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigismember(set, sig) == 1 && sigaction(sig, NULL, &sa) == 0 && sa.sa_handler != SIG_IGN && sa.sa_handler != SIG_DFL) {
+            any = true;
+            if (!(sa.sa_flags & SA_RESTART))
+                return false;
+        }
+    return any;
+}
+
+/* Lets in the signals that came meanwhile.  true: one of them ends the call. */
+static bool let_signals_in(struct fwd_guard *g)
+{
+    const struct timespec none = { 0, 0 };
+    sigset_t pending;
+    if (!g->ends_wait) {
+        fwd_guard_leave(g);
+        fwd_guard_enter(g);
+        return false;
+    }
+    sigpending(&pending);
+    if (fwd_inside_swap)
+        fwd_inside_swap(g->inside);
+    bool came = ppoll(NULL, 0, &none, &g->old) < 0 && errno == EINTR;
+    if (fwd_inside_swap)
+        g->inside = fwd_inside_swap(1);
+    return came && !all_restart(&pending);
 }
 
 void fwd_guard_leave(struct fwd_guard *g)
@@ -137,6 +173,17 @@ static int leave_pend(struct fwd_pend *p)
     return p->error;
 }
 
+/* Tells the server that request seq need not wait any longer; its own answer says what has become of it. */
+static void cancel(struct amph_fwd_client *cl, struct fwd_link *link, uint64_t seq)
+{
+    uint64_t body;
+    struct amph_wr w;
+    size_t got;
+    amph_wr_init(&w, (uint8_t *)&body, sizeof body);
+    amph_wr_u64(&w, seq);
+    fwd_client_special(cl, link, FWD_SERVICE_CANCEL, &body, sizeof body, NULL, 0, &got);
+}
+
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
@@ -157,9 +204,9 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
             continue;
         next = now + CHECK_NS;
         fwd_client_check(cl);
-        if (let_in) {
-            fwd_guard_leave(let_in);
-            fwd_guard_enter(let_in);
+        if (let_in && let_signals_in(let_in)) {
+            cancel(cl, link, p->seq);
+            let_in->ends_wait = false;
         }
     }
     return p->error;
@@ -259,6 +306,7 @@ int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum am
 {
     struct fwd_guard g;
     fwd_guard_enter(&g);
+    g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK;
     struct fwd_pend *p = fwd_pend_take(cl);
     p->desc = &fwd_calls[id];
     p->args = args;
@@ -270,7 +318,7 @@ int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum am
     return err;
 }
 
-int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
     const struct fwd_call_desc *desc = &fwd_calls[id];
     const struct amph_fwd_file *file = fwd_call_file(desc, args);
@@ -291,4 +339,9 @@ int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
         err = err ? err : other;
     }
     return err;
+}
+
+int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+{
+    return AMPH_UNLIKELY(cl->failover) ? fwd_failover_call(cl, id, args) : fwd_client_once(cl, id, args);
 }

@@ -25,6 +25,7 @@
 #define SMALL ((size_t)64 << 10)       /* calls beyond this gain nothing by being gathered */
 #define BUCKETS 1024u
 #define BLOCKS_MOST 16u
+#define SLOT_BLOCK ((size_t)128 << 10)
 #define HEAP_BLOCK ((size_t)1 << 20)   /* of a file without slots: no server maps us, or it is spread over several */
 
 enum mode { IDLE, WRITING, READING };
@@ -240,7 +241,8 @@ static void block_wait(struct collector *c, struct block *b, struct fwd_guard *g
     b->back = true;
     fwd_pend_give(c->cl, b->pend);
     b->pend = NULL;
-    if (c->mode == WRITING && !err && b->got < b->len)
+    bool again = err == EIO && c->cl->failover && !c->append; /* its server has gone, perhaps: what it has not acknowledged goes to the next */
+    if (c->mode == WRITING && b->got < b->len && (!err || again))
         err = write_rest(c, b, b->got);
     if (c->mode == WRITING)
         note_late(c, err);
@@ -286,7 +288,7 @@ static void flush(struct collector *c)
     fwd_guard_enter(&g);
     int err = block_send(c, b);
     if (err) {
-        note_late(c, err);
+        note_late(c, c->cl->failover ? write_rest(c, b, 0) : err); /* nothing has been sent */
         b->back = true;
     }
     fwd_guard_leave(&g);
@@ -368,7 +370,7 @@ static bool find_room(struct collector *c)
     if (c->file.nparts > 1 || !c->link->part || atomic_load(&all.slots) >= c->cl->nslots / 4)
         return go_to_heap(c);
     c->on_heap = false;
-    c->block_bytes = c->cl->piece;
+    c->block_bytes = c->cl->piece < SLOT_BLOCK ? c->cl->piece : SLOT_BLOCK;
     c->most = all.blocks;
     return true;
 }

@@ -19,6 +19,7 @@
 #include "am/am.h"
 #include "boot/boot.h"
 #include "iofwd/client.h"
+#include "iofwd/client_pace.h"
 #include "iofwd/door.h"
 #include "iofwd/encode.h"
 #include "iofwd/marshal.h"
@@ -53,8 +54,9 @@ struct fwd_link {
     uint32_t server;                   /* absolute number */
     int door;
     bool near;                         /* it maps our area */
-    _Atomic uint32_t read_rate[2];     /* bytes a microsecond of large reads: straight into the slots, staged; 0: not tried */
-    _Atomic uint32_t large_reads;
+    fwd_paces_t pace;                  /* how large calls travel best */
+    _Atomic uint32_t segment_which;    /* the program's segment that the server knows; 0: none */
+    _Atomic uint32_t segment_refused;  /* and one that it could not reach */
     uint64_t cookie;
     uint8_t *part;                     /* our part of the transfer area for it, or NULL */
     _Atomic uint64_t slots;            /* bit set: free */
@@ -67,12 +69,17 @@ struct amph_fwd_client {
     const struct amph_jobdesc *job;
     struct amph_am_ep *ep;
     uint32_t rank, number, first;      /* first: absolute number of server 0 */
+    uint32_t hello_rank;               /* rank, or, at standing servers, that of another launcher's program */
     uint32_t nlinks, nservers, servers[AMPH_FWD_PARTS_MAX];
     pid_t pid;
+    _Atomic uint32_t deaths, deaths_seen; /* of servers; of those whose locks have been taken anew elsewhere */
+    bool failover;                     /* another server takes over from one that dies */
     struct fwd_link *link;             /* [nlinks] by server - first */
     uint8_t *area;
     struct amph_am_mem area_mem;
-    size_t part_bytes, piece;
+    struct amph_am_mem segment_mem;    /* of the segment number segment_which; fwd_state.lock */
+    uint32_t segment_which;
+    size_t part_bytes, piece;          /* piece: of a slot, the largest there are */
     uint32_t nslots, nparts, parts_used;
     _Atomic uint64_t pends;            /* bit set: free */
     _Atomic uint64_t counter;
@@ -107,6 +114,8 @@ enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *lin
 
 /* client_call.c */
 int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
+/* At the servers that the record names, once; a server that dies is EIO, also where another could take over. */
+int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
 /* A call without file data, at one server. */
 int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
 int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
@@ -118,6 +127,7 @@ struct fwd_guard {
     sigset_t old;
     int cancel;
     int inside; /* what amph_fwd_set_inside's function gave */
+    bool ends_wait; /* a signal handler that does not ask for SA_RESTART ends the call with EINTR */
 };
 bool fwd_is_interposed(void); /* the preload library is there: it says when the process forks */
 void fwd_guard_enter(struct fwd_guard *g);
@@ -130,6 +140,9 @@ int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
                   const void *data);
 /* Waits for the reply; let_in: signals may come in now and then.  0 or an errno value. */
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in);
+
+/* client_segment.c: does this buffer lie in the program's segment, and can that server reach it there?  Signals are not blocked. */
+bool fwd_segment_holds(struct amph_fwd_client *cl, struct fwd_link *link, const void *data, size_t len, uint64_t *at_p);
 
 /* client_bulk.c: a read or write of any size */
 int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);

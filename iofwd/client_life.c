@@ -13,7 +13,8 @@
 
 #include "base/arena.h"
 #include "base/env.h"
-#include "iofwd/client_int.h"
+#include "iofwd/client_failover.h"
+#include "iofwd/client_own.h"
 
 /* ---- files as values ---- */
 
@@ -77,8 +78,11 @@ int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
     static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
     char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    /* Not by readlink, which is caught where the preload library is: it shows the path that the program knows. */
+    /* Where the preload library is, a call from outside of Amphora, also by syscall, shows the path that the program knows. */
+    struct fwd_guard g;
+    fwd_guard_enter(&g);
     long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
+    fwd_guard_leave(&g);
     if (n < 0)
         return EBADF;
     name[n] = 0;
@@ -144,6 +148,8 @@ bool amph_fwd_owns_fd(int fd)
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
             return true;
+    if (fwd_own_is(fd))
+        return true;
     for (uint32_t i = 0; fwd_state.inherited.any && i < fwd_state.inherited.n; i++)
         if (fd >= 0 && fwd_state.inherited.door[i] == fd)
             return true;
@@ -164,6 +170,7 @@ void amph_fwd_fork_before(void)
     fork_guard = g;
     fork_number = FWD_NUMBER_NONE;
     struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    fwd_failover_fork(false);
     /* A server that cannot be reached now will be missed by the child's first call on it, with a message. */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (atomic_load(&cl->link[i].state) == FWD_LINK_READY)
@@ -180,6 +187,8 @@ static void leave_fork(void)
 void amph_fwd_fork_parent(pid_t pid_or_error)
 {
     struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    if (pid_or_error < 0)
+        fwd_failover_fork(true);
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (cl->link[i].child_door >= 0) {
             close(cl->link[i].child_door);
@@ -190,6 +199,7 @@ void amph_fwd_fork_parent(pid_t pid_or_error)
 
 void amph_fwd_fork_child(void)
 {
+    fwd_failover_child();
     struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
     struct fwd_inherited *inh = &fwd_state.inherited;
     if (cl) {

@@ -153,23 +153,23 @@ static bool same_file(struct amph_fwd_client *cl, const struct amph_fwd_file *ho
 {
     struct stat a, b;
     struct amph_fwd_args_fstat ask = { .file = home, .st = &a };
-    if (fwd_client_call(cl, AMPH_FWD_FSTAT, &ask))
+    if (fwd_client_once(cl, AMPH_FWD_FSTAT, &ask))
         return false;
     ask = (struct amph_fwd_args_fstat){ .file = other, .st = &b };
-    return fwd_client_call(cl, AMPH_FWD_FSTAT, &ask) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+    return fwd_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
 static bool is_regular(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct stat st;
     struct amph_fwd_args_fstat ask = { .file = file, .st = &st };
-    return fwd_client_call(cl, AMPH_FWD_FSTAT, &ask) == 0 && S_ISREG(st.st_mode);
+    return fwd_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && S_ISREG(st.st_mode);
 }
 
 static void drop_part(struct amph_fwd_client *cl, const struct amph_fwd_file *part)
 {
     struct amph_fwd_args_close drop = { .file = part };
-    fwd_client_call(cl, AMPH_FWD_CLOSE, &drop);
+    fwd_client_once(cl, AMPH_FWD_CLOSE, &drop);
 }
 
 /* Opens the file at one more server.  It exists by now, and is neither to be emptied nor appended to there. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/platform.h"
 #include "iofwd/marshal.h"
 
@@ -139,7 +140,7 @@ enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hell
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_AGAIN || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
+    if (r.bad || h->kind > FWD_HELLO_JOIN || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
         return AMPH_ERR_PROTO;
     memcpy(h->nonce, nonce, FWD_NONCE_BYTES);
     return AMPH_OK;
@@ -180,6 +181,17 @@ enum amph_status fwd_welcome_take(const uint8_t *body, size_t len, struct fwd_we
 }
 
 /* ---- where a door is ---- */
+
+bool fwd_needs_network(const struct amph_jobdesc *job)
+{
+    return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP);
+}
+
+enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p)
+{
+    return amph_conduit_choose_for(job->conduit[0] ? job->conduit : NULL, false, ops_p);
+}
+
 
 size_t fwd_door_addr_build(uint8_t *out, size_t room, const struct fwd_door_addr *a)
 {

@@ -6,7 +6,9 @@
  * Conversation.  Server: GREET (its nonce).  Client: HELLO (kind, facts, endpoint address, transfer area, its nonce, proof that it
  * knows the job's key).  Server: WELCOME (client number, index, its endpoint address, list of servers, proof) or REFUSE (a
  * sentence). A client may say ASK at any time and gets a new GREET (a forked child or a new image goes on with the connection it
- * inherited). The connection stays open for the client's life: when its last copy is closed, the kernel tells the server.
+ * inherited).  A process of no group first says HELLO to the registrar (server 0 unless it is gone), which gives it a number and its
+ * ordered list of servers; with that number it goes to the first of them, so a join is two conversations whatever the number of
+ * clients and servers. The connection stays open for the client's life: when its last copy is closed, the kernel tells the server.
  */
 #ifndef AMPH_IOFWD_DOOR_H
 #define AMPH_IOFWD_DOOR_H
@@ -19,6 +21,7 @@
 #include "base/auth.h"
 #include "base/status.h"
 #include "base/wire.h"
+#include "boot/boot.h"
 #include "iofwd/client.h"
 
 #define FWD_DOOR_MAGIC UINT32_C(0x524f4f44) /* "DOOR" */
@@ -33,7 +36,8 @@ enum fwd_frame { FWD_FRAME_GREET = 1, FWD_FRAME_ASK, FWD_FRAME_HELLO, FWD_FRAME_
 enum fwd_hello_kind {
     FWD_HELLO_NEW,   /* a client of its own */
     FWD_HELLO_CHILD, /* by a parent: a number, and holds on all of the parent's files, for the child about to be forked */
-    FWD_HELLO_AGAIN  /* on a connection that has a client: a new endpoint and area for it */
+    FWD_HELLO_AGAIN, /* on a connection that has a client: a new endpoint and area for it */
+    FWD_HELLO_JOIN   /* to the registrar: a number and the ordered list of servers, for a process of no group; no client is made */
 };
 
 #define FWD_AREA_KEY_MOST (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)
@@ -92,8 +96,12 @@ enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hell
 enum amph_status fwd_welcome_take(const uint8_t *body, size_t len, struct fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
                                   const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES]);
 
+/* Must clients and servers of this job be able to talk over a network, and over which. */
+bool fwd_needs_network(const struct amph_jobdesc *job);
+enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p);
+
 /* What a server publishes under FWD_DOOR_KEY: where its door is. */
-#define FWD_DOOR_KEY "iofwd"
+#define FWD_DOOR_KEY AMPH_BOOT_DOOR_KEY
 struct fwd_door_addr {
     char unix_name[64];   /* abstract name without the leading NUL; "" where there is none */
     uint32_t ip;          /* IPv4, host order; 0: none */

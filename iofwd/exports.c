@@ -10,27 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
 
 #define LINKS_MOST 40
-
-static int open2(int base, const char *rel, int flags, mode_t mode, uint64_t resolve)
-{
-    struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
-                            .resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
-    int fd;
-    if (flags & (O_CREAT | __O_TMPFILE))
-        how.mode = mode & 07777;
-    if (flags & O_PATH)
-        how.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it stayed inside. */
-    for (int tries = 0; (fd = (int)syscall(SYS_openat2, base, rel, &how, sizeof how)) < 0 && errno == EAGAIN && tries < 64; tries++)
-        ;
-    return fd < 0 ? -errno : fd;
-}
 
 /* ---- the list ---- */
 
@@ -86,6 +70,25 @@ enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex)
             return st;
         }
         spec += len + (spec[len] == ':');
+    }
+    return AMPH_OK;
+}
+
+enum amph_status fwd_exports_protect(struct fwd_exports *ex, const char *names)
+{
+    while (*names) {
+        size_t len = strcspn(names, ":"), bare = len;
+        bool known = len == 0;
+        while (bare > 0 && names[bare - 1] == '/')
+            bare--;
+        for (size_t i = 0; i < ex->n && len; i++)
+            if (ex->item[i].name_len == bare && memcmp(ex->item[i].name, names, bare) == 0)
+                known = ex->item[i].readonly = true;
+        if (!known) {
+            amph_error("IOFWD_READONLY: \"%.*s\" is none of the paths of IOFWD_PREFIX", (int)len, names);
+            return AMPH_ERR_ARG;
+        }
+        names += len + (names[len] == ':');
     }
     return AMPH_OK;
 }
@@ -205,7 +208,7 @@ static int step(struct fwd_place *pl, struct walk *wk, const char *part, const c
     int n = snprintf(at, sizeof at, "%s%s%s", wk->done, wk->done[0] ? "/" : "", part);
     if (n < 0 || (size_t)n >= sizeof at)
         return -ENAMETOOLONG;
-    int fd = open2(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
+    int fd = fwd_open_beneath(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
     if (fd == -ENOENT && !rest[0]) {
         memcpy(wk->done, at, (size_t)n + 1);
         return 1;
@@ -259,8 +262,11 @@ static int start_of(struct fwd_place *pl, struct walk *wk)
     return 0;
 }
 
-/* Rewrites the place so that only its last part may be a link (follow_last: not even that).  0 or a negative errno. */
-static int walk(struct fwd_place *pl, bool follow_last)
+/* How far a walk follows links: those on the way; one at the end too if a slash comes after it, as open does; or always. */
+enum follow { FOLLOW_WAY, FOLLOW_SLASH, FOLLOW_ALL };
+
+/* Rewrites the place so that only its last part may be a link.  0 or a negative errno. */
+static int walk(struct fwd_place *pl, enum follow last)
 {
     struct walk *wk = calloc(1, sizeof *wk);
     if (!wk)
@@ -277,7 +283,10 @@ static int walk(struct fwd_place *pl, bool follow_last)
         if (n == 0)
             break;
         if (n > NAME_MAX) {
-            err = -ENAMETOOLONG;
+            int fd = fwd_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+            err = fd < 0 ? fd : -ENAMETOOLONG; /* that it is to be looked for in no directory counts more */
+            if (fd >= 0)
+                close(fd);
             break;
         }
         memcpy(part, at, n);
@@ -289,7 +298,7 @@ static int walk(struct fwd_place *pl, bool follow_last)
         if (strcmp(part, "..") == 0)
             err = climb(pl, wk);
         else if (strcmp(part, ".") != 0)
-            err = step(pl, wk, part, rest, rest[0] || follow_last || slash);
+            err = step(pl, wk, part, rest, rest[0] || last == FOLLOW_ALL || (last == FOLLOW_SLASH && slash));
     }
     if (err >= 0) {
         pl->export = wk->export;
@@ -305,14 +314,15 @@ static int walk(struct fwd_place *pl, bool follow_last)
 
 int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode)
 {
-    int fd = open2(pl->base, pl->rel, flags, mode, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
+    int fd = fwd_open_beneath(pl->base, pl->rel, flags, mode, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
     if (fd != -EXDEV || pl->walked)
         return fd == -EXDEV ? refuse(pl) : fd;
-    int err = walk(pl, !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL));
+    bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    int err = walk(pl, itself ? FOLLOW_SLASH : FOLLOW_ALL);
     if (err)
         return err;
     /* A link put there since then is not followed. */
-    fd = open2(pl->base, pl->rel, flags, mode, flags & O_NOFOLLOW ? 0 : RESOLVE_NO_SYMLINKS);
+    fd = fwd_open_beneath(pl->base, pl->rel, flags, mode, flags & O_NOFOLLOW ? 0 : RESOLVE_NO_SYMLINKS);
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
@@ -341,16 +351,17 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
         int err = split(pl, parent, sizeof parent, last_p);
         if (err)
             return -err;
-        /* ".." as the last part names what may lie outside: resolve it. */
-        bool up = strcmp(*last_p, "..") == 0 || strcmp(*last_p, "../") == 0;
-        int fd = up ? -EXDEV : pl->base;
-        if (!up && parent[0])
-            fd = open2(pl->base, parent, O_PATH | O_DIRECTORY, 0, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
+        /* The calls that come next all refuse ".." as a last part without looking it up, each with its own errno; only the export's
+         * parent is out of reach. */
+        bool up = strncmp(*last_p, "..", 2) == 0 && ((*last_p)[2] == '/' || !(*last_p)[2]);
+        int fd = up && !parent[0] && pl->base == pl->export->fd ? -EXDEV : pl->base;
+        if (parent[0])
+            fd = fwd_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
         if (fd != -EXDEV)
             return fd;
         if (pl->walked)
             return refuse(pl);
-        err = walk(pl, false);
+        err = walk(pl, FOLLOW_WAY);
         if (err)
             return err;
     }

@@ -24,6 +24,7 @@ struct fwd_export {
     char *dir;       /* on this host, with all links resolved */
     size_t dir_len;
     int fd;          /* O_PATH of dir */
+    bool readonly;   /* nothing in it may be changed: EROFS */
     uint64_t ns_ewma; /* time of a call by path; the server's progress thread keeps it */
 };
 
@@ -34,6 +35,8 @@ struct fwd_exports {
 
 /* Opens all exports of spec; a mistake or a missing directory is logged in one sentence. */
 enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex);
+/* Makes the exports with these names, PATH[:PATH]..., read-only; a name that is no export is logged in one sentence. */
+enum amph_status fwd_exports_protect(struct fwd_exports *ex, const char *names);
 void fwd_exports_close(struct fwd_exports *ex);
 
 /* A path under an export: where a look-up starts and what is left to look up. */
@@ -54,6 +57,12 @@ int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_ex
 
 /* Opens the place with open flags (O_CLOEXEC is added), mode as given.  Gives a descriptor or a negative errno. */
 int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode);
+
+/* beneath.c: opens rel, which lies below base, as openat2 with RESOLVE_BENEATH and `resolve` does; -EXDEV: it may lie outside (without
+ * openat2 also: there is a link or ".." on the way, which the caller has to walk). */
+int fwd_open_beneath(int base, const char *rel, int flags, mode_t mode, uint64_t resolve);
+/* Without openat2, as on kernels before 5.6; for tests. */
+void fwd_open_by_parts(bool always);
 
 /* The directory that holds the place, and its last part there ("." for an export itself).  Gives a descriptor, to be given back
  * with fwd_place_put_parent, or a negative errno. */

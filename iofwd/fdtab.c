@@ -71,6 +71,7 @@ struct fwd_ofile *fdtab_new(void)
             ;
     }
     of->oflags = 0;
+    of->locked = false;
     of->path[0] = 0;
     return of;
 }

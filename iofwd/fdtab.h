@@ -31,6 +31,7 @@ struct fwd_ofile {
     int refs; /* descriptors that lead here, and calls under way; 0: free */
     bool ready; /* `file` is filled in */
     struct amph_fwd_file file;
+    bool locked;                 /* a record lock was taken through it */
     int oflags;                  /* as it was opened */
     char path[FWD_PATH_INLINE];  /* absolute, clean, in the forwarded name space; "" if not known or too long */
 };

@@ -1,25 +1,27 @@
 # libiofwd: the file client and the server library, over libamphora; iofwd-server: a small main over it.
 # What is generated from calls.def lands in the build tree.
-iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c \
-	iofwd/iofwd-calls.md
+iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
 BUILT_SOURCES += iofwd/calls.h iofwd/calls_server.h
 CLEANFILES += $(iofwd_generated)
-EXTRA_DIST += iofwd/calls.def iofwd/calls.awk
+EXTRA_DIST += tests/mp/fwd_bare.h iofwd/calls.def iofwd/calls.awk
 
 $(iofwd_generated): iofwd/calls.def iofwd/calls.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd && $(AWK) -f $(top_srcdir)/iofwd/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
 
-doc_DATA = iofwd/iofwd-calls.md
+doc_DATA = doc/iofwd-calls.md
 include_HEADERS += include/iofwd.h
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
+	iofwd/beneath.c \
 	iofwd/api.c iofwd/api_file.c iofwd/client_nb.c iofwd/client_nb.h \
-	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_collect.c iofwd/client_collect.h iofwd/client_int.h iofwd/client_life.c \
+	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_collect.c iofwd/client_collect.h iofwd/client_int.h iofwd/client_life.c iofwd/client_own.c iofwd/client_own.h \
+	iofwd/client_pace.c iofwd/client_pace.h iofwd/client_segment.c \
+	iofwd/client_failover.c iofwd/client_failover.h \
 	iofwd/client_stripe.c iofwd/client_stripe.h \
 	iofwd/door.c iofwd/door.h iofwd/encode.c iofwd/encode.h iofwd/exports.c iofwd/exports.h iofwd/layer.c \
-	iofwd/marshal.c iofwd/marshal.h iofwd/server.c iofwd/server.h iofwd/server_door.c iofwd/server_exec.c iofwd/server_file.c \
-	iofwd/server_int.h iofwd/server_path.c iofwd/server_peer.c iofwd/server_request.c iofwd/server_work.c
+	iofwd/marshal.c iofwd/marshal.h iofwd/server.c iofwd/server.h iofwd/server_daemon.c iofwd/server_direct.c iofwd/server_door.c iofwd/server_exec.c iofwd/server_file.c \
+	iofwd/server_int.h iofwd/server_lock.c iofwd/server_path.c iofwd/server_peer.c iofwd/server_request.c iofwd/server_work.c
 nodist_libiofwd_la_SOURCES = iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
 libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)
 libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
@@ -31,8 +33,6 @@ iofwd_server_LDADD = libiofwd.la libamphora.la
 
 # The decoders under libFuzzer, where clang is there; the deterministic half is in tests/unit_iofwd_wire.
 EXTRA_DIST += tests/fuzz_iofwd.c tests/fuzz_iofwd.h
-dist_check_SCRIPTS += tests/fuzz_iofwd.sh
-TESTS += tests/fuzz_iofwd.sh
 if HAVE_CRITERION
 iofwd_unit = tests/unit_iofwd_encode tests/unit_iofwd_wire tests/unit_iofwd_exports
 check_PROGRAMS += $(iofwd_unit)
@@ -50,13 +50,16 @@ endif
 include $(top_srcdir)/iofwd/preload/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files
+iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files tests/mp/iofwd_segment
 check_PROGRAMS += $(iofwd_mp)
-dist_check_SCRIPTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh
-TESTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh
+dist_check_SCRIPTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_segment.sh
+TESTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_segment.sh
 tests_mp_iofwd_calls_SOURCES = tests/mp/iofwd_calls.c
 tests_mp_iofwd_calls_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_death_SOURCES = tests/mp/iofwd_death.c
 tests_mp_iofwd_death_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_files_SOURCES = tests/mp/iofwd_files.c
 tests_mp_iofwd_files_LDADD = libiofwd.la libamphora.la
+tests_mp_iofwd_segment_SOURCES = tests/mp/iofwd_segment.c
+tests_mp_iofwd_segment_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_mp_iofwd_segment_LDADD = libiofwd.la libamphora.la

@@ -83,7 +83,7 @@ bool fwd_get_bulk(struct amph_rd *r, struct fwd_bulk *b)
     b->op = amph_rd_u32(r);
     b->len = amph_rd_u32(r);
     b->at = amph_rd_u64(r);
-    return !r->bad && b->where <= FWD_AREA && (b->flags & ~(FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED)) == 0;
+    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~(FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED)) == 0;
 }
 
 enum amph_fwd_id fwd_call_of_service(uint16_t service)
@@ -202,6 +202,21 @@ static int put_in_text(struct amph_wr *w, const void *at, uint32_t server)
 {
     return put_text(w, *(const char *const *)at);
 }
+/* A value: pointer and length, as both sides' records have them. */
+struct blob_arg {
+    const void *at;
+    size_t len;
+};
+static int put_in_blob(struct amph_wr *w, const void *at, uint32_t server)
+{
+    const struct blob_arg *b = at;
+    if (b->len > FWD_BLOB_MOST)
+        return E2BIG;
+    if (b->len && !b->at)
+        return EFAULT;
+    amph_wr_blob(w, b->at, b->len);
+    return 0;
+}
 static int put_nothing(struct amph_wr *w, const void *at, uint32_t server)
 {
     return 0;
@@ -222,7 +237,7 @@ static int put_out_cap(struct amph_wr *w, const void *at, uint32_t server)
 static const put_fn put_word[FWD_NWORDS] = {
     [FWD_IN_PATH] = put_in_path, [FWD_IN_FILE] = put_in_file, [FWD_IN_WHENCE] = put_in_whence, [FWD_IN_OFF] = put_in_off,
     [FWD_IN_LEN] = put_in_len, [FWD_IN_UID] = put_in_id, [FWD_IN_GID] = put_in_id, [FWD_IN_DEV] = put_in_dev,
-    [FWD_IN_TIMES] = put_in_times, [FWD_IN_LOCK] = put_in_lock, [FWD_IN_TEXT] = put_in_text, [FWD_IN_DATA] = put_nothing,
+    [FWD_IN_TIMES] = put_in_times, [FWD_IN_LOCK] = put_in_lock, [FWD_IN_TEXT] = put_in_text, [FWD_IN_BLOB] = put_in_blob, [FWD_IN_DATA] = put_nothing,
     [FWD_OUT_NEWFILE] = put_nothing, [FWD_OUT_OFFSET] = put_nothing, [FWD_OUT_STATBUF] = put_nothing,
     [FWD_OUT_FSBUF] = put_nothing, [FWD_OUT_COUNT] = put_nothing, [FWD_OUT_SFLAGS] = put_nothing, [FWD_OUT_GOTLOCK] = put_nothing,
     [FWD_OUT_STRING] = put_out_cap, [FWD_OUT_DIRENTS] = put_out_cap, [FWD_OUT_BUF] = put_nothing,
@@ -322,6 +337,12 @@ static int get_in_text(struct amph_rd *r, void *at, const struct fwd_resolver *r
 {
     return get_text(r, at);
 }
+static int get_in_blob(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+{
+    struct blob_arg *b = at;
+    b->at = amph_rd_blob(r, &b->len);
+    return b->at ? 0 : EPROTO;
+}
 static int get_nothing(struct amph_rd *r, void *at, const struct fwd_resolver *res)
 {
     return 0;
@@ -335,7 +356,7 @@ static int get_out_cap(struct amph_rd *r, void *at, const struct fwd_resolver *r
 static const get_fn get_word[FWD_NWORDS] = {
     [FWD_IN_PATH] = get_in_path, [FWD_IN_FILE] = get_in_file, [FWD_IN_WHENCE] = get_in_whence, [FWD_IN_OFF] = get_in_off,
     [FWD_IN_LEN] = get_in_len, [FWD_IN_UID] = get_in_id, [FWD_IN_GID] = get_in_id, [FWD_IN_DEV] = get_in_dev,
-    [FWD_IN_TIMES] = get_in_times, [FWD_IN_LOCK] = get_in_lock, [FWD_IN_TEXT] = get_in_text, [FWD_IN_DATA] = get_nothing,
+    [FWD_IN_TIMES] = get_in_times, [FWD_IN_LOCK] = get_in_lock, [FWD_IN_TEXT] = get_in_text, [FWD_IN_BLOB] = get_in_blob, [FWD_IN_DATA] = get_nothing,
     [FWD_OUT_NEWFILE] = get_nothing, [FWD_OUT_OFFSET] = get_nothing, [FWD_OUT_STATBUF] = get_nothing,
     [FWD_OUT_FSBUF] = get_nothing, [FWD_OUT_COUNT] = get_nothing, [FWD_OUT_SFLAGS] = get_nothing, [FWD_OUT_GOTLOCK] = get_nothing,
     [FWD_OUT_STRING] = get_out_cap, [FWD_OUT_DIRENTS] = get_out_cap, [FWD_OUT_BUF] = get_nothing,

@@ -21,11 +21,12 @@
 #define FWD_MAGIC UINT32_C(0x444f4946) /* "FIOD" */
 #define FWD_VERSION 1
 #define FWD_PATH_MOST 4096             /* bytes of a path or text, with its NUL */
+#define FWD_BLOB_MOST 32768            /* bytes of a value inside a request */
 #define FWD_MSG_MOST 65408             /* bytes of a request or reply */
 #define FWD_STREAM_LEAST 32768          /* pieces from here on are streamed through memory between cores of one host */
 
 /* Services that are no calls of calls.def. */
-enum { FWD_SERVICE_STATS = 200, FWD_SERVICE_HOLD_ONLY = 201 };
+enum { FWD_SERVICE_STATS = 200, FWD_SERVICE_HOLD_ONLY = 201, FWD_SERVICE_SEGMENT = 202, FWD_SERVICE_CANCEL = 203 };
 
 /* iofwd's two handlers. */
 enum { FWD_AM_REQUEST = 96, FWD_AM_REPLY = 97 };
@@ -62,9 +63,9 @@ struct fwd_bulk {
     uint8_t flags;     /* FWD_PIECE_* */
     uint32_t op;       /* number of the call that the piece belongs to */
     uint32_t len;      /* bytes of data, or wanted */
-    uint64_t at;       /* FWD_AREA: offset in the client's part of its transfer area */
+    uint64_t at;       /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment */
 };
-enum fwd_where { FWD_INLINE, FWD_AREA };
+enum fwd_where { FWD_INLINE, FWD_AREA, FWD_SEGMENT };
 #define FWD_PIECE_FIRST 1u
 #define FWD_PIECE_LAST 2u
 #define FWD_PIECE_STAGED 4u /* a read: the server streams it past its caches, for its core lies far from the client's */
@@ -83,7 +84,7 @@ enum fwd_word {
     FWD_IN_PATH = 1, FWD_IN_FILE, FWD_IN_OFLAGS, FWD_IN_SFLAGS, FWD_IN_MODE, FWD_IN_ATFLAGS, FWD_IN_AMODE, FWD_IN_WHENCE,
         FWD_IN_OFF,
     FWD_IN_LEN, FWD_IN_UID, FWD_IN_GID, FWD_IN_DEV, FWD_IN_RFLAGS, FWD_IN_XFLAGS, FWD_IN_FALLOC, FWD_IN_LOCKOP, FWD_IN_TIMES,
-    FWD_IN_LOCK, FWD_IN_TEXT, FWD_IN_DATA,
+    FWD_IN_LOCK, FWD_IN_TEXT, FWD_IN_BLOB, FWD_IN_DATA,
     FWD_OUT_NEWFILE, FWD_OUT_OFFSET, FWD_OUT_STATBUF, FWD_OUT_FSBUF, FWD_OUT_COUNT, FWD_OUT_SFLAGS, FWD_OUT_GOTLOCK, FWD_OUT_STRING,
     FWD_OUT_DIRENTS, FWD_OUT_BUF,
     FWD_NWORDS
@@ -93,6 +94,7 @@ enum fwd_word {
 #define FWD_CALL_RETRY 2u
 #define FWD_CALL_BLOCKING 4u
 #define FWD_CALL_BULK 8u
+#define FWD_CALL_CHANGE 16u
 
 struct fwd_arg_desc {
     uint8_t word;

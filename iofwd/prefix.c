@@ -82,13 +82,13 @@ static int walk_text(struct walk *w, const char *text)
     return err;
 }
 
-/* "x/" and "x/." both say that x must be a directory. */
-static bool wants_directory(const char *path)
+/* A last part "." decides what many calls say (rmdir, mkdir, open with O_CREAT), so it stays. */
+static bool ends_with_dot(const char *path)
 {
     size_t n = strlen(path);
-    if (n >= 2 && path[n - 1] == '.' && path[n - 2] == '/')
-        return true;
-    return n && path[n - 1] == '/';
+    while (n && path[n - 1] == '/')
+        n--;
+    return n && path[n - 1] == '.' && (n == 1 || path[n - 2] == '/');
 }
 
 int fwd_path_clean(const struct fwd_prefixes *set, const char *base, const char *path, char *out, size_t cap_bytes,
@@ -104,8 +104,13 @@ int fwd_path_clean(const struct fwd_prefixes *set, const char *base, const char 
         err = walk_text(&w, path);
     if (err)
         return err;
-    if (w.len == 0 || wants_directory(path))
+    bool dot = w.inside && ends_with_dot(path);
+    if (w.len + 2 >= cap_bytes)
+        return ENAMETOOLONG;
+    if (w.len == 0 || dot || path[strlen(path) - 1] == '/' || (!w.inside && ends_with_dot(path)))
         out[w.len++] = '/';
+    if (dot)
+        out[w.len++] = '.';
     out[w.len] = 0;
     *clean_p = (struct fwd_clean){ w.inside, w.left };
     return 0;

@@ -18,8 +18,6 @@
 #include "base/log.h"
 #include "iofwd/server_int.h"
 
-/* Clients beside the compute processes (forked children, commands of scripts) that a server has room for at one time. */
-#define CLIENTS_MORE 512
 /* After the last compute process has left, its last I/O clients get this long. */
 #define DRAIN_NS (30 * AMPH_NS_PER_S)
 
@@ -44,12 +42,12 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 static enum amph_status open_endpoint(struct fwd_server *s)
 {
     struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = s->max_peers, .threaded = true,
-                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = true, .on_peer_error = on_peer_error,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !s->job->several_machines, .on_peer_error = on_peer_error,
                                   .user = s };
     cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
     memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
-    if (s->job->nhosts > 1 || !cfg.use_smp) {
-        enum amph_status st = amph_conduit_choose(false, &cfg.net);
+    if (fwd_needs_network(s->job)) {
+        enum amph_status st = fwd_choose_network(s->job, &cfg.net);
         if (st != AMPH_OK)
             return st;
     }
@@ -74,7 +72,7 @@ static enum amph_status publish(struct fwd_server *s)
 
 static enum amph_status open_all(struct fwd_server *s)
 {
-    enum amph_status st = amph_boot_join(&s->boot);
+    enum amph_status st = s->boot ? AMPH_OK : amph_boot_join(&s->boot);
     if (st != AMPH_OK)
         return st;
     s->job = amph_boot_job(s->boot);
@@ -83,7 +81,9 @@ static enum amph_status open_all(struct fwd_server *s)
         amph_error("iofwd-server was started as compute process %" PRIu32 "; start it with amphora-run -servers", s->self);
         return AMPH_ERR_STATE;
     }
-    s->max_peers = s->job->nproc[AMPH_COMPUTE] + CLIENTS_MORE;
+    s->max_peers = s->job->nproc[AMPH_COMPUTE] + (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENTS);
+    s->client_files = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENT_FILES);
+    s->client_memory = amph_env_size(AMPH_ENV_IOFWD_CLIENT_MEMORY);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     s->peer = calloc(s->max_peers, sizeof *s->peer);
     s->reply = malloc(FWD_OUT_BYTES);
@@ -91,18 +91,36 @@ static enum amph_status open_all(struct fwd_server *s)
         amph_error("the I/O server has no memory for %" PRIu32 " clients", s->max_peers);
         return AMPH_ERR_NOMEM;
     }
-    if ((st = fwd_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) != AMPH_OK)
+    if ((st = fwd_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) != AMPH_OK ||
+        (st = fwd_exports_protect(&s->exports, amph_env_str(AMPH_ENV_IOFWD_READONLY))) != AMPH_OK)
         return st;
     if ((st = open_endpoint(s)) != AMPH_OK || (st = fwd_door_open(s)) != AMPH_OK)
         return st;
     return publish(s);
 }
 
-enum amph_status fwd_server_open(struct fwd_server **server_p)
+/* In a GASNet client that another launcher's AMPHORA_SERVERS makes a server. */
+static int serve(struct amph_boot *boot)
+{
+    struct fwd_server *server;
+    if (fwd_server_open(boot, &server) != AMPH_OK)
+        return 1;
+    int code = fwd_server_run(server);
+    fwd_server_close(server);
+    return code;
+}
+
+__attribute__((constructor)) static void offer_to_serve(void)
+{
+    amph_job_serve = serve;
+}
+
+enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **server_p)
 {
     struct fwd_server *s = calloc(1, sizeof *s);
     if (!s)
         return AMPH_ERR_NOMEM;
+    s->boot = boot;
     set_limits();
     s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = -1;
     s->unsent_tail = &s->unsent;
@@ -152,6 +170,7 @@ static unsigned take_news(struct fwd_server *s)
 int fwd_server_run(struct fwd_server *s)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
+    const bool has_processes = s->job->nproc[AMPH_COMPUTE] > 0;
     while (!s->stop) {
         unsigned did = 0;
         if (__atomic_load_n(&s->posted, __ATOMIC_ACQUIRE)) {
@@ -160,7 +179,7 @@ int fwd_server_run(struct fwd_server *s)
             did += fwd_exec_progress(s);
         } else if (s->unsent || s->transfers || s->locks)
             did += fwd_exec_progress(s);
-        if (s->draining && (s->npeers == 0 || amph_now_ns() - s->drain_ns > DRAIN_NS))
+        if (s->draining && (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
             break;
         if (did)
             w = (struct amph_waiter)AMPH_WAITER_INIT;

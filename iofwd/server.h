@@ -6,18 +6,39 @@
 #ifndef AMPH_IOFWD_SERVER_H
 #define AMPH_IOFWD_SERVER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/status.h"
 
 struct fwd_server;
 
-/* Joins the job as a member of the server group and opens all that a server needs: exports (IOFWD_PREFIX), endpoint, door.  Every
- * mistake is logged in one sentence. */
-enum amph_status fwd_server_open(struct fwd_server **server_p);
+/* Opens all that a server needs: exports (IOFWD_PREFIX), endpoint, door.  boot: a place that the caller has taken, the server's from now
+ * on; NULL: joins the job as a member of the server group.  Every mistake is logged in one sentence. */
+struct amph_boot;
+enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **server_p);
 
 /* Serves until the job has no more clients (or is being ended).  Gives the exit code. */
 int fwd_server_run(struct fwd_server *server);
 
 /* Closes all files and leaves the job. */
 void fwd_server_close(struct fwd_server *server);
+
+/*
+ * Servers that belong to no job (boot/standing.h): one process each, and one that watches over them.  Ends at SIGTERM or SIGINT: the
+ * address file goes first, then the servers.
+ */
+struct fwd_daemon {
+    uint32_t nservers;
+    const char *address_file; /* NULL with own */
+    const char *log;          /* NULL: standard error as it is */
+    const char *pid_file;     /* or NULL */
+    const char *conduit;      /* clients of other hosts may come, over this network; NULL: only those of this host */
+    bool foreground;          /* does not leave its terminal */
+    bool own;                 /* one process's own: the address file's text goes to standard output, and when standard input ends, the
+                                 servers end after their last client */
+};
+/* Gives the exit code, in the calling process (which may be the one that only waits for the servers to be ready). */
+int fwd_daemon_run(const struct fwd_daemon *d);
 
 #endif

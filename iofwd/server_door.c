@@ -22,6 +22,7 @@
 #include "base/counters.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "conduits/inet.h"
 #include "iofwd/server_int.h"
 
 #define TICK_MS 500
@@ -46,11 +47,17 @@ static int listen_unix(struct fwd_server *s)
 
 static int listen_tcp(struct fwd_server *s)
 {
-    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_storage any;
+    struct sockaddr_in sin = { .sin_family = AF_INET };
     socklen_t len = sizeof sin;
-    const char *given = amph_env_str(AMPH_ENV_INTERFACE);
-    if (given[0])
-        inet_pton(AF_INET, given, &sin.sin_addr);
+    if (amph_inet_choose("the I/O server", !s->job->several_machines, amph_env_str(AMPH_ENV_INTERFACE), &any) != AMPH_OK)
+        return -1;
+    if (any.ss_family != AF_INET) {
+        amph_error("the I/O server's door needs an IPv4 address, and the job's interface on this host has none; AMPHORA_INTERFACE "
+                   "chooses another one");
+        return -1;
+    }
+    memcpy(&sin, &any, sizeof sin);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof sin) != 0 || listen(fd, 1024) != 0 ||
         getsockname(fd, (struct sockaddr *)&sin, &len) != 0) {
@@ -72,7 +79,7 @@ static bool watch(struct fwd_server *s, int fd, void *what)
 
 enum amph_status fwd_door_open(struct fwd_server *s)
 {
-    bool tcp = s->job->nhosts > 1 || !amph_env_bool(AMPH_ENV_SMP);
+    bool tcp = fwd_needs_network(s->job);
     s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->unix_fd = listen_unix(s);

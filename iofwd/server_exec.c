@@ -40,13 +40,13 @@ static size_t moved(const struct fwd_request *rq)
 /* Data that has to cross a network before or after the file call. */
 static bool is_remote(const struct fwd_request *rq)
 {
-    return is_bulk(rq) && rq->bulk.where == FWD_AREA && !rq->peer->area.local;
+    return is_bulk(rq) && rq->bulk.where != FWD_INLINE && !fwd_is_mapped(rq);
 }
 
 /* Data for a client of this host that is read into a buffer first and then streamed into its area: see amph_copy_stream. */
 static bool is_staged(const struct fwd_request *rq)
 {
-    return is_bulk(rq) && rq->bulk.where == FWD_AREA && rq->peer->area.local && !is_write(rq->id) &&
+    return is_bulk(rq) && rq->bulk.where == FWD_AREA && fwd_is_mapped(rq) && !is_write(rq->id) &&
         (rq->bulk.flags & FWD_PIECE_STAGED);
 }
 
@@ -55,7 +55,7 @@ static bool is_staged(const struct fwd_request *rq)
 static bool wants_worker(const struct fwd_request *rq)
 {
     const struct fwd_handle *h = rq->handle;
-    if (rq->worker)
+    if (rq->worker || fwd_lock_is(rq->id))
         return true;
     if (rq->id == AMPH_FWD_CLOSE || rq->id == AMPH_FWD_HOLD || rq->id == AMPH_FWD_WAITLOCK || rq->id == AMPH_FWD_FLOCK)
         return false; /* they change the server's own tables, or never block here */
@@ -154,6 +154,7 @@ static void settle(struct fwd_request *rq)
         if (h) {
             h->regular = rq->newfd_regular;
             h->nonblock = rq->newfd_nonblock;
+            fwd_direct_open(h, rq->u.open.flags);
             h->export = rq->export;
             rq->u.open.file = h->number;
         } else {
@@ -198,7 +199,7 @@ static void *stage_get(struct fwd_server *s, size_t len)
     void *stage = s->stage_free;
     if (stage)
         s->stage_free = *(void **)stage;
-    return stage ? stage : malloc(s->stage_bytes);
+    return stage ? stage : aligned_alloc(4096, (s->stage_bytes + 4095) / 4096 * 4096);
 }
 
 static void rq_free(struct fwd_request *rq)
@@ -208,6 +209,7 @@ static void rq_free(struct fwd_request *rq)
     refs_give(rq);
     stage_put(s, rq->stage);
     free(rq->out);
+    p->memory -= rq->room;
     free(rq);
     if (--p->queued == 0 && p->gone)
         fwd_peer_end(s, p);
@@ -258,12 +260,13 @@ static void add_transfer(struct fwd_request *rq, enum fwd_rq_state state)
 static bool begin_transfer(struct fwd_request *rq)
 {
     struct fwd_peer *p = rq->peer;
-    uint64_t at = p->part_at + rq->bulk.at;
+    uint64_t at;
+    const struct amph_rmem *memory = fwd_memory_of(rq, &at);
     enum amph_status st = AMPH_ERR_PEER;
     if (!p->gone)
         st = rq->state == FWD_RQ_FETCHING
-                 ? amph_am_get(rq->server->ep, p->index, &p->area, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
-                 : amph_am_put(rq->server->ep, p->index, &p->area, at, rq->stage, moved(rq), AMPH_AM_IMMEDIATE, NULL,
+                 ? amph_am_get(rq->server->ep, p->index, memory, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
+                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage, moved(rq), AMPH_AM_IMMEDIATE, NULL,
                                &rq->transfer);
     if (st == AMPH_AGAIN)
         return false;
@@ -293,6 +296,11 @@ static void start(struct fwd_request *rq)
         rq->error = EIO;
         settle(rq);
         answer(rq);
+        return;
+    }
+    if (fwd_lock_is(rq->id)) { /* it may wait for long, and holds nobody up meanwhile */
+        rq->state = FWD_RQ_RUNNING;
+        fwd_lock_give(rq->server, rq);
         return;
     }
     if (wants_worker(rq)) {
@@ -355,7 +363,9 @@ static void pump_safely(struct fwd_server *s, struct fwd_handle *h)
 static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg, size_t len, const struct fwd_request *first)
 {
     bool answer_it;
-    struct fwd_request *rq = peer->queued < FWD_QUEUED_MOST ? calloc(1, sizeof *rq + len) : NULL;
+    size_t room = sizeof(struct fwd_request) + len + FWD_OUT_BYTES + (is_remote(first) ? s->stage_bytes : 0);
+    bool fits = peer->queued < FWD_QUEUED_MOST && peer->memory + room <= s->client_memory;
+    struct fwd_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
     if (!rq)
         return ENOBUFS;
     uint8_t *copy = (uint8_t *)(rq + 1);
@@ -370,6 +380,7 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
         return err;
     }
     peer->queued++;
+    peer->memory += rq->room = room;
     refs_take(rq);
     rq->worker = first->worker;
     rq->newfd = first->newfd;
@@ -419,10 +430,30 @@ static size_t answer_stats(struct fwd_request *rq, uint8_t *out)
     return n + sizeof v;
 }
 
+/* A signal handler has run in the client: a lock that this request of its waits for is not wanted any more. */
+static void cancel_lock(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq)
+{
+    struct fwd_request **at = &s->locks;
+    while (*at && ((*at)->peer != peer || (*at)->seq != seq))
+        at = &(*at)->next;
+    struct fwd_request *rq = *at;
+    if (rq) {
+        *at = rq->next;
+        rq->again = false;
+        rq->error = EINTR;
+        finish(rq);
+    }
+    fwd_lock_cancel(peer, seq);
+}
+
 static size_t answer_special(struct fwd_request *rq, uint8_t *out)
 {
     if (rq->service == FWD_SERVICE_STATS)
         return answer_stats(rq, out);
+    if (rq->service == FWD_SERVICE_SEGMENT) {
+        rq->error = fwd_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+        return fwd_request_reply(rq, out);
+    }
     struct amph_rd r;
     size_t len;
     uint64_t numbers[FWD_MSG_MOST / sizeof(uint64_t)];
@@ -430,7 +461,11 @@ static size_t answer_special(struct fwd_request *rq, uint8_t *out)
     len = amph_rd_left(&r) / sizeof(uint64_t);
     for (size_t i = 0; i < len; i++)
         numbers[i] = amph_rd_u64(&r);
-    fwd_peer_keep_only(rq->server, rq->peer, numbers, len);
+    if (rq->service == FWD_SERVICE_CANCEL) {
+        if (len == 1)
+            cancel_lock(rq->server, rq->peer, numbers[0]);
+    } else
+        fwd_peer_keep_only(rq->server, rq->peer, numbers, len);
     return fwd_request_reply(rq, out);
 }
 
@@ -502,7 +537,7 @@ static unsigned take_done(struct fwd_server *s)
         struct fwd_handle *h = rq->handle;
         next = rq->next;
         if (h) {
-            h->busy = false;
+            h->busy = h->busy && fwd_lock_is(rq->id);
             h->inflight++;
         }
         finish(rq);
@@ -609,6 +644,7 @@ void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
 {
     peer->queued++; /* keeps it alive until the end of this function */
     drop_from(&s->locks, peer);
+    fwd_lock_drop_peer(peer);
     for (uint32_t i = 0; i < s->nslots; i++) {
         struct fwd_handle *h = s->handle[i];
         if (!h)

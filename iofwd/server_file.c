@@ -5,9 +5,12 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -30,6 +33,15 @@ static int count(ssize_t n, size_t *out)
 /* Our own signals are no business of the client; a call that was interrupted before it did anything is made again. */
 #define RETRY(expr) ({ ssize_t n_; while ((n_ = (expr)) < 0 && errno == EINTR) ; n_; })
 
+/* A call that moves data, past the page cache where that is wanted and possible. */
+#define MOVE(expr, data, len, off) ({ \
+    fwd_direct_fit(a->file, data, len, off); \
+    ssize_t m_ = RETRY(expr); \
+    if (m_ < 0 && errno == EINVAL && fwd_direct_leave(a->file)) \
+        m_ = RETRY(expr); \
+    m_; \
+})
+
 int fwd_do_close(struct fwd_request *rq, struct fwd_args_close *a)
 {
     if (!fwd_handle_held_by(rq->peer, a->file))
@@ -50,22 +62,22 @@ int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
         a->buf_len = 0;
         return 0;
     }
-    return count(RETRY(read(a->file->fd, a->buf, a->buf_cap)), &a->buf_len);
+    return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
 }
 
 int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
 {
-    return count(RETRY(write(a->file->fd, a->data, a->data_len)), &a->done);
+    return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1), &a->done);
 }
 
 int fwd_do_pread(struct fwd_request *rq, struct fwd_args_pread *a)
 {
-    return count(RETRY(pread(a->file->fd, a->buf, a->buf_cap, a->off)), &a->buf_len);
+    return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off), &a->buf_len);
 }
 
 int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
 {
-    return count(RETRY(pwrite(a->file->fd, a->data, a->data_len, a->off)), &a->done);
+    return count(MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off), &a->done);
 }
 
 int fwd_do_lseek(struct fwd_request *rq, struct fwd_args_lseek *a)
@@ -149,7 +161,10 @@ int fwd_do_getdents(struct fwd_request *rq, struct fwd_args_getdents *a)
 
 int fwd_do_fstatfs(struct fwd_request *rq, struct fwd_args_fstatfs *a)
 {
-    return outcome(fstatfs(a->file->fd, &a->fs));
+    int err = outcome(fstatfs(a->file->fd, &a->fs));
+    if (a->file->export && a->file->export->readonly)
+        a->fs.f_flags |= ST_RDONLY;
+    return err;
 }
 
 int fwd_do_fallocate(struct fwd_request *rq, struct fwd_args_fallocate *a)
@@ -162,7 +177,7 @@ int fwd_do_getflags(struct fwd_request *rq, struct fwd_args_getflags *a)
     a->flags = fcntl(a->file->fd, F_GETFL);
     if (a->flags < 0)
         return errno;
-    a->flags = (a->flags & ~O_NONBLOCK) | (a->file->nonblock ? O_NONBLOCK : 0);
+    a->flags = fwd_direct_flags(a->file, (a->flags & ~O_NONBLOCK) | (a->file->nonblock ? O_NONBLOCK : 0));
     return 0;
 }
 
@@ -171,6 +186,33 @@ int fwd_do_setflags(struct fwd_request *rq, struct fwd_args_setflags *a)
     if (fcntl(a->file->fd, F_SETFL, a->flags) < 0)
         return errno;
     a->file->nonblock = a->flags & O_NONBLOCK;
+    fwd_direct_open(a->file, a->flags);
+    return 0;
+}
+
+/* The name that an open file has now, as clients say it; ENOENT where it has none any more, or lies outside by now. */
+int fwd_do_nameof(struct fwd_request *rq, struct fwd_args_nameof *a)
+{
+    static const char gone[] = " (deleted)";
+    const struct fwd_export *e = a->file->export;
+    char link[40], path[PATH_MAX];
+    struct stat here, there;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", a->file->fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return errno;
+    path[n] = 0;
+    if (!e || strncmp(path, e->dir, e->dir_len) != 0 || (path[e->dir_len] && path[e->dir_len] != '/'))
+        return ENOENT;
+    if (n >= (ssize_t)sizeof gone - 1 && strcmp(path + n - (sizeof gone - 1), gone) == 0 &&
+        (fstat(a->file->fd, &here) != 0 || lstat(path, &there) != 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev))
+        return ENOENT;
+    const char *rest = path + e->dir_len;
+    a->name_len = e->name_len + strlen(rest);
+    if (a->name_len > a->name_cap)
+        return ERANGE;
+    memcpy(a->name, e->name, e->name_len);
+    memcpy((char *)a->name + e->name_len, rest, strlen(rest));
     return 0;
 }
 
@@ -227,6 +269,16 @@ int fwd_do_flock(struct fwd_request *rq, struct fwd_args_flock *a)
 int fwd_do_fgetxattr(struct fwd_request *rq, struct fwd_args_fgetxattr *a)
 {
     return count(fgetxattr(a->file->fd, a->name, a->value, a->value_cap), &a->value_len);
+}
+
+int fwd_do_fsetxattr(struct fwd_request *rq, struct fwd_args_fsetxattr *a)
+{
+    return outcome(fsetxattr(a->file->fd, a->name, a->value, a->value_len, a->how));
+}
+
+int fwd_do_fremovexattr(struct fwd_request *rq, struct fwd_args_fremovexattr *a)
+{
+    return outcome(fremovexattr(a->file->fd, a->name));
 }
 
 int fwd_do_flistxattr(struct fwd_request *rq, struct fwd_args_flistxattr *a)

@@ -39,6 +39,7 @@ struct fwd_handle {
     int fd;
     bool regular;
     bool nonblock;            /* the client asked for O_NONBLOCK */
+    bool direct, direct_on, direct_asked; /* server_direct.c: aligned data passes the page cache; the descriptor's flag now; the client's */
     const struct fwd_export *export;
     uint32_t nholders;
     uint32_t inflight;        /* requests that point here */
@@ -58,13 +59,18 @@ struct fwd_peer {
     bool attached;            /* has an endpoint */
     bool gone;
     uint32_t queued;          /* its requests that are not yet answered */
+    size_t memory;            /* that they take */
+    uint32_t nheld;           /* open files that it holds */
     uint64_t cookie_in;
     struct amph_rmem area;
     bool has_area;
     uint64_t part_at, part_len;
+    struct amph_rmem segment; /* of the program, for buffers that lie in it */
+    bool has_segment;
     struct fwd_conn *conn;
     uint64_t *holds;          /* bit set over handle slots */
     size_t nwords;
+    struct fwd_locker *locker; /* has taken record locks */
     uint64_t calls, errors, bytes_in, bytes_out;
 };
 
@@ -135,6 +141,7 @@ struct fwd_request {
     struct fwd_request *next;    /* in a handle's queue, a worker's list, unsent or locks */
     struct fwd_request *next_transfer;
     bool transfer_begun;
+    size_t room;                 /* memory that counts as its client's */
     size_t out_len;              /* of the reply, once it is made */
     size_t msg_len;
     uint8_t *msg;                /* own copy of the message, or the conduit's */
@@ -151,6 +158,8 @@ struct fwd_server {
     uint32_t max_peers, npeers, next_number;
     struct fwd_handle **handle;  /* by slot */
     uint32_t nslots, nhandles;
+    uint32_t client_files;       /* most of one client */
+    uint64_t client_memory;
     uint64_t all_calls, all_bytes_in, all_bytes_out, refused;
     struct fwd_past *past;       /* [npast] in the order of leaving */
     uint32_t npast;
@@ -183,6 +192,21 @@ struct fwd_server {
     uint64_t drain_ns;
 };
 
+extern const char fwd_readonly_text[]; /* why a call in a read-only export fails */
+
+/* The client's memory that a bulk request points into: its part of the transfer area from *at_p on, or its segment. */
+static inline const struct amph_rmem *fwd_memory_of(const struct fwd_request *rq, uint64_t *at_p)
+{
+    bool segment = rq->bulk.where == FWD_SEGMENT;
+    *at_p = rq->bulk.at + (segment ? 0 : rq->peer->part_at);
+    return segment ? &rq->peer->segment : &rq->peer->area;
+}
+static inline bool fwd_is_mapped(const struct fwd_request *rq)
+{
+    uint64_t at;
+    return fwd_memory_of(rq, &at)->local != NULL;
+}
+
 /* server_peer.c: clients and handles (progress thread) */
 void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news);
 void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *conn);
@@ -195,6 +219,8 @@ int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_hand
 void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h);
 void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h); /* closes it where nobody holds or uses it */
 bool fwd_handle_held_by(const struct fwd_peer *peer, const struct fwd_handle *h);
+/* The client's segment, by the key that it sent.  0, EBUSY (requests of the client are under way), EOPNOTSUPP (not reachable). */
+int fwd_peer_segment(struct fwd_server *s, struct fwd_peer *peer, const void *key, size_t key_len);
 void fwd_server_print_stats(struct fwd_server *s);
 void fwd_peer_keep_only(struct fwd_server *s, struct fwd_peer *peer, const uint64_t *numbers, size_t n);
 
@@ -210,9 +236,25 @@ void fwd_request_place(struct fwd_request *rq); /* points buffers to where their
 void fwd_request_run(struct fwd_request *rq);   /* any thread: the file call itself */
 size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out); /* builds the reply */
 
+/* server_direct.c.  flags: the open's. */
+void fwd_direct_open(struct fwd_handle *h, int flags);
+/* Sets O_DIRECT as this data allows; off below 0: at the descriptor's offset. */
+void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t off);
+/* After EINVAL: true: it was for O_DIRECT, which this file is spared from now on; make the call again. */
+bool fwd_direct_leave(struct fwd_handle *h);
+int fwd_direct_flags(const struct fwd_handle *h, int flags); /* as the client is to see them */
+
 /* server_work.c */
 void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);
 void fwd_work_stop(struct fwd_server *s);
+void fwd_work_done(struct fwd_server *s, struct fwd_request *rq); /* any thread: a request goes back to the progress thread */
+
+/* server_lock.c: record locks (progress thread) */
+bool fwd_lock_is(enum amph_fwd_id id);
+void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq); /* one that fwd_lock_is; it comes back by fwd_work_done */
+void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h); /* the client has closed h: its locks on that file go */
+void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq);           /* that request of p's waits no longer: EINTR */
+void fwd_lock_drop_peer(struct fwd_peer *p);
 
 /* server_door.c */
 enum amph_status fwd_door_open(struct fwd_server *s);

@@ -1,29 +1,165 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* iofwd-server: a process of the job's server group.  Layer: iofwd.  Thread rule: main. */
+/* iofwd-server: a process of the job's server group, or servers that belong to no job.  Layer: iofwd.  Thread rule: main. */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
+#include "base/platform.h"
+#include "boot/standing.h"
 #include "iofwd/server.h"
 
 static const char usage[] =
-    "usage: iofwd-server\n"
-    "Serves files to the compute processes of its job; amphora-run -servers S starts it.  Its settings come from the environment:\n"
-    "IOFWD_PREFIX=PATH[=DIR][:...] (what is exported), IOFWD_PIECE, AMPHORA_STATS=1 (counters at the end).\n";
+    "usage: iofwd-server                      a server of its job; amphora-run -servers S starts it\n"
+    "       iofwd-server -daemon [options]    servers that belong to no job; iofwd-run attaches programs to them\n"
+    "  -servers S             how many; the default is 1\n"
+    "  -iofwd PREFIX[=DIR]    what is exported (several: separated by colons, or given by several options); else IOFWD_PREFIX\n"
+    "  -read-only PREFIX      of these, what clients may only read\n"
+    "  -address-file FILE     what iofwd-run -servers takes; the default is AMPHORA_JOB, else iofwd-servers in XDG_RUNTIME_DIR or\n"
+    "                         /tmp/iofwd-servers-UID\n"
+    "  -conduit NAME          clients of other hosts may come over this network (tcp, udp)\n"
+    "  -interface ADDRESS     on this interface\n"
+    "  -log FILE              the default is the address file's name and .log\n"
+    "  -pid-file FILE         the watching process's number\n"
+    "  -foreground            stay in the foreground, log to standard error\n"
+    "SIGTERM to that process ends the servers in order.  More settings: amphora-info -c (AMPHORA_STATS=1: counters at the end).\n";
+
+struct given {
+    struct fwd_daemon d;
+    bool daemon;
+    char prefixes[8192], read_only[4096];
+};
+
+/* What an option does with its value. */
+enum kind { KIND_DAEMON, KIND_OWN, KIND_FOREGROUND, KIND_HELP, KIND_COUNT, KIND_PREFIX, KIND_READ_ONLY, KIND_ADDRESS, KIND_CONDUIT,
+            KIND_INTERFACE, KIND_LOG, KIND_PID };
+static const struct {
+    const char *name;
+    enum kind kind;
+} options[] = {
+    { "daemon", KIND_DAEMON },     { "own", KIND_OWN },         { "foreground", KIND_FOREGROUND }, { "help", KIND_HELP },
+    { "h", KIND_HELP },            { "servers", KIND_COUNT },   { "iofwd", KIND_PREFIX },          { "read-only", KIND_READ_ONLY },
+    { "address-file", KIND_ADDRESS }, { "conduit", KIND_CONDUIT }, { "network", KIND_CONDUIT },    { "interface", KIND_INTERFACE },
+    { "log", KIND_LOG },           { "pid-file", KIND_PID },
+};
+
+static int wrong(const char *what, const char *why)
+{
+    fprintf(stderr, "iofwd-server: %s %s\n%s", what, why, usage);
+    return 2;
+}
+
+/* Adds one more entry of a list with colons. */
+static bool add(char *list, size_t cap, const char *entry)
+{
+    size_t at = strlen(list);
+    int n = snprintf(list + at, cap - at, "%s%s", at ? ":" : "", entry);
+    return n >= 0 && (size_t)n < cap - at;
+}
+
+static int take(struct given *g, enum kind kind, const char *name, const char *value)
+{
+    char *end;
+    unsigned long n;
+    switch (kind) {
+    case KIND_DAEMON: g->daemon = true; return 0;
+    case KIND_OWN: g->daemon = g->d.own = true; return 0;
+    case KIND_FOREGROUND: g->d.foreground = true; return 0;
+    case KIND_COUNT:
+        n = strtoul(value, &end, 10);
+        if (end == value || *end || n < 1 || n > AMPH_STANDING_MOST)
+            return wrong(value, "is no number of servers (1 to 256)");
+        g->d.nservers = (uint32_t)n;
+        return 0;
+    case KIND_PREFIX: return add(g->prefixes, sizeof g->prefixes, value) ? 0 : wrong(value, "makes too long a list");
+    case KIND_READ_ONLY: return add(g->read_only, sizeof g->read_only, value) ? 0 : wrong(value, "makes too long a list");
+    case KIND_ADDRESS: g->d.address_file = value; return 0;
+    case KIND_CONDUIT: g->d.conduit = value; return 0;
+    case KIND_INTERFACE: return setenv(amph_env_name(AMPH_ENV_INTERFACE), value, 1) == 0 ? 0 : 1;
+    case KIND_LOG: g->d.log = value; return 0;
+    case KIND_PID: g->d.pid_file = value; return 0;
+    default: return wrong(name, "is unknown");
+    }
+}
+
+static int parse(struct given *g, char **argv)
+{
+    for (argv++; *argv; argv++) {
+        const char *name = *argv + (argv[0][0] == '-') + (argv[0][0] == '-' && argv[0][1] == '-');
+        size_t i = 0;
+        while (i < AMPH_COUNTOF(options) && strcmp(options[i].name, name) != 0)
+            i++;
+        if (i == AMPH_COUNTOF(options) || argv[0][0] != '-')
+            return wrong(*argv, "is no option");
+        if (options[i].kind == KIND_HELP) {
+            fputs(usage, stdout);
+            return -1;
+        }
+        bool has_value = options[i].kind >= KIND_COUNT;
+        if (has_value && !argv[1])
+            return wrong(*argv, "needs a value");
+        int code = take(g, options[i].kind, *argv, has_value ? argv[1] : NULL);
+        if (code)
+            return code;
+        argv += has_value;
+    }
+    return 0;
+}
+
+/* The daemon changes its directory, so what it is given must be absolute. */
+static bool absolute(const char **path_p, char *room, size_t cap)
+{
+    char cwd[PATH_MAX];
+    if (!*path_p || **path_p == '/')
+        return true;
+    if (!getcwd(cwd, sizeof cwd))
+        return false;
+    int n = snprintf(room, cap, "%s/%s", cwd, *path_p);
+    *path_p = room;
+    return n > 0 && (size_t)n < cap;
+}
+
+static int run_daemon(struct given *g)
+{
+    static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX], default_log[2 * PATH_MAX + 8];
+    if (g->prefixes[0])
+        setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
+    if (g->read_only[0])
+        setenv(amph_env_name(AMPH_ENV_IOFWD_READ_ONLY), g->read_only, 1);
+    amph_env_reload();
+    if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
+        return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");
+    if (g->d.own)
+        return fwd_daemon_run(&g->d);
+    if (!g->d.address_file)
+        g->d.address_file = amph_standing_default();
+    if (!absolute(&g->d.address_file, address, sizeof address) || !absolute(&g->d.log, log, sizeof log) ||
+        !absolute(&g->d.pid_file, pid, sizeof pid))
+        return wrong("the address file's path", "is too long");
+    if (!g->d.log && !g->d.foreground) {
+        snprintf(default_log, sizeof default_log, "%s.log", g->d.address_file);
+        g->d.log = default_log;
+    }
+    return fwd_daemon_run(&g->d);
+}
 
 int main(int argc, char **argv)
 {
+    static struct given g = { .d = { .nservers = 1 } };
     struct fwd_server *server;
-    if (argc > 1) {
-        int help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-help") == 0 || strcmp(argv[1], "-h") == 0;
-        if (!help)
-            fprintf(stderr, "iofwd-server: what is %s?\n", argv[1]);
-        fputs(usage, help ? stdout : stderr);
-        return help ? 0 : 2;
-    }
-    if (fwd_server_open(&server) != AMPH_OK)
+    int code = parse(&g, argv);
+    if (code)
+        return code < 0 ? 0 : code;
+    if (g.daemon)
+        return run_daemon(&g);
+    if (argc > 1)
+        return wrong(argv[1], "is for servers that belong to no job: -daemon");
+    if (fwd_server_open(NULL, &server) != AMPH_OK)
         return 1;
-    int code = fwd_server_run(server);
+    code = fwd_server_run(server);
     fwd_server_close(server);
     fflush(NULL);
     _exit(code);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -29,15 +30,36 @@ static int find(struct fwd_request *rq, const struct fwd_handle *dir, const char
     return err;
 }
 
+static int writable(struct fwd_request *rq, const struct fwd_place *pl)
+{
+    if (!pl->export->readonly || !(rq->desc->flags & FWD_CALL_CHANGE))
+        return 0;
+    rq->reason = fwd_readonly_text;
+    return EROFS;
+}
+
 /* A descriptor (O_PATH) of what the path names, or a negative errno. */
 static int reach(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, bool follow)
 {
     struct fwd_place pl;
+    if (dir && !path[0]) { /* the open file itself, which need not be a directory */
+        int same = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
+        pl.export = rq->export = dir->export;
+        int refused = same < 0 ? errno : writable(rq, &pl);
+        if (refused && same >= 0)
+            close(same);
+        return refused ? -refused : same;
+    }
     int err = find(rq, dir, path, &pl);
     if (err)
         return -err;
     int fd = fwd_place_open(&pl, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
     rq->reason = pl.reason;
+    rq->export = pl.export;
+    if (fd >= 0 && (err = writable(rq, &pl)) != 0) {
+        close(fd);
+        return -err;
+    }
     return fd;
 }
 
@@ -61,6 +83,10 @@ static int reach_parent(struct fwd_request *rq, const struct fwd_handle *dir, co
         return -err;
     int fd = fwd_place_parent(pl, last_p);
     rq->reason = pl->reason;
+    if (fd >= 0 && (err = writable(rq, pl)) != 0) {
+        fwd_place_put_parent(pl, fd);
+        return -err;
+    }
     return fd;
 }
 
@@ -95,10 +121,38 @@ static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, con
     return fd >= 0 ? wait_fifo(fd, a->flags) : fwd_place_open(pl, a->flags | O_NOCTTY, a->mode);
 }
 
+/* In an export that is read-only: what would change something is refused, what exists may be read. */
+static int open_readonly(struct fwd_request *rq, struct fwd_place *pl, int flags)
+{
+    bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) && (flags & O_TMPFILE) != O_TMPFILE;
+    if (!reads || (flags & O_CREAT)) {
+        struct fwd_place copy = *pl;
+        if (pl->rel == pl->buf)
+            copy.rel = copy.buf;
+        int fd = fwd_place_open(&copy, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
+        if (fd >= 0)
+            close(fd);
+        else if (fd != -ENOENT || !(flags & O_CREAT))
+            return fd;
+        if (fd >= 0 && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+            return -EEXIST;
+        if (fd < 0 || !reads) {
+            rq->reason = fwd_readonly_text;
+            return -EROFS;
+        }
+    }
+    return 0;
+}
+
 static int open_quickly(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, struct stat *st)
 {
     bool nonblock = a->flags & O_NONBLOCK, path_only = a->flags & O_PATH, write_only = (a->flags & O_ACCMODE) == O_WRONLY;
-    int fd = fwd_place_open(pl, path_only ? a->flags : a->flags | O_NONBLOCK | O_NOCTTY, a->mode);
+    bool readonly = pl->export->readonly && !path_only;
+    int refused = readonly ? open_readonly(rq, pl, a->flags) : 0;
+    if (refused)
+        return refused;
+    int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL) : a->flags;
+    int fd = fwd_place_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, a->mode);
     if (fd == -ENXIO && !nonblock && write_only)
         fd = open_slowly(rq, pl, -1, a);
     if (fd < 0)
@@ -153,6 +207,9 @@ int fwd_do_access(struct fwd_request *rq, struct fwd_args_access *a)
     if (fd < 0)
         return -fd;
     int err = outcome(faccessat(AT_FDCWD, name_of(fd, &n), a->amode, a->flags & AT_EACCESS));
+    struct stat st;
+    if (!err && (a->amode & W_OK) && rq->export->readonly && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+        err = EROFS;
     close(fd);
     return err;
 }
@@ -208,6 +265,8 @@ int fwd_do_statfs(struct fwd_request *rq, struct fwd_args_statfs *a)
     if (fd < 0)
         return -fd;
     int err = outcome(fstatfs(fd, &a->fs));
+    if (rq->export->readonly)
+        a->fs.f_flags |= ST_RDONLY;
     close(fd);
     return err;
 }
@@ -234,6 +293,28 @@ int fwd_do_listxattr(struct fwd_request *rq, struct fwd_args_listxattr *a)
     ssize_t len = listxattr(name_of(fd, &n), a->names, a->names_cap);
     int err = outcome(len);
     a->names_len = err ? 0 : (size_t)len;
+    close(fd);
+    return err;
+}
+
+int fwd_do_setxattr(struct fwd_request *rq, struct fwd_args_setxattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(setxattr(name_of(fd, &n), a->name, a->value, a->value_len, a->how));
+    close(fd);
+    return err;
+}
+
+int fwd_do_removexattr(struct fwd_request *rq, struct fwd_args_removexattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(removexattr(name_of(fd, &n), a->name));
     close(fd);
     return err;
 }
@@ -303,15 +384,37 @@ int fwd_do_symlink(struct fwd_request *rq, struct fwd_args_symlink *a)
     return err;
 }
 
+/* Two exports are to each other as two mounts are. */
+static int other_export(struct fwd_request *rq, const struct fwd_place *from, const struct fwd_place *to)
+{
+    if (from->export == to->export)
+        return 0;
+    rq->reason = "the two paths lie in different exports";
+    return EXDEV;
+}
+
+/* Where a link was walked over, ".." has become a name by now; the kernel would have refused it. */
+static bool ends_above(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 0 && path[n - 1] == '/')
+        n--;
+    return n >= 2 && path[n - 1] == '.' && path[n - 2] == '.' && (n == 2 || path[n - 3] == '/');
+}
+
 int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
 {
     struct fwd_place from, to;
     const char *from_last, *to_last;
+    if ((a->flags & RENAME_EXCHANGE) && (a->flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
+        return EINVAL;
     int from_fd = reach_parent(rq, a->from_dir, a->from, &from, &from_last);
     if (from_fd < 0)
         return -from_fd;
     int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
-    int err = to_fd < 0 ? -to_fd : 0;
+    int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+    if (!err && (ends_above(a->from) || ends_above(a->to)))
+        err = EBUSY;
     if (!err)
         err = outcome(syscall(SYS_renameat2, from_fd, from_last, to_fd, to_last, a->flags));
     if (to_fd >= 0)
@@ -320,16 +423,28 @@ int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
     return err;
 }
 
+/* What gets another name; that it lies in a read-only export shows in the other name's place, too. */
+static int reach_source(struct fwd_request *rq, const struct fwd_args_link *a, struct fwd_place *from)
+{
+    from->export = a->from_dir ? a->from_dir->export : NULL;
+    if (a->from_dir && !a->from[0])
+        return reach(rq, a->from_dir, "", true);
+    int err = find(rq, a->from_dir, a->from, from);
+    int fd = err ? -err : fwd_place_open(from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
+    rq->reason = from->reason;
+    return fd;
+}
+
 int fwd_do_link(struct fwd_request *rq, struct fwd_args_link *a)
 {
-    struct fwd_place to;
+    struct fwd_place from, to;
     struct by_fd n;
     const char *to_last;
-    int from_fd = reach(rq, a->from_dir, a->from, a->flags & AT_SYMLINK_FOLLOW);
+    int from_fd = reach_source(rq, a, &from);
     if (from_fd < 0)
         return -from_fd;
     int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
-    int err = to_fd < 0 ? -to_fd : 0;
+    int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
     if (!err)
         err = outcome(linkat(AT_FDCWD, name_of(from_fd, &n), to_fd, to_last, AT_SYMLINK_FOLLOW));
     if (to_fd >= 0)

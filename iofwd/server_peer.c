@@ -83,6 +83,8 @@ int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_hand
     size_t word = h->slot / 64;
     if (fwd_handle_held_by(peer, h))
         return 0;
+    if (peer->nheld >= s->client_files)
+        return EMFILE;
     if (word >= peer->nwords) {
         size_t more = (word + 8) & ~(size_t)7;
         uint64_t *bigger = realloc(peer->holds, more * sizeof *bigger);
@@ -93,6 +95,7 @@ int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_hand
         peer->nwords = more;
     }
     peer->holds[word] |= UINT64_C(1) << (h->slot % 64);
+    peer->nheld++;
     h->nholders++;
     return 0;
 }
@@ -112,7 +115,9 @@ void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_han
 {
     if (!fwd_handle_held_by(peer, h))
         return;
+    fwd_lock_closed(peer, h);
     peer->holds[h->slot / 64] &= ~(UINT64_C(1) << (h->slot % 64));
+    peer->nheld--;
     h->nholders--;
     fwd_handle_release(s, h);
 }
@@ -162,10 +167,10 @@ static struct fwd_peer *make_peer(struct fwd_server *s, uint32_t number, uint32_
     return p;
 }
 
-/* The number of a new client: its rank where that is free, the number another server gave it, or one of our own. */
+/* The number of a new client: the number another server gave it, the rank of a process of the job where that is free, or one of our own. */
 static uint32_t choose_number(struct fwd_server *s, uint32_t rank, uint32_t given)
 {
-    uint32_t number = given != FWD_NUMBER_NONE ? given : rank;
+    uint32_t number = given != FWD_NUMBER_NONE ? given : rank < s->job->nproc[AMPH_COMPUTE] ? rank : AMPH_RANK_NONE;
     while (number == AMPH_RANK_NONE || number_taken(s, number)) {
         uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
         number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT | (s->next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
@@ -173,12 +178,17 @@ static uint32_t choose_number(struct fwd_server *s, uint32_t rank, uint32_t give
     return number;
 }
 
-/* The server that a client starts with: by the mapping for processes of the job, in turn for others. */
-static uint32_t home_server(struct fwd_server *s, const struct fwd_peer *p)
+/* A client's servers in order: the first by the mapping for processes of the job, rank mod S for those of another parallel program, in
+ * turn for others; the rest follow it. */
+static uint32_t list_servers(struct fwd_server *s, uint32_t rank, uint32_t number, uint32_t servers[AMPH_FWD_PARTS_MAX])
 {
-    if (p->rank < s->job->nproc[AMPH_COMPUTE] && s->job->server_of)
-        return s->job->server_of[p->rank];
-    return amph_boot_first(s->boot, AMPH_SERVER) + p->number % s->job->nproc[AMPH_SERVER];
+    uint32_t first = amph_boot_first(s->boot, AMPH_SERVER), all = s->job->nproc[AMPH_SERVER];
+    uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~NUMBER_GIVEN) % all, n = all < AMPH_FWD_PARTS_MAX ? all : AMPH_FWD_PARTS_MAX;
+    if (rank < s->job->nproc[AMPH_COMPUTE] && s->job->server_of)
+        home = s->job->server_of[rank] - first;
+    for (uint32_t i = 0; i < n; i++)
+        servers[i] = first + (home + i) % all;
+    return n;
 }
 
 static void refuse(struct fwd_conn *c, const char *why)
@@ -205,6 +215,16 @@ static const char *import_area(struct fwd_server *s, struct fwd_peer *p, const s
     return NULL;
 }
 
+int fwd_peer_segment(struct fwd_server *s, struct fwd_peer *p, const void *key, size_t key_len)
+{
+    if (p->queued > 0) /* workers may be in the memory that is mapped now */
+        return EBUSY;
+    if (p->has_segment)
+        amph_am_mem_forget(s->ep, p->index, &p->segment);
+    p->has_segment = key_len && amph_am_mem_import(s->ep, p->index, key, key_len, &p->segment) == AMPH_OK;
+    return p->has_segment ? 0 : EOPNOTSUPP;
+}
+
 /* Gives a client its endpoint. */
 static const char *attach(struct fwd_server *s, struct fwd_peer *p, const struct fwd_hello *h)
 {
@@ -225,6 +245,7 @@ static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
         return NULL;
     p->holds = old->holds;
     p->nwords = old->nwords;
+    p->nheld = old->nheld;
     p->calls = old->calls;
     p->errors = old->errors;
     p->bytes_in = old->bytes_in;
@@ -249,18 +270,18 @@ static const char *inherit(struct fwd_server *s, struct fwd_peer *child, uint32_
     return NULL;
 }
 
-static bool welcome(struct fwd_server *s, struct fwd_peer *p, const struct fwd_news *news)
+static bool welcome(struct fwd_server *s, uint32_t number, uint32_t index, uint32_t rank, const struct fwd_news *news)
 {
     uint8_t out[FWD_DOOR_HEAD_BYTES + 1024];
-    struct fwd_welcome wc = { .number = p->number, .index = p->index, .server = s->self, .nservers = 1 };
-    wc.servers[0] = home_server(s, p);
+    struct fwd_welcome wc = { .number = number, .index = index, .server = s->self };
+    wc.nservers = list_servers(s, rank, number, wc.servers);
     wc.addr = amph_am_address(s->ep, &wc.addr_len);
     size_t n = fwd_welcome_build(out + FWD_DOOR_HEAD_BYTES, sizeof out - FWD_DOOR_HEAD_BYTES, &wc, s->job->key, news->nonce,
                                  news->hello.nonce);
     if (n == 0)
         return false;
     n = fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_DOOR_HEAD_BYTES, n);
-    return send(p->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+    return send(news->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
 void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
@@ -273,6 +294,11 @@ void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
         return refuse(c, "this connection has a client already");
     if (h->kind == FWD_HELLO_AGAIN && !p)
         return refuse(c, "this connection has no client yet");
+    if (h->kind == FWD_HELLO_JOIN) {
+        if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, news))
+            shutdown(c->fd, SHUT_RDWR);
+        return;
+    }
     if (!p)
         p = make_peer(s, choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number), h->rank);
     else if (p->attached)
@@ -286,7 +312,7 @@ void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
         amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid, why);
         return refuse(c, why);
     }
-    if (!welcome(s, p, news))
+    if (!welcome(s, p->number, p->index, p->rank, news))
         shutdown(c->fd, SHUT_RDWR);
 }
 

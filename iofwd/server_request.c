@@ -26,6 +26,8 @@ static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
     if (!fwd_get_bulk(r, b))
         return EPROTO;
     bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD;
+    if (b->where == FWD_SEGMENT)
+        return p && p->has_segment && b->at <= p->segment.len_bytes && b->len <= p->segment.len_bytes - b->at ? 0 : EPROTO;
     if (b->where == FWD_AREA)
         return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0 : EPROTO;
     if (out)
@@ -58,8 +60,12 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
     rq->service = head.service;
     rq->id = fwd_call_of_service(head.service);
     if (rq->id == AMPH_FWD_NCALLS)
-        return head.service == FWD_SERVICE_STATS || head.service == FWD_SERVICE_HOLD_ONLY ? 0 : ENOSYS;
+        return head.service >= FWD_SERVICE_STATS && head.service <= FWD_SERVICE_CANCEL ? 0 : ENOSYS;
     rq->desc = &fwd_calls[rq->id];
+    if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
+        rq->reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
+        return EMFILE; /* before anything is made */
+    }
     struct fwd_resolver resolver = { .find = find, .ctx = rq };
     int err = fwd_get_args(&r, rq->desc, &rq->u, &resolver);
     if (err)
@@ -82,7 +88,9 @@ struct out_buffer {
 
 static uint8_t *area_memory(const struct fwd_request *rq)
 {
-    return (uint8_t *)rq->peer->area.local + rq->peer->part_at + rq->bulk.at;
+    uint64_t at;
+    const struct amph_rmem *memory = fwd_memory_of(rq, &at);
+    return (uint8_t *)memory->local + at;
 }
 
 static void *bulk_memory(const struct fwd_request *rq)
@@ -104,7 +112,7 @@ void fwd_request_place(struct fwd_request *rq)
             b->at = bulk_memory(rq);
             b->cap = rq->bulk.len;
         } else if (word == FWD_IN_DATA) {
-            if (rq->bulk.where == FWD_AREA)
+            if (rq->bulk.where != FWD_INLINE)
                 b->at = bulk_memory(rq);
             b->cap = rq->bulk.len; /* data_len */
         }
@@ -122,11 +130,23 @@ static size_t bulk_done(const struct fwd_request *rq)
     }
 }
 
+const char fwd_readonly_text[] = "the server exports this read-only (IOFWD_READONLY)";
+
+/* Calls by path look for themselves, once they know where the path leads. */
+static bool is_protected(struct fwd_request *rq)
+{
+    const struct fwd_handle *h = rq->handle;
+    if (!h || !(rq->desc->flags & FWD_CALL_CHANGE) || !h->export || !h->export->readonly)
+        return false;
+    rq->reason = fwd_readonly_text;
+    return true;
+}
+
 void fwd_request_run(struct fwd_request *rq)
 {
     uint64_t start = amph_now_ns();
-    rq->error = fwd_run[rq->id](rq);
-    if (rq->stage && rq->peer->area.local && !rq->error)
+    rq->error = is_protected(rq) ? EROFS : fwd_run[rq->id](rq);
+    if (rq->stage && fwd_is_mapped(rq) && !rq->error)
         amph_copy_stream(area_memory(rq), rq->stage, bulk_done(rq));
     rq->ns = amph_now_ns() - start;
 }

@@ -10,6 +10,17 @@
 #include "base/log.h"
 #include "iofwd/server_int.h"
 
+void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
+{
+    pthread_mutex_lock(&s->lock);
+    rq->next = NULL;
+    *s->done_tail = rq;
+    s->done_tail = &rq->next;
+    __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&s->lock);
+    amph_am_kick(s->ep);
+}
+
 static void *worker(void *arg)
 {
     struct fwd_server *s = arg;
@@ -28,13 +39,7 @@ static void *worker(void *arg)
         pthread_mutex_unlock(&s->lock);
         rq->in_worker = true;
         fwd_request_run(rq);
-        pthread_mutex_lock(&s->lock);
-        rq->next = NULL;
-        *s->done_tail = rq;
-        s->done_tail = &rq->next;
-        __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
-        pthread_mutex_unlock(&s->lock);
-        amph_am_kick(s->ep);
+        fwd_work_done(s, rq);
         pthread_mutex_lock(&s->lock);
     }
     s->workers--;

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 static struct fwd_handle handle = { .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true };
 static struct fwd_handle *handles[1] = { &handle };
-static struct fwd_server server = { .handle = handles, .nslots = 1 };
+static struct fwd_server server = { .handle = handles, .nslots = 1, .client_files = 1 };
 static uint8_t area[4096];
 static struct fwd_peer peer = { .number = FUZZ_CLIENT, .attached = true, .cookie_in = FUZZ_COOKIE, .has_area = true, .part_at = 1024,
                                 .part_len = 2048, .area = { .local = area, .len_bytes = sizeof area } };
@@ -79,8 +79,71 @@ int fuzz_iofwd_feed(const uint8_t *bytes, size_t len)
     return good;
 }
 
+/* As every kind of result is laid out in a call's record: a pointer, and for those of any length how much room there is. */
+struct result {
+    void *at;
+    size_t cap;
+    size_t *len;
+};
+
+static bool feed_reply(enum amph_fwd_id id, const uint8_t *bytes, size_t len)
+{
+    union amph_fwd_args args;
+    const struct fwd_call_desc *desc = &fwd_calls[id];
+    enum { ROOM = 512 };
+    uint8_t *room[6] = { NULL };
+    size_t got[6] = { 0 };
+    struct amph_rd r;
+    memset(&args, 0, sizeof args);
+    for (unsigned i = 0; i < desc->nargs; i++) {
+        uint8_t word = desc->arg[i].word;
+        struct result *out = (struct result *)((char *)&args + desc->arg[i].client_at);
+        if (word < FWD_OUT_NEWFILE)
+            continue;
+        out->at = room[i] = malloc(ROOM);
+        if (word == FWD_OUT_STRING || word == FWD_OUT_DIRENTS || word == FWD_OUT_BUF) {
+            out->cap = 100;
+            out->len = &got[i];
+        }
+    }
+    amph_rd_init(&r, bytes, len);
+    bool good = fwd_get_results(&r, desc, &args, 0);
+    for (unsigned i = 0; i < 6; i++)
+        free(room[i]);
+    return good;
+}
+
+int fuzz_iofwd_call(unsigned call, const uint8_t *bytes, size_t len)
+{
+    static volatile unsigned sink;
+    enum amph_fwd_id id = (enum amph_fwd_id)(call % AMPH_FWD_NCALLS);
+    size_t n = FWD_REQ_HEAD_BYTES + len;
+    uint8_t *msg = malloc(n);
+    struct fwd_request *rq = calloc(1, sizeof *rq);
+    struct amph_wr w;
+    bool answer;
+    int good = 0;
+    amph_wr_init(&w, msg, n);
+    fwd_put_req_head(&w, &(struct fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = fwd_calls[id].service,
+                                                 .length = (uint32_t)n, .client = FUZZ_CLIENT, .seq = call, .cookie = FUZZ_COOKIE });
+    memcpy(msg + FWD_REQ_HEAD_BYTES, bytes, len);
+    if (fwd_request_parse(&server, &peer, msg, n, rq, &answer) == 0 && rq->desc) {
+        sink += touch(rq);
+        good = 1;
+    }
+    free(rq);
+    free(msg);
+    uint8_t *body = malloc(len ? len : 1);
+    memcpy(body, bytes, len);
+    good |= feed_reply(id, body, len) ? 2 : 0;
+    free(body);
+    return good;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
+    if (len > 1)
+        fuzz_iofwd_call(bytes[0], bytes + 1, len - 1);
     fuzz_iofwd_feed(bytes, len);
     return 0;
 }

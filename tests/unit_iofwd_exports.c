@@ -70,7 +70,21 @@ static void tear_down(void)
     cr_assert_eq(system(cmd), 0);
 }
 
+static void set_up_by_parts(void)
+{
+    set_up();
+    fwd_open_by_parts(true);
+}
+
 TestSuite(exports, .init = set_up, .fini = tear_down);
+TestSuite(exports_by_parts, .init = set_up_by_parts, .fini = tear_down);
+
+/* A test with openat2, and as on kernels that have none. */
+#define BOTH_WAYS(name) \
+    static void name(void); \
+    Test(exports, name) { name(); } \
+    Test(exports_by_parts, name) { name(); } \
+    static void name(void)
 
 /* Opens a client's path: a descriptor's first byte, or minus an errno. */
 static int look(const char *name, int flags)
@@ -88,7 +102,7 @@ static int look(const char *name, int flags)
     return n == 1 ? byte : 0;
 }
 
-Test(exports, plain_and_links)
+BOTH_WAYS(plain_and_links)
 {
     static const struct { const char *name; int want; } rows[] = {
         { "/fwd/a", 'A' }, { "/fwd//d///b", 'B' }, { "/fwd/d/../a", 'A' }, { "/two/c", 'C' }, { "/fwd/rel", 'A' }, { "/fwd/d/up", 'A' },
@@ -96,14 +110,15 @@ Test(exports, plain_and_links)
         { "/fwd/dirlink/../a", 'A' }, { "/fwd/dirlink/up", 'A' },
         { "/fwd/abs-out", -EACCES }, { "/fwd/d/climbs", -EACCES }, { "/fwd/../out/secret", -EACCES }, { "/fwd/d/../../out/secret", -EACCES },
         { "/other/a", -EACCES }, { "/fwdx/a", -EACCES }, { "/fwd/none", -ENOENT }, { "/fwd/none/x", -ENOENT }, { "/fwd/a/x", -ENOTDIR },
-        { "/fwd/loop", -ELOOP }, { "", -ENOENT },
+        { "/fwd/loop", -ELOOP }, { "", -ENOENT }, { "/fwd/a/", -ENOTDIR }, { "/fwd/dirlink/", 0 }, { "/fwd/d/./b", 'B' },
+        { "/fwd/d/e/../../dirlink/e/../b", 'B' },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
                      rows[i].want);
 }
 
-Test(exports, creating_through_links)
+BOTH_WAYS(creating_through_links)
 {
     cr_assert_eq(look("/fwd/dangling", O_WRONLY | O_CREAT), 0);
     struct stat st;
@@ -117,7 +132,7 @@ Test(exports, creating_through_links)
     cr_assert_eq(look("/fwd/abs-client", O_RDONLY | O_NOFOLLOW), -ELOOP);
 }
 
-Test(exports, parents)
+BOTH_WAYS(parents)
 {
     struct fwd_place pl;
     const char *last;
@@ -129,6 +144,17 @@ Test(exports, parents)
     fwd_place_put_parent(&pl, fd);
     struct stat st;
     cr_assert_eq(stat(path("in/d/x"), &st), 0);
+    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/dirlink/", &pl), 0);
+    fd = fwd_place_parent(&pl, &last);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(unlinkat(fd, last, AT_REMOVEDIR), -1, "a slash does not lead through the link at the end");
+    cr_assert_eq(errno, ENOTDIR);
+    fwd_place_put_parent(&pl, fd);
+    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/dirlink/e/../e/", &pl), 0);
+    fd = fwd_place_parent(&pl, &last);
+    cr_assert_geq(fd, 0);
+    cr_assert_str_eq(last, "e/");
+    fwd_place_put_parent(&pl, fd);
     cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/..", &pl), 0);
     cr_assert_eq(fwd_place_parent(&pl, &last), -EACCES, "the export's own parent is out of reach");
     cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd", &pl), 0);
@@ -137,7 +163,7 @@ Test(exports, parents)
     fwd_place_put_parent(&pl, fd);
 }
 
-Test(exports, relative_to_a_directory)
+BOTH_WAYS(relative_to_a_directory)
 {
     struct fwd_place pl;
     int dir = open(path("in/d/e"), O_RDONLY | O_DIRECTORY);
@@ -149,6 +175,15 @@ Test(exports, relative_to_a_directory)
     cr_assert_eq(fwd_place_open(&pl, O_RDONLY, 0), -EACCES);
     cr_assert_not_null(pl.reason);
     close(dir);
+}
+
+Test(exports, readonly_by_name)
+{
+    cr_assert_eq(fwd_exports_protect(&ex, "/two/"), AMPH_OK);
+    cr_assert(!ex.item[0].readonly && ex.item[1].readonly);
+    cr_assert_eq(fwd_exports_protect(&ex, "/two:/fwd"), AMPH_OK);
+    cr_assert(ex.item[0].readonly);
+    cr_assert_eq(fwd_exports_protect(&ex, "/tw"), AMPH_ERR_ARG, "a name that is no export");
 }
 
 Test(exports, mistakes_are_said)

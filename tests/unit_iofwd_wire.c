@@ -128,6 +128,30 @@ Test(request, bytes_changed_at_random, .timeout = 60)
     cr_assert_lt(good, 190000, "most changes are noticed (%d)", good);
 }
 
+/* Every call's request and reply, with bodies that are mostly small numbers and zeros, so that many are nearly right. */
+Test(request, every_call_takes_any_body, .timeout = 60)
+{
+    uint64_t state = 0x2545f4914f6cdd1du;
+    for (unsigned call = 0; call < AMPH_FWD_NCALLS; call++) {
+        int seen = 0;
+        for (unsigned round = 0; round < 4000; round++) {
+            uint8_t body[300];
+            size_t len = 0, most = round % 8 ? 16 + round % 64 : sizeof body;
+            for (; len < most; len++) {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                body[len] = state % 4 ? 0 : (uint8_t)(state >> 32) % (round % 3 ? 4 : 255);
+            }
+            if (round % 2) /* the handle that is known, where a file or directory stands first */
+                for (unsigned k = 0; k < 8; k++)
+                    body[k] = (uint8_t)(FUZZ_HANDLE >> (8 * k));
+            seen |= fuzz_iofwd_call(call, body, len);
+        }
+        cr_assert(seen & 2, "%s: no reply was ever taken", fwd_calls[call].name);
+    }
+}
+
 Test(door, hello_needs_the_key)
 {
     uint8_t body[FWD_DOOR_BODY_MOST], key[AMPH_KEY_BYTES] = { 1 }, other[AMPH_KEY_BYTES] = { 2 };

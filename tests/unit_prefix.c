@@ -62,7 +62,7 @@ static const struct row rows[] = {
     { NULL, "/fwd", "/fwd", true, false },
     { NULL, "/fwd/", "/fwd/", true, false },
     { NULL, "//fwd///a/./b", "/fwd/a/b", true, false },
-    { NULL, "/fwd/a/.", "/fwd/a/", true, false },
+    { NULL, "/fwd/a/.", "/fwd/a/.", true, false },
     { NULL, "/tmp/../fwd/a", "/fwd/a", true, false },
     { NULL, "/fwd/a/../b", "/fwd/a/../b", true, false }, /* a may be a link: the server resolves */
     { NULL, "/fwd/a/../../etc", "/etc", false, true },
@@ -80,7 +80,7 @@ static const struct row rows[] = {
     { "/data", "run/x", "/data/run/x", true, false },
     { "/", "fwd", "/fwd", true, false },
     { "/", "..", "/", false, false },
-    { "/fwd", ".", "/fwd", true, false },
+    { "/fwd", ".", "/fwd/.", true, false },
 };
 
 Test(prefix, paths_are_cleaned)

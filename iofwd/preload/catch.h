@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "iofwd/fdtab.h"
 #include "iofwd/prefix.h"
@@ -23,6 +24,8 @@ struct fwd_state {
 };
 extern struct fwd_state fwd_state AMPH_HIDDEN;
 
+extern int fwd_maps AMPH_HIDDEN; /* how many maps of forwarded files there are (map.c) */
+
 /* How deep this thread is inside of Amphora's own code, which is never forwarded. */
 extern __thread int fwd_inside AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
@@ -30,6 +33,19 @@ bool fwd_fd_slow(int fd);
 bool fwd_path(const char *path);
 bool fwd_at(int dir, const char *path);
 bool fwd_stream_known(FILE *f);
+
+/* Our walks; the C library's FTS begins with a pointer. */
+#define FWD_FTS_MAGIC UINT64_C(0xf075d1e5a3c7b99d)
+static inline bool fwd_fts(const void *walk)
+{
+    return walk && *(const uint64_t *)walk == FWD_FTS_MAGIC;
+}
+
+/* A library is looked for in the linker's places unless its name has a slash. */
+static inline bool fwd_lib(const char *path)
+{
+    return path && strchr(path, '/') && fwd_path(path);
+}
 
 static inline bool fwd_fd(int fd)
 {

@@ -2,7 +2,6 @@
 /* Loading the file client and taking over what was inherited; see core.h.  Layer: iofwd (preload). */
 #include "iofwd/preload/core.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/syscall.h>
 
@@ -12,15 +11,6 @@
 struct fwd_core fwd_core;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool adopted; /* inherited placeholders are in the table */
-
-static const struct {
-    const char *name;
-    size_t at;
-} imports[] = {
-#define FWD_CORE_IMPORT(n) { "amph_fwd_" #n, offsetof(struct fwd_core, n) },
-    FWD_CORE_CALLS(FWD_CORE_IMPORT) FWD_CORE_EXTRAS(FWD_CORE_IMPORT)
-#undef FWD_CORE_IMPORT
-};
 
 /* Said once a process: every later call fails in silence. */
 static void complain(const char *what, const char *why)
@@ -34,21 +24,6 @@ static void complain(const char *what, const char *why)
         (void)!real_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
-/* libiofwd lies beside the preload library (build tree) or one folder up (installed: $libdir/amphora). */
-static void *open_library(void)
-{
-    static const char *const places[] = { "", "../" };
-    char path[PATH_MAX];
-    Dl_info self;
-    const char *slash = dladdr(&fwd_core, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
-    for (size_t i = 0; slash && i < AMPH_COUNTOF(places); i++) {
-        snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname), self.dli_fname, places[i]);
-        if (real_access(path, R_OK) == 0)
-            return dlopen(path, RTLD_LAZY);
-    }
-    return dlopen("libiofwd.so.0", RTLD_LAZY);
-}
-
 static int swap_inside(int depth)
 {
     int before = fwd_inside;
@@ -58,18 +33,10 @@ static int swap_inside(int depth)
 
 static int load(void)
 {
-    void *library = open_library();
-    if (!library) {
-        complain("libiofwd cannot be loaded", dlerror());
+    const char *what, *why;
+    if (!fwd_core_bind(&what, &why)) {
+        complain(what, why);
         return EIO;
-    }
-    for (size_t i = 0; i < AMPH_COUNTOF(imports); i++) {
-        void *symbol = dlsym(library, imports[i].name);
-        if (!symbol) {
-            complain("libiofwd is of another version, it lacks", imports[i].name);
-            return EIO;
-        }
-        memcpy((char *)&fwd_core + imports[i].at, &symbol, sizeof symbol);
     }
     fwd_core.set_inside(swap_inside);
     __atomic_store_n(&fwd_core.loaded, true, __ATOMIC_RELEASE);
@@ -91,7 +58,7 @@ void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
     if (dir < 0)
         return;
     for (;;) {
-        long n = syscall(SYS_getdents64, dir, buf, sizeof buf);
+        long n = real_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0);
         if (n <= 0)
             break;
         for (long at = 0; at < n;) {

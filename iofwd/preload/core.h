@@ -16,7 +16,7 @@
 /* What is not generated from calls.def. */
 #define FWD_CORE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
-    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(ending)
+    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(ending) X(own_env)
 
 struct fwd_core {
 #define FWD_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
@@ -35,6 +35,9 @@ int fwd_core_enter(void);
 
 /* Looks through all open descriptors for placeholders that were inherited and takes them over; opens the client if there are any. */
 void fwd_core_adopt(void);
+
+/* Fills fwd_core's pointers; false: in words what is wrong and why. */
+bool fwd_core_bind(const char **what_p, const char **why_p);
 
 /* Around a fork: no other thread is loading the client when the child comes to life. */
 void fwd_core_fork_lock(bool take);

@@ -44,8 +44,10 @@ static int follow(struct walk *w, char *target, size_t len)
         return ENAMETOOLONG;
     target[len] = 0;
     strcpy(w->todo, target);
-    strcat(w->todo, "/");
-    strcat(w->todo, rest);
+    if (rest[0]) {
+        strcat(w->todo, "/");
+        strcat(w->todo, rest);
+    }
     if (target[0] == '/')
         w->len = 0;
     else
@@ -235,19 +237,26 @@ int x_fchdir(int fd)
 {
     struct fwd_ofile *of;
     struct walk real;
-    char path[FWD_PATH_INLINE];
+    char path[PATH_MAX];
+    struct stat st;
+    size_t len = 0;
     if (!fwd_fd(fd)) {
         int r = real_fchdir(fd);
         if (r == 0 && fwd_state.on && !fwd_inside)
             left_forwarded();
         return r;
     }
-    int err = fwd_file_get(fd, &of);
-    if (err)
-        return fwd_fail(err);
-    strcpy(path, of->path);
-    fdtab_put(of);
-    err = path[0] ? resolve(&real, path) : ENOENT; /* it may have been opened by way of a link or of ".." */
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.fstat(fwd_core.client, &of->file, &st);
+    if (!err && !S_ISDIR(st.st_mode))
+        err = ENOTDIR;
+    if (!err)
+        err = fwd_core.nameof(fwd_core.client, &of->file, path, sizeof path - 1, &len);
+    path[err ? 0 : len] = 0;
+    if (fwd_file_end(of, err) != 0)
+        return -1;
+    err = resolve(&real, path);
     return err ? fwd_fail(err) : go_to(real.out);
 }
 

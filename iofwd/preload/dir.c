@@ -28,6 +28,15 @@ ssize_t x_getdents64(int fd, void *buf, size_t len)
     return fwd_file_end(of, err) ? -1 : (ssize_t)got;
 }
 
+ssize_t x_getdirentries(int fd, char *buf, size_t len, off_t *base)
+{
+    off_t at = x_lseek(fd, 0, SEEK_CUR);
+    ssize_t n = at < 0 ? -1 : x_getdents64(fd, buf, len);
+    if (n >= 0)
+        *base = at;
+    return n;
+}
+
 static DIR *new_stream(int fd)
 {
     struct stream *s = malloc(sizeof *s);

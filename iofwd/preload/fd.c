@@ -7,7 +7,6 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
@@ -18,8 +17,10 @@
 static int enter_table(int fd, struct fwd_ofile *of)
 {
     struct fwd_ofile *before = fdtab_set(fd, of, FDTAB_FORWARDED);
-    if (before)
+    if (before) {
+        fwd_file_left(before);
         fdtab_put(before);
+    }
     fwd_stream_landed(fd);
     return fd;
 }
@@ -30,6 +31,9 @@ static int let_go(struct fwd_ofile *of)
     return of ? fdtab_put(of) : 0;
 }
 
+#ifndef F_DUPFD_QUERY
+#define F_DUPFD_QUERY (1024 + 3) /* is it the same open file? the placeholders know */
+#endif
 #define OWN_LEAST 512 /* where Amphora's own descriptors begin, out of the way of shells and of select() */
 
 int fwd_own(int fd)
@@ -174,6 +178,7 @@ int x_close(int fd)
     }
     if (cls == FDTAB_FORWARDED) {
         struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
+        fwd_file_left(of);
         int failed = real_close(fd);
         int err = let_go(of);
         return failed ? failed : fwd_result(err);
@@ -279,8 +284,11 @@ static int dup_onto(int from, int to, int flags, bool with_flags)
     int fd = with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
     if (fd >= 0 && from != to && of)
         return enter_table(to, of);
-    if (fd >= 0 && from != to)
-        let_go(fdtab_set(to, NULL, FDTAB_LOCAL));
+    if (fd >= 0 && from != to) {
+        struct fwd_ofile *before = fdtab_set(to, NULL, FDTAB_LOCAL);
+        fwd_file_left(before);
+        let_go(before);
+    }
     let_go(of);
     return fd;
 }
@@ -308,17 +316,29 @@ static int fcntl_remote(struct fwd_ofile *of, int command, void *arg)
     case F_SETFL:
         return fwd_result(fwd_core.setflags(c, &of->file, (int)(long)arg));
     case F_GETLK:
+    case F_SETLK:
+    case F_SETLKW:
+        return fwd_record_lock(of, command, lock);
     case F_OFD_GETLK:
+        if (lock->l_pid)
+            return fwd_fail(EINVAL);
         err = fwd_core.getlock(c, &of->file, lock, &got);
         if (!err)
             *lock = got;
         return fwd_result(err);
-    case F_SETLK:
     case F_OFD_SETLK:
-        return fwd_result(fwd_core.setlock(c, &of->file, lock));
-    case F_SETLKW:
+        return fwd_result(lock->l_pid ? EINVAL : fwd_core.setlock(c, &of->file, lock));
     case F_OFD_SETLKW:
-        return fwd_result(fwd_core.waitlock(c, &of->file, lock));
+        return fwd_result(lock->l_pid ? EINVAL : fwd_core.waitlock(c, &of->file, lock));
+    case F_GETLEASE:
+        return F_UNLCK;
+    case F_SETLEASE: /* and directory notices: a server has nobody to send the signal to */
+        return (long)arg == F_UNLCK ? fwd_fail(EAGAIN) : fwd_fail(EOPNOTSUPP);
+    case F_NOTIFY:
+        return fwd_fail(EOPNOTSUPP);
+    case F_SETPIPE_SZ:
+    case F_GETPIPE_SZ:
+        return fwd_fail(EBADF);
     }
     return fwd_fail(EINVAL);
 }
@@ -336,6 +356,13 @@ int x_fcntl(int fd, int command, void *arg)
     case F_SETFD:
     case F_GETOWN:
     case F_SETOWN:
+    case F_GETOWN_EX:
+    case F_SETOWN_EX:
+    case F_GETSIG:
+    case F_SETSIG:
+    case F_GET_RW_HINT:
+    case F_SET_RW_HINT:
+    case F_DUPFD_QUERY:
         return real_fcntl(fd, command, arg);
     }
     int err = fwd_file_get(fd, &of);
@@ -373,66 +400,4 @@ int x_ioctl(int fd, unsigned long request, void *arg)
     }
     }
     return fwd_fail(ENOTTY);
-}
-
-/* ---- temporary files ---- */
-
-/* Fills the six X before the suffix with other letters; false: there are none. */
-static bool fill(char *pattern, int suffix)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    static unsigned counter;
-    unsigned char random[6];
-    if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        unsigned mixed = ((unsigned)now.tv_nsec + __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED)) * 2654435761U + (unsigned)getpid();
-        for (size_t i = 0; i < sizeof random; i++)
-            random[i] = (unsigned char)(mixed >> (4 * i));
-    }
-    size_t len = strlen(pattern);
-    if (suffix < 0 || len < (size_t)suffix + 6)
-        return false;
-    char *at = pattern + len - (size_t)suffix - 6;
-    for (size_t i = 0; i < 6; i++)
-        at[i] = letters[random[i] % (sizeof letters - 1)];
-    return true;
-}
-
-enum temporary { TEMP_FILE, TEMP_DIR, TEMP_NAME };
-
-static int make_temporary(char *pattern, int suffix, int flags, enum temporary what)
-{
-    struct stat st;
-    size_t len = strlen(pattern);
-    if (suffix < 0 || len < (size_t)suffix + 6 || strncmp(pattern + len - (size_t)suffix - 6, "XXXXXX", 6) != 0)
-        return fwd_fail(EINVAL);
-    for (int tries = 0; tries < 1000; tries++) {
-        fill(pattern, suffix);
-        int r = what == TEMP_FILE  ? x_openat(AT_FDCWD, pattern, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
-                : what == TEMP_DIR ? x_mkdirat(AT_FDCWD, pattern, 0700)
-                                   : x_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
-        if (what == TEMP_NAME && (r == 0 || errno == ENOENT))
-            r = r == 0 ? fwd_fail(EEXIST) : 0;
-        if (r >= 0 || errno != EEXIST)
-            return r;
-    }
-    return fwd_fail(EEXIST);
-}
-
-int x_mkstemp(char *pattern, int suffix, int flags)
-{
-    return make_temporary(pattern, suffix, flags, TEMP_FILE);
-}
-
-char *x_mkdtemp(char *pattern)
-{
-    return make_temporary(pattern, 0, 0, TEMP_DIR) == 0 ? pattern : NULL;
-}
-
-char *x_mktemp(char *pattern)
-{
-    if (make_temporary(pattern, 0, 0, TEMP_NAME) != 0)
-        pattern[0] = 0;
-    return pattern;
 }

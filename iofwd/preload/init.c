@@ -35,13 +35,16 @@ static void restore_cwd(char **env)
         fwd_state.cwd = strdup(cwd);
 }
 
+const char fwd_init_linked = 1;
+
 static void __attribute__((constructor)) start(int argc, char **argv, char **env)
 {
     const char *prefixes = setting(env, "IOFWD_PREFIX"), *optional = setting(env, "IOFWD_OPTIONAL"), *why;
     int saved = errno;
     if (!prefixes || !prefixes[0])
         return;
-    if (optional && strchr("1yYtT", optional[0]) && optional[0] && !setting(env, "AMPHORA_JOB"))
+    if (optional && strchr("1yYtT", optional[0]) && optional[0] && !setting(env, "AMPHORA_JOB") &&
+        !setting(env, "IOFWD_SERVER_HOST") && !setting(env, "IOFWD_PRIVATE_SERVERS"))
         return;
     if (!fwd_prefix_parse(&fwd_state.prefixes, prefixes, &why)) {
         refuse(prefixes, why);

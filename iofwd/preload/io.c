@@ -68,6 +68,23 @@ off_t x_lseek(int fd, off_t off, int whence)
     return fwd_file_end(of, err) ? -1 : at;
 }
 
+/* Access mode and O_APPEND of any descriptor: what the kernel looks at first.  -1 with errno. */
+static int any_flags(int fd)
+{
+    int flags = fwd_fd(fd) ? x_fcntl(fd, F_GETFL, NULL) : real_fcntl(fd, F_GETFL, NULL);
+    return flags >= 0 && (flags & O_PATH) ? fwd_fail(EBADF) : flags;
+}
+
+static bool can_read(int flags)
+{
+    return (flags & O_ACCMODE) != O_WRONLY;
+}
+
+static bool can_write(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY;
+}
+
 /* ---- scattered buffers: one call at the server, since readv and writev are one call ---- */
 
 static int iov_total(const struct iovec *iov, int count, size_t *total_p)
@@ -120,6 +137,10 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
     size_t total;
     if (check_vector(off, flags) != 0 || iov_total(iov, count, &total) != 0)
         return -1;
+    if (total == 0) {
+        int have = any_flags(fd);
+        return have < 0 ? -1 : can_read(have) ? 0 : fwd_fail(EBADF);
+    }
     if (count == 1)
         return read_at(fd, iov[0].iov_base, iov[0].iov_len, off);
     char *whole = borrow(total);
@@ -217,15 +238,42 @@ static ssize_t copy_piece(int in, off_t in_off, int out, off_t out_off, size_t l
     return put;
 }
 
+static int any_stat(int fd, struct stat *st)
+{
+    return fwd_fd(fd) ? x_fstat(fd, st) : real_fstat(fd, st);
+}
+
+/* One file, and the two ranges touch? */
+static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out, const off_t *out_off, const struct stat *b, size_t len)
+{
+    if (a->st_ino != b->st_ino || a->st_dev != b->st_dev || fwd_fd(in) != fwd_fd(out))
+        return false;
+    off_t from = in_off ? *in_off : x_lseek(in, 0, SEEK_CUR), to = out_off ? *out_off : x_lseek(out, 0, SEEK_CUR);
+    if (from >= a->st_size)
+        return false;
+    if ((off_t)len > a->st_size - from)
+        len = (size_t)(a->st_size - from);
+    return from < to + (off_t)len && to < from + (off_t)len;
+}
+
 ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
-    struct stat st;
+    struct stat a, b;
+    int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
+    if (out_flags < 0)
+        return -1;
     if (flags)
         return fwd_fail(EINVAL);
-    if ((fwd_fd(in) ? x_fstat(in, &st) : real_fstat(in, &st)) != 0)
+    if (any_stat(in, &a) != 0 || any_stat(out, &b) != 0)
         return -1;
-    if (!S_ISREG(st.st_mode))
-        return fwd_fail(S_ISDIR(st.st_mode) ? EISDIR : EINVAL);
+    if (S_ISDIR(a.st_mode) || S_ISDIR(b.st_mode))
+        return fwd_fail(EISDIR);
+    if (!S_ISREG(a.st_mode) || !S_ISREG(b.st_mode))
+        return fwd_fail(EINVAL);
+    if (!can_read(in_flags) || !can_write(out_flags) || (out_flags & O_APPEND))
+        return fwd_fail(EBADF);
+    if (overlaps(in, in_off, &a, out, out_off, &b, len))
+        return fwd_fail(EINVAL);
     ssize_t n = copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len);
     if (n > 0 && in_off)
         *in_off += n;
@@ -236,9 +284,41 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
 
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
 {
+    int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
+    struct stat st;
+    if (out_flags < 0)
+        return -1;
+    if (!can_read(in_flags) || !can_write(out_flags))
+        return fwd_fail(EBADF);
+    if ((out_flags & O_APPEND) || any_stat(in, &st) != 0 || S_ISDIR(st.st_mode) || (off && *off < 0))
+        return fwd_fail(EINVAL);
     ssize_t n = copy_piece(in, off ? *off : -1, out, -1, len);
     if (n > 0 && off)
         *off += n;
+    return n;
+}
+
+/* One side is a pipe, as the kernel wants it. */
+ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
+{
+    struct stat a, b;
+    int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
+    if (len == 0)
+        return 0;
+    if (out_flags < 0 || any_stat(in, &a) != 0 || any_stat(out, &b) != 0)
+        return -1;
+    if (!can_read(in_flags) || !can_write(out_flags))
+        return fwd_fail(EBADF);
+    if ((S_ISFIFO(a.st_mode) && in_off) || (S_ISFIFO(b.st_mode) && out_off))
+        return fwd_fail(ESPIPE);
+    if ((!S_ISFIFO(a.st_mode) && !S_ISFIFO(b.st_mode)) || S_ISDIR(a.st_mode) || (out_flags & O_APPEND))
+        return fwd_fail(EINVAL);
+    /* what has left the pipe cannot go back, so no more is taken than a pipe takes at once */
+    ssize_t n = copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len < 65536 ? len : 65536);
+    if (n > 0 && in_off)
+        *in_off += n;
+    if (n > 0 && out_off)
+        *out_off += n;
     return n;
 }
 
@@ -247,13 +327,19 @@ ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
 int x_fsync(int fd)
 {
     struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fsync(fwd_core.client, &of->file));
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_maps_flush(of);
+    return fwd_file_end(of, err ? err : fwd_core.fsync(fwd_core.client, &of->file));
 }
 
 int x_fdatasync(int fd)
 {
     struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fdatasync(fwd_core.client, &of->file));
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_maps_flush(of);
+    return fwd_file_end(of, err ? err : fwd_core.fdatasync(fwd_core.client, &of->file));
 }
 
 int x_syncfs(int fd)
@@ -300,6 +386,37 @@ int x_posix_fallocate(int fd, off_t off, off_t length)
     return err;
 }
 
+int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
+{
+    if (flags & ~7U || off < 0 || len < 0)
+        return fwd_fail(EINVAL);
+    return x_fdatasync(fd); /* more than was asked for */
+}
+
+/* Advice is for who reads ahead; here only what is no advice is told. */
+int x_posix_fadvise(int fd, off_t len, int advice)
+{
+    struct stat st;
+    int saved = errno, err = 0;
+    if (any_flags(fd) < 0 || any_stat(fd, &st) != 0)
+        err = errno;
+    else if (S_ISFIFO(st.st_mode))
+        err = ESPIPE;
+    else if (len < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE)
+        err = EINVAL;
+    errno = saved;
+    return err;
+}
+
+ssize_t x_readahead(int fd)
+{
+    struct stat st;
+    int flags = any_flags(fd);
+    if (flags < 0 || !can_read(flags))
+        return fwd_fail(EBADF);
+    return any_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : fwd_fail(EINVAL);
+}
+
 int x_flock(int fd, int op)
 {
     struct fwd_ofile *of;
@@ -323,36 +440,4 @@ int x_lockf(int fd, int command, off_t length)
         return lock.l_type == F_UNLCK ? 0 : fwd_fail(EACCES);
     }
     return fwd_fail(EINVAL);
-}
-
-/* A private or read-only map is read in; one that is shared and writable would need the page faults of another host. */
-void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
-{
-    size_t done = 0;
-    if ((flags & MAP_TYPE) != MAP_PRIVATE && (prot & PROT_WRITE)) {
-        errno = ENODEV;
-        return MAP_FAILED;
-    }
-    if (off < 0 || (off & (sysconf(_SC_PAGESIZE) - 1))) {
-        errno = EINVAL;
-        return MAP_FAILED;
-    }
-    char *map = real_mmap(at, len, PROT_READ | PROT_WRITE, (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED)
-        return MAP_FAILED;
-    while (done < len) {
-        ssize_t n = x_pread(fd, map + done, len - done, off + (off_t)done);
-        if (n < 0) {
-            int err = errno == EBADF ? EACCES : errno == EISDIR ? ENODEV : errno;
-            munmap(map, len);
-            errno = err;
-            return MAP_FAILED;
-        }
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    if (prot != (PROT_READ | PROT_WRITE))
-        mprotect(map, len, prot);
-    return map;
 }

@@ -1,11 +1,19 @@
 # libiofwd_preload: catches the file calls of unmodified programs.  It needs the C library only and loads libiofwd at the first call
 # that must be forwarded; sanitizers stay out of it, since it comes before their run-time library in every program.
-preload_generated = iofwd/preload/names.h iofwd/preload/names.c iofwd/preload/core_calls.h
+preload_generated = iofwd/preload/names.h iofwd/preload/names.c iofwd/preload/core_calls.h iofwd/preload/names_wrap.c \
+	iofwd/preload/iofwd-wrap.args
 BUILT_SOURCES += iofwd/preload/names.h iofwd/preload/core_calls.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += iofwd/preload/names.def iofwd/preload/names.awk
+EXTRA_DIST += iofwd/preload/names.def iofwd/preload/names.awk iofwd/preload/libc.def
+CLEANFILES += doc/iofwd-calls.md
+dist_check_SCRIPTS += tests/iofwd_names.sh
+TESTS += tests/iofwd_names.sh
 
-iofwd/preload/names.h iofwd/preload/names.c: iofwd/preload/names.def iofwd/preload/names.awk
+doc/iofwd-calls.md: iofwd/calls.def iofwd/preload/names.def iofwd/preload/libc.def iofwd/preload/names.awk
+	$(AM_V_GEN)$(MKDIR_P) doc && $(AWK) -f $(top_srcdir)/iofwd/preload/names.awk -v out=doc $(top_srcdir)/iofwd/calls.def \
+		$(top_srcdir)/iofwd/preload/names.def $(top_srcdir)/iofwd/preload/libc.def >$@.tmp && mv $@.tmp $@
+
+iofwd/preload/names.h iofwd/preload/names.c iofwd/preload/names_wrap.c iofwd/preload/iofwd-wrap.args: iofwd/preload/names.def iofwd/preload/names.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd/preload && $(AWK) -f $(top_srcdir)/iofwd/preload/names.awk -v out=$(@F) \
 		$(top_srcdir)/iofwd/preload/names.def >$@.tmp && mv $@.tmp $@
 iofwd/preload/core_calls.h: iofwd/calls.def iofwd/preload/names.awk
@@ -13,17 +21,30 @@ iofwd/preload/core_calls.h: iofwd/calls.def iofwd/preload/names.awk
 		$(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
 
 module_LTLIBRARIES += libiofwd_preload.la
-libiofwd_preload_la_SOURCES = \
+preload_sources = iofwd/preload/aio.c iofwd/preload/fts.c iofwd/preload/spawn.c iofwd/preload/syscall.c iofwd/preload/temp.c \
 	iofwd/fdtab.c iofwd/fdtab.h iofwd/prefix.c iofwd/prefix.h \
 	iofwd/preload/catch.h iofwd/preload/core.c iofwd/preload/core.h iofwd/preload/cwd.c iofwd/preload/dir.c iofwd/preload/fd.c \
-	iofwd/preload/guard.c iofwd/preload/init.c iofwd/preload/io.c iofwd/preload/meta.c iofwd/preload/proc.c iofwd/preload/real.c \
+	iofwd/preload/guard.c iofwd/preload/init.c iofwd/preload/io.c iofwd/preload/limits.c iofwd/preload/library.c iofwd/preload/lock.c iofwd/preload/map.c iofwd/preload/meta.c iofwd/preload/proc.c \
 	iofwd/preload/real.h iofwd/preload/stream.c iofwd/preload/stream.h iofwd/preload/targets.h iofwd/preload/walk.c \
-	iofwd/preload/where.c iofwd/preload/where.h iofwd/preload/wide.c
+	iofwd/preload/where.c iofwd/preload/where.h iofwd/preload/wide.c iofwd/preload/xattr.c
+libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/preload/core_load.c iofwd/preload/real.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/preload/names.c
 libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS)
 libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared
 libiofwd_preload_la_LIBADD = -ldl -lpthread
+
+# The same for static programs: their own calls and those of their libraries lead here by ld --wrap (pkg-config iofwd-static).
+if DROPIN_STATIC
+lib_LTLIBRARIES += libiofwd_wrap.la
+libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/preload/core_static.c
+nodist_libiofwd_wrap_la_SOURCES = iofwd/preload/names_wrap.c
+libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -Dfwd_state=fwd_wrap_state
+libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
+libiofwd_wrap_la_LDFLAGS = -static
+module_DATA = iofwd/preload/iofwd-wrap.args
+pkgconfig_DATA += iofwd-static.pc
+endif
 
 if HAVE_CRITERION
 preload_unit = tests/unit_prefix tests/unit_fdtab
@@ -38,8 +59,11 @@ tests_unit_fdtab_LDADD = $(CRITERION_LIBS) -lpthread
 endif
 
 # End to end, through amphora-run and its servers.
-preload_scripts = tests/mp/fwd_calls.sh tests/mp/fwd_handles.sh tests/mp/fwd_tools.sh tests/mp/fwd_stripe.sh tests/mp/fwd_collect.sh
+preload_scripts = tests/mp/fwd_calls.sh tests/mp/fwd_handles.sh tests/mp/fwd_tools.sh tests/mp/fwd_stripe.sh tests/mp/fwd_collect.sh tests/mp/fwd_daemon.sh tests/mp/fwd_own.sh tests/mp/fwd_failover.sh tests/mp/fwd_programs.sh tests/mp/fwd_direct.sh
 preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests/mp/fwd_handles tests/mp/fwd_stripe tests/mp/fwd_collect
+preload_scripts += tests/mp/fwd_more.sh tests/mp/fwd_lifetime.sh tests/mp/fwd_real.sh tests/mp/fwd_random.sh tests/mp/fwd_fsx.sh
+preload_scripts += tests/mp/fwd_static.sh
+preload_programs += tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_calls_SOURCES = tests/mp/fwd_calls.c
 tests_mp_fwd_calls_LDFLAGS =
@@ -48,12 +72,25 @@ tests_mp_fwd_stdio_LDFLAGS =
 tests_mp_fwd_proc_SOURCES = tests/mp/fwd_proc.c
 tests_mp_fwd_proc_LDFLAGS =
 tests_mp_fwd_proc_LDADD = -lpthread
+tests_mp_fwd_more_SOURCES = tests/mp/fwd_more.c
+tests_mp_fwd_more_LDFLAGS =
+tests_mp_fwd_more_LDADD = -ldl
+tests_mp_fwd_fsx_SOURCES = tests/mp/fwd_fsx.c
+tests_mp_fwd_fsx_LDFLAGS =
+tests_mp_fwd_random_SOURCES = tests/mp/fwd_random.c
+tests_mp_fwd_random_LDFLAGS =
 tests_mp_fwd_handles_SOURCES = tests/mp/fwd_handles.c
 tests_mp_fwd_handles_LDADD = libiofwd.la libamphora.la
 tests_mp_fwd_stripe_SOURCES = tests/mp/fwd_stripe.c
 tests_mp_fwd_stripe_LDADD = libiofwd.la libamphora.la
+check_PROGRAMS += tests/mp/fwd_own tests/mp/fwd_failover
+tests_mp_fwd_failover_SOURCES = tests/mp/fwd_failover.c
+tests_mp_fwd_failover_LDFLAGS =
+tests_mp_fwd_failover_LDADD = -lpthread
+tests_mp_fwd_own_SOURCES = tests/mp/fwd_own.c
+tests_mp_fwd_own_LDADD = libiofwd.la libamphora.la
 tests_mp_fwd_collect_SOURCES = tests/mp/fwd_collect.c
 tests_mp_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-EXTRA_DIST += tests/mp/fwd_lib.sh tests/mp/fwd_tools_commands.sh tests/mp/fwd_shell_commands.sh tests/mp/fwd_python.py
+EXTRA_DIST += tests/mp/fwd_static.c tests/mp/fwd_lib.sh tests/mp/fwd_tools_commands.sh tests/mp/fwd_shell_commands.sh tests/mp/fwd_python.py tests/mp/fwd_fortran.f90 tests/mp/fwd_mpi.c

@@ -136,31 +136,6 @@ int x_fstatvfs(int fd, struct statvfs *v)
     return 0;
 }
 
-/* What Linux file systems agree on. */
-long x_pathconf(int name)
-{
-    switch (name) {
-    case _PC_NAME_MAX:
-        return 255;
-    case _PC_PATH_MAX:
-        return PATH_MAX;
-    case _PC_LINK_MAX:
-        return 127;
-    case _PC_PIPE_BUF:
-        return PIPE_BUF;
-    case _PC_NO_TRUNC:
-    case _PC_CHOWN_RESTRICTED:
-    case _PC_2_SYMLINKS:
-        return 1;
-    case _PC_FILESIZEBITS:
-        return 64;
-    case _PC_REC_XFER_ALIGN:
-    case _PC_REC_MIN_XFER_SIZE:
-        return 4096;
-    }
-    return -1; /* no limit, or not known: errno is left alone */
-}
-
 int x_mkdirat(int dir, const char *path, mode_t mode)
 {
     struct fwd_where w;
@@ -256,6 +231,8 @@ static int pair_end(struct pair *p, int err)
 int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p;
+    if ((flags & ~7U) || ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+        return fwd_fail(EINVAL);
     enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
     if (side == SIDE_LOCAL && !flags)
         return real_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
@@ -272,8 +249,13 @@ int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int fla
     enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
     if (side == SIDE_LOCAL)
         return real_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
-    if (side == SIDE_FAILED)
-        return -1;
+    if (side == SIDE_FAILED) {
+        struct stat st; /* what is wrong with the old name counts more than an empty new one */
+        int err = errno;
+        if (err == ENOENT && x_fstatat(from_dir, from, &st, (flags & AT_EMPTY_PATH) | AT_SYMLINK_NOFOLLOW) != 0)
+            return -1;
+        return fwd_fail(err);
+    }
     return pair_end(&p, fwd_core.link(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags & AT_SYMLINK_FOLLOW));
 }
 
@@ -287,14 +269,18 @@ int x_symlinkat(const char *target, int dir, const char *path)
     return fwd_where_end(&w, fwd_core.symlink(CLIENT, target, FWD_AT(&w)));
 }
 
-/* /proc/self/fd/N of a forwarded descriptor reads as the name under which it was opened. */
+/* /proc/self/fd/N of a forwarded descriptor reads as the name of its file. */
 static int readlink_fd(struct fwd_where *w, char *buf, size_t cap, size_t *len_p)
 {
-    size_t len = strlen(w->dir->path);
-    if (!len)
-        return ENOENT;
+    char name[PATH_MAX];
+    size_t len = 0;
+    int err = fwd_core.nameof(CLIENT, &w->dir->file, name, sizeof name, &len);
+    if (err == ENOENT)
+        len = (size_t)snprintf(name, sizeof name, "%s (deleted)", w->dir->path);
+    else if (err)
+        return err;
     *len_p = len < cap ? len : cap;
-    memcpy(buf, w->dir->path, *len_p);
+    memcpy(buf, name, *len_p);
     return 0;
 }
 
@@ -302,7 +288,7 @@ ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap)
 {
     struct fwd_where w;
     size_t len = 0;
-    if (!fwd_where_find(&w, dir, path, true))
+    if (!fwd_where_find(&w, dir, path, dir != AT_FDCWD))
         return -1;
     if (w.local)
         return real_readlinkat(w.dirfd, w.path, buf, cap);
@@ -412,75 +398,4 @@ int x_utime(const char *path, const struct utimbuf *times)
 {
     struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 }, { .tv_sec = times ? times->modtime : 0 } };
     return x_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
-}
-
-/* ---- extended attributes: read only ---- */
-
-/* The calls with a length of 0 ask for the size. */
-#define XATTR_MOST 65536
-
-static ssize_t xattr_result(int err, const char *value, size_t len, void *buf, size_t cap)
-{
-    if (err)
-        return fwd_fail(err);
-    if (cap == 0)
-        return (ssize_t)len;
-    if (len > cap)
-        return fwd_fail(ERANGE);
-    memcpy(buf, value, len);
-    return (ssize_t)len;
-}
-
-ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
-{
-    struct fwd_where w;
-    char value[XATTR_MOST];
-    size_t len = 0;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
-        return -1;
-    if (w.local)
-        return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
-    int err = w.path[0] ? fwd_core.getxattr(CLIENT, FWD_AT(&w), name, flags, value, sizeof value, &len)
-                        : fwd_core.fgetxattr(CLIENT, &w.dir->file, name, value, sizeof value, &len);
-    fwd_where_end(&w, 0);
-    return xattr_result(err, value, len, buf, cap);
-}
-
-ssize_t x_fgetxattr(int fd, const char *name, void *buf, size_t cap)
-{
-    char value[XATTR_MOST];
-    size_t len = 0;
-    struct fwd_ofile *of;
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
-    fwd_file_end(of, 0);
-    return xattr_result(err, value, len, buf, cap);
-}
-
-ssize_t x_listxattr(const char *path, char *buf, size_t cap, int flags)
-{
-    struct fwd_where w;
-    char names[XATTR_MOST];
-    size_t len = 0;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
-        return -1;
-    if (w.local)
-        return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
-    int err = w.path[0] ? fwd_core.listxattr(CLIENT, FWD_AT(&w), flags, names, sizeof names, &len)
-                        : fwd_core.flistxattr(CLIENT, &w.dir->file, names, sizeof names, &len);
-    fwd_where_end(&w, 0);
-    return xattr_result(err, names, len, buf, cap);
-}
-
-ssize_t x_flistxattr(int fd, char *buf, size_t cap)
-{
-    char names[XATTR_MOST];
-    size_t len = 0;
-    struct fwd_ofile *of;
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
-    fwd_file_end(of, 0);
-    return xattr_result(err, names, len, buf, cap);
 }

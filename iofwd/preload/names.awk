@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Generates C from iofwd/preload/names.def:  awk -f names.awk -v out=names.h|names.c names.def
-# and, with out=core.h, the list of the client's calls from iofwd/calls.def.
+# and, with out=core.h, the list of the client's calls from iofwd/calls.def; with out=names the bare names; with out=doc
+# doc/iofwd-calls.md from calls.def, names.def and libc.def, in this order.
 
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -34,14 +35,17 @@ function guard_of(text,    n, i, part, w, s) {
     for (i = 1; i <= n; i++) {
         split(part[i], w, " ")
         if (part[i] == "inside") { s = s (i > 1 ? " || " : "") "fwd_inside"; continue }
-        if (w[1] !~ /^(fd|path|at|dir|file)$/) die("unknown guard: " part[i])
+        if (part[i] == "on") { s = s "fwd_state.on && !fwd_inside"; continue }
+        if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)"; continue }
+        if (w[1] !~ /^(fd|path|at|dir|file|lib|fts)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "fwd_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
     }
     return s
 }
 
 BEGIN {
-    if (out != "core.h") FS = "|"
+    if (out == "core.h") FS = " "
+    else FS = "|"
     head = "/* SPDX-License-Identifier: BSD-3-Clause */\n/* Made by iofwd/preload/names.awk from %s.  Layer: iofwd. */\n"
     count = 0
 }
@@ -49,6 +53,14 @@ BEGIN {
 /^[ \t]*(#|$)/ { next }
 
 out == "core.h" { split($0, f, "|"); calls[++count] = trim(f[1]); next }
+
+# For the document: which request of the table a name of the C library leads to.
+out == "doc" && FILENAME ~ /calls\.def$/ { nw = split($6, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
+out == "doc" && FILENAME ~ /libc\.def$/ {
+    nw = split($3, w, " ")
+    for (i = 1; i <= nw; i++) if (trim($1) != "none") { rows++; row_name[rows] = w[i]; row_class[rows] = trim($1); row_why[rows] = trim($2) }
+    next
+}
 
 {
     if (NF < 4) die("four fields are needed, here are " NF)
@@ -84,7 +96,7 @@ function shape_of(c,    n, i, p, v, w) {
             v = substr(p[i], 4)
             va_cond = "1"
             if (match(v, / if [a-z]+$/)) { va_cond = "fwd_needs_mode(" substr(v, RSTART + 4) ")"; v = substr(v, 1, RSTART - 1) }
-            if (match(v, / via [a-z_]+$/)) { va_via = substr(v, RSTART + 5); v = substr(v, 1, RSTART - 1) }
+            if (match(v, / via [a-z0-9_]+$/)) { va_via = substr(v, RSTART + 5); v = substr(v, 1, RSTART - 1) }
             va_name = param_name(v)
             va_type = trim(substr(v, 1, length(v) - length(va_name)))
             proto = proto ", ..."; types = proto
@@ -117,16 +129,29 @@ function make_h(    c) {
     print "\n#endif"
 }
 
+# A static program has no linker at run time, so what asks for it is left alone; and what this C library has only as an old version.
+function wrapped(c) { return f_name[c] !~ /^(dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
+
+function make_flags(    c) { for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,--wrap=" f_name[c] }
+
 function make_c(    c, ret, real, call) {
     printf head, "iofwd/preload/names.def"
     print "#include \"iofwd/preload/names.h\"\n\n#include \"iofwd/preload/catch.h\"\n#include \"iofwd/preload/targets.h\"\n"
     print "const char *const fwd_name_texts[FWD_NAME_COUNT] = {"
     for (c = 1; c <= count; c++) print "    \"" f_name[c] "\","
-    print "};\nvoid *fwd_real_slots[FWD_NAME_COUNT];\n"
+    print "};"
+    if (wrap) {
+        for (c = 1; c <= count; c++) if (wrapped(c)) print "extern char __real_" f_name[c] "[];"
+        print "const char *const fwd_init_keep = &fwd_init_linked;"
+    }
+    print "void *fwd_real_slots[FWD_NAME_COUNT]" (wrap ? " = {" : ";")
+    for (c = 1; wrap && c <= count; c++) print "    " (wrapped(c) ? "__real_" f_name[c] : "NULL") ","
+    print wrap ? "};\n" : ""
     for (c = 1; c <= count; c++) {
+        if (wrap && !wrapped(c)) continue
         shape_of(c)
         ret = f_type[c] == "void" ? "" : "return "
-        print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" f_name[c] "\") FWD_EXPORT;"
+        print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") FWD_EXPORT;"
         print star(f_type[c]) "caught_" f_name[c] "(" proto ")\n{"
         if (variadic && va_type == "va_list") {
             # the result passes a variable, since va_end comes after the call
@@ -153,9 +178,41 @@ function make_c(    c, ret, real, call) {
         }
         real = "real_" f_name[c] "(" args ")"
         if (f_after[c] == "new") real = "fwd_note_local(" real ")"
-        else if (f_after[c] != "-") die("unknown last field: " f_after[c])
+        else if (f_after[c] != "-" && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
         print "    if (" f_guard[c] ")\n        " ret f_target[c] ";"
         print (f_type[c] == "void" ? "    else\n        " : "    ") ret real ";\n}\n"
+    }
+}
+
+# The line of a caught name: forwarded, refused with which errno and why, or for Amphora's own use.
+function doc_row(c,    why, err) {
+    if (f_after[c] ~ /^refused /) {
+        err = f_target[c]; sub(/^fwd_fail\(/, "", err); sub(/\)$/, "", err)
+        return "| `" f_name[c] "` | refused: " err " | " substr(f_after[c], 9) " |"
+    }
+    if (f_target[c] ~ /^fwd_own/)
+        return "| `" f_name[c] "` | local | has no path; caught so that Amphora's own descriptors get high numbers |"
+    if (f_name[c] in leads) return "| `" f_name[c] "` | forwarded | request `" leads[f_name[c]] "` |"
+    if (f_name[c] == "umask" || f_name[c] ~ /^pthread_create$/)
+        return "| `" f_name[c] "` | local | caught so that forwarded calls know of it |"
+    return "| `" f_name[c] "` | forwarded | by the requests of other calls |"
+}
+
+function make_doc(    c, how) {
+    print "# What becomes of each file function of the C library\n"
+    print "Made from `iofwd/calls.def`, `iofwd/preload/names.def` and `iofwd/preload/libc.def`; `tests/iofwd_names.sh` compares it with what"
+    print "`nm -D` finds in libc.so.6 (glibc 2.36). *Forwarded*: on a path below `IOFWD_PREFIX`, or a descriptor or stream that such a call"
+    print "gave, an I/O server does it; elsewhere the C library does. *Refused*: on such a path it fails as told. *Local*: it stays with this host.\n"
+    print "Where forwarded files differ from local ones: a shared map is written to the file at msync, munmap, fsync, close, exec and exit, and one"
+    print "that is writable is refused (ENODEV) while the process holds a record lock on the file; fcntl's F_SETLEASE and F_NOTIFY give"
+    print "EOPNOTSUPP; FICLONE and its relatives give EOPNOTSUPP; values of extended attributes are limited to 32 KiB (E2BIG, ERANGE);"
+    print "openat2 with RESOLVE flags gives EOPNOTSUPP; io_submit and io_uring, which no library sees, fail on a forwarded descriptor; a link that"
+    print "leads out of what the servers export gives EACCES; rename and link from one export to another give EXDEV.\n"
+    print "| name | what becomes of it | how, or why |\n|---|---|---|"
+    for (c = 1; c <= count; c++) print doc_row(c)
+    for (c = 1; c <= rows; c++) {
+        how = row_class[c] == "local" ? "local" : "forwarded"
+        print "| `" row_name[c] "` | " how " | " row_why[c] " |"
     }
 }
 
@@ -169,6 +226,10 @@ END {
     if (failed) exit 1
     if (out == "names.h") make_h()
     else if (out == "names.c") make_c()
+    else if (out == "names_wrap.c") { wrap = 1; make_c() }
+    else if (out == "iofwd-wrap.args") make_flags()
     else if (out == "core.h") make_core()
+    else if (out == "names") { for (c = 1; c <= count; c++) print f_name[c] }
+    else if (out == "doc") make_doc()
     else { print "names.awk: -v out= must name what to make" > "/dev/stderr"; exit 1 }
 }

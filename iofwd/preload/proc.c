@@ -4,6 +4,7 @@
  * Thread rule: as the C library's functions.
  */
 #include <alloca.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "iofwd/preload/catch.h"
@@ -75,12 +76,14 @@ static size_t entries(char *const envp[])
     return n;
 }
 
-#define EXTRA_ENTRIES (AMPH_COUNTOF(kept) + 3)
+#define EXTRA_ENTRIES (AMPH_COUNTOF(kept) + 4)
 
 /* Fills out (room for entries(envp) + EXTRA_ENTRIES) with envp and what has to be in it. */
 static void make_environment(char *const envp[], char **out, struct room *room, bool same_process)
 {
     size_t n = 0;
+    if (same_process)
+        fwd_maps_flush(NULL);
     for (; envp && *envp; envp++) {
         if (is_named(*envp, CWD_NAME) || is_named(*envp, DOOR_NAME))
             continue;
@@ -93,6 +96,9 @@ static void make_environment(char *const envp[], char **out, struct room *room, 
         snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%s", fwd_state.cwd);
         out[n++] = room->cwd;
     }
+    const char *own = fwd_core.loaded ? fwd_core.own_env() : NULL;
+    if (own && !has_name_of(out, n, own))
+        out[n++] = (char *)own;
     if (same_process && fwd_core.loaded && fwd_core.exec_env(room->door, sizeof room->door))
         out[n++] = room->door;
     out[n] = NULL;
@@ -107,6 +113,7 @@ pid_t x_fork(void)
     fwd_real_find_all();
     fwd_core_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
     fwd_stream_fork_lock(true);
+    fwd_maps_fork_lock(true);
     fwd_core_fork_lock(true);
     bool loaded = fwd_core.loaded;
     if (loaded)
@@ -115,11 +122,14 @@ pid_t x_fork(void)
     int saved = errno;
     if (loaded && pid == 0) {
         fdtab_recount();
+        fwd_maps_recount();
+        fwd_forget_locks();
         fwd_core.fork_child();
     } else if (loaded) {
         fwd_core.fork_parent(pid);
     }
     fwd_core_fork_lock(false);
+    fwd_maps_fork_lock(false);
     fwd_stream_fork_lock(false);
     errno = saved;
     return pid;
@@ -128,6 +138,8 @@ pid_t x_fork(void)
 /* _exit runs no destructors, and so ends what the client has gathered here. */
 void x_exit_now(int status)
 {
+    if (fwd_inside == 0)
+        fwd_maps_flush(NULL);
     if (fwd_core.loaded && fwd_inside == 0)
         fwd_core.ending();
     real__Exit(status);
@@ -160,7 +172,7 @@ int x_daemon(int no_chdir, int no_close)
 /* ---- programs that are themselves forwarded ---- */
 
 /* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with errno. */
-static int copy_program(const char *path)
+int fwd_copy_in(const char *path, int amode)
 {
     struct stat st;
     char *buf = NULL;
@@ -169,7 +181,7 @@ static int copy_program(const char *path)
         return -1;
     if (x_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
-    else if (x_faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 && (buf = malloc(1 << 20)) != NULL)
+    else if (x_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 && (buf = malloc(1 << 20)) != NULL)
         to = real_memfd_create(path, MFD_CLOEXEC);
     for (ssize_t n = 1; to >= 0 && n > 0;) {
         n = x_read(from, buf, 1 << 20);
@@ -229,7 +241,7 @@ static int start_program(const char *path, char *const argv[], char **env, start
     if (w.local)
         return start(how, w.path, argv, env);
     fwd_where_end(&w, 0);
-    int fd = copy_program(path);
+    int fd = fwd_copy_in(path, X_OK);
     if (fd < 0)
         return -1;
     int r;
@@ -355,10 +367,37 @@ struct spawn {
     const posix_spawnattr_t *attr;
 };
 
+/* Connections that the child inherits without knowing keep the parent's files for it until it has come to hold them by itself, whatever
+ * the parent closes meanwhile.  They are made with signals held back, which the child must not be born with. */
+static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                      char *const argv[], char *const envp[], int (*spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                                                                const posix_spawnattr_t *, char *const[], char *const[]))
+{
+    posix_spawnattr_t own;
+    sigset_t mask;
+    short flags = 0;
+    if (!fwd_core.loaded)
+        return spawn(pid, path, actions, attr, argv, envp);
+    if (attr)
+        own = *attr;
+    else
+        posix_spawnattr_init(&own);
+    posix_spawnattr_getflags(&own, &flags);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    if (!(flags & POSIX_SPAWN_SETSIGMASK)) {
+        posix_spawnattr_setflags(&own, (short)(flags | POSIX_SPAWN_SETSIGMASK));
+        posix_spawnattr_setsigmask(&own, &mask);
+    }
+    fwd_core.fork_before();
+    int err = spawn(pid, path, actions, &own, argv, envp);
+    fwd_core.fork_parent(-1); /* the child shares no memory with us */
+    return err;
+}
+
 static int start_spawn(void *how, const char *path, char *const argv[], char **env)
 {
     struct spawn *s = how;
-    int err = real_posix_spawn(s->pid, path, s->actions, s->attr, argv, env);
+    int err = spawn_held(s->pid, path, s->actions, s->attr, argv, env, real_posix_spawn);
     return fwd_result(err);
 }
 
@@ -387,7 +426,7 @@ int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_
         return x_posix_spawn(pid, file, actions, attr, argv, envp);
     char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
     make_environment(envp, env, &room, false);
-    return real_posix_spawnp(pid, file, actions, attr, argv, env);
+    return spawn_held(pid, file, actions, attr, argv, env, real_posix_spawnp);
 }
 
 /* ---- threads: those that Amphora starts are inside of it for ever ---- */

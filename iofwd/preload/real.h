@@ -6,9 +6,11 @@
 #ifndef AMPH_IOFWD_REAL_H
 #define AMPH_IOFWD_REAL_H
 
+#include <aio.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <ftw.h>
 #include <glob.h>
 #include <limits.h>
@@ -36,6 +38,7 @@
 
 extern void *fwd_real_slots[] AMPH_HIDDEN;
 extern const char *const fwd_name_texts[] AMPH_HIDDEN;
+extern const char fwd_init_linked AMPH_HIDDEN; /* names_wrap.c names it, so that init.c comes out of the archive */
 
 /* Fills slot name and gives it back; a function that sets ENOSYS and returns -1 where the C library has none. */
 void *fwd_real_find(int name);

@@ -150,7 +150,7 @@ static FILE *stream_on(int fd, const char *mode)
         errno = err;
         return NULL;
     }
-    if (mode[0] == 'a' && fwd_fd(fd))
+    if (mode[0] == 'a' && !strchr(mode, '+') && fwd_fd(fd))
         x_lseek(fd, 0, SEEK_END);
     return f;
 }

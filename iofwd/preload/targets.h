@@ -38,9 +38,6 @@ int x_dup2(int from, int to);
 int x_dup3(int from, int to, int flags);
 int x_fcntl(int fd, int command, void *arg);
 int x_ioctl(int fd, unsigned long request, void *arg);
-int x_mkstemp(char *pattern, int suffix, int flags);
-char *x_mkdtemp(char *pattern);
-char *x_mktemp(char *pattern);
 
 /* io.c */
 ssize_t x_read(int fd, void *buf, size_t len);
@@ -56,13 +53,16 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len);
 int x_fsync(int fd);
 int x_fdatasync(int fd);
+ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
 int x_syncfs(int fd);
 int x_ftruncate(int fd, off_t length);
 int x_fallocate(int fd, int how, off_t off, off_t length);
 int x_posix_fallocate(int fd, off_t off, off_t length);
+int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags);
+int x_posix_fadvise(int fd, off_t len, int advice);
+ssize_t x_readahead(int fd);
 int x_flock(int fd, int op);
 int x_lockf(int fd, int command, off_t length);
-void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
 
 /* meta.c */
 int x_fstat(int fd, struct stat *st);
@@ -73,7 +73,6 @@ int x_statfs(const char *path, struct statfs *fs);
 int x_fstatfs(int fd, struct statfs *fs);
 int x_statvfs(const char *path, struct statvfs *v);
 int x_fstatvfs(int fd, struct statvfs *v);
-long x_pathconf(int name);
 int x_mkdirat(int dir, const char *path, mode_t mode);
 int x_mknodat(int dir, const char *path, mode_t mode, dev_t dev);
 int x_unlinkat(int dir, const char *path, int flags);
@@ -92,10 +91,59 @@ int x_futimens(int fd, const struct timespec *times);
 int x_utimes(int dir, const char *path, const struct timeval *times, int flags);
 int x_futimes(int fd, const struct timeval *times);
 int x_utime(const char *path, const struct utimbuf *times);
+
+/* temp.c */
+FILE *x_tmpfile(void);
+char *x_tempnam(const char *dir, const char *start);
+int x_mkstemp(char *pattern, int suffix, int flags);
+char *x_mkdtemp(char *pattern);
+char *x_mktemp(char *pattern);
+
+/* syscall.c */
+long x_syscall(long number, long a0, long a1, long a2, long a3, long a4, long a5);
+
+/* aio.c */
+int x_aio_read(struct aiocb *cb);
+int x_aio_write(struct aiocb *cb);
+int x_aio_fsync(int op, struct aiocb *cb);
+int x_aio_suspend(const struct aiocb *const list[], int n, const struct timespec *limit);
+int x_aio_cancel(int fd, struct aiocb *cb);
+int x_lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *event);
+
+/* library.c */
+void *x_dlopen(const char *path, int flags);
+void *x_dlmopen(long space, const char *path, int flags);
+void x_backtrace_symbols_fd(void *const *frames, int n, int fd);
+key_t x_ftok(const char *path, int project);
+
+/* lock.c */
+int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock);
+void fwd_file_left(struct fwd_ofile *of); /* a descriptor of it is closed: its maps are written, the process's record locks on it go */
+void fwd_forget_locks(void);              /* in a forked child */
+
+/* map.c */
+int fwd_maps_flush(const struct fwd_ofile *of); /* NULL: of all files; 0 or an errno value */
+void fwd_maps_fork_lock(bool take);
+void fwd_maps_recount(void); /* after fdtab_recount */
+void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
+int x_munmap(void *at, size_t len);
+int x_msync(void *at, size_t len, int flags);
+int x_mprotect(void *at, size_t len, int prot);
+void *x_mremap(void *old, size_t old_len, size_t len, int flags, void *at);
+
+/* limits.c */
+long x_pathconf(const char *path, int name);
+long x_fpathconf(int fd, int name);
+
+/* xattr.c */
 ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags);
 ssize_t x_fgetxattr(int fd, const char *name, void *buf, size_t cap);
 ssize_t x_listxattr(const char *path, char *buf, size_t cap, int flags);
 ssize_t x_flistxattr(int fd, char *buf, size_t cap);
+int x_setxattr(const char *path, const char *name, const void *value, size_t len, int how, int flags);
+int x_fsetxattr(int fd, const char *name, const void *value, size_t len, int how);
+int x_removexattr(const char *path, const char *name, int flags);
+int x_fremovexattr(int fd, const char *name);
 
 /* cwd.c */
 int x_chdir(const char *path);
@@ -115,6 +163,7 @@ void x_seekdir(DIR *dir, long at);
 long x_telldir(DIR *dir);
 int x_dirfd(DIR *dir);
 ssize_t x_getdents64(int fd, void *buf, size_t len);
+ssize_t x_getdirentries(int fd, char *buf, size_t len, off_t *base);
 
 /* walk.c */
 typedef int (*fwd_order_fn)(const struct dirent **, const struct dirent **);
@@ -122,6 +171,13 @@ int x_scandirat(int dir, const char *path, struct dirent ***list, int (*choose)(
 int x_glob(const char *pattern, int flags, int (*onerror)(const char *, int), glob_t *found);
 int x_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags);
 int x_ftw(const char *path, int (*fn)(const char *, const struct stat *, int));
+
+/* fts.c */
+FTS *x_fts_open(char *const *paths, int options, int (*order)(const FTSENT **, const FTSENT **));
+FTSENT *x_fts_read(FTS *walk);
+FTSENT *x_fts_children(FTS *walk, int options);
+int x_fts_set(FTSENT *entry, int option);
+int x_fts_close(FTS *walk);
 
 /* stream.c */
 FILE *x_fopen(const char *path, const char *mode);
@@ -139,11 +195,13 @@ wint_t x_ungetwc(wint_t c, FILE *f);
 wint_t x_fputwc(wchar_t c, FILE *f);
 int x_fputws(const wchar_t *text, FILE *f);
 int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap);
+int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap);
 
 /* proc.c */
 void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */
 pid_t x_fork(void);
 int x_daemon(int no_chdir, int no_close);
+int fwd_copy_in(const char *path, int amode); /* a forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno */
 int x_execve(const char *path, char *const argv[], char *const envp[]);
 int x_execvpe(const char *file, char *const argv[], char *const envp[]);
 int x_fexecve(int fd, char *const argv[], char *const envp[]);
@@ -153,6 +211,8 @@ int x_execlp(const char *file, const char *arg, va_list ap);
 int x_execle(const char *path, const char *arg, va_list ap);
 int x_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
                   char *const argv[], char *const envp[]);
+int x_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode);
+int x_spawn_destroy(posix_spawn_file_actions_t *actions);
 int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
                    char *const argv[], char *const envp[]);
 int x_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);

@@ -145,5 +145,10 @@ bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes)
     if (w->dir && !base[0])
         return false;
     const char *path = w->path[0] ? w->path : base;
-    return path && fwd_path_clean(&fwd_state.prefixes, base, path, buf, cap_bytes, &clean) == 0 && clean.prefix;
+    if (!path || fwd_path_clean(&fwd_state.prefixes, base, path, buf, cap_bytes, &clean) != 0 || !clean.prefix)
+        return false;
+    size_t n = strlen(buf);
+    if (n > 2 && buf[n - 1] == '.' && buf[n - 2] == '/')
+        buf[n - 2] = 0;
+    return true;
 }

@@ -5,9 +5,11 @@
  *
  * They convert by the locale and use the byte functions, so a stream of ours takes wide and byte calls mixed.
  */
+#include <sys/mman.h>
 #include <wchar.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
 
 /* Such a stream is of bytes, whatever is asked; a positive answer would promise what byte calls on it then break. */
@@ -102,4 +104,25 @@ int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
             n = -1;
     free(text);
     return n;
+}
+
+/* The C library reads wide text from a copy of what comes next, in memory; then the stream is put behind what was taken. */
+#define SCAN_BYTES 65536
+int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
+{
+    off_t at = ftello(f);
+    char *text = malloc(SCAN_BYTES);
+    int fd = text ? real_memfd_create("wide", MFD_CLOEXEC) : -1;
+    size_t n = fd < 0 ? 0 : fread(text, 1, SCAN_BYTES, f);
+    FILE *copy = fd >= 0 && real_write(fd, text, n) == (ssize_t)n && real_lseek(fd, 0, SEEK_SET) == 0 ? real_fdopen(fd, "r") : NULL;
+    int got = copy ? real_vfwscanf(copy, format, ap) : EOF;
+    off_t taken = copy ? ftello(copy) : 0;
+    if (at >= 0 && taken >= 0)
+        fseeko(f, at + taken, SEEK_SET);
+    if (copy)
+        fclose(copy);
+    else if (fd >= 0)
+        real_close(fd);
+    free(text);
+    return got;
 }

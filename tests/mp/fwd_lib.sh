@@ -18,7 +18,7 @@ fwd_tree() {
 fwd_servers() {
     fwd_kept=$1
     shift
-    AMPHORA_STATS=1 timeout -k 5 "${fwd_time:-110}" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$fwd_kept" -timeout "${fwd_time:-100}" \
+    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$fwd_kept" -timeout "${fwd_time:-100}" \
         sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
 }
 
@@ -46,8 +46,8 @@ fwd_both() {
         echo "exit code $?"
     ) | cat >"$mp_dir/f/out"
     sed -i "s#$mp_dir/[lf]/scratch#@SCRATCH#g; s#$mp_dir/l/kept#@DIR#g; s#/fwd#@DIR#g" "$mp_dir/l/out" "$mp_dir/f/out"
-    fwd_tree "$mp_dir/l/kept" >"$mp_dir/l/tree"
-    fwd_tree "$mp_dir/f/kept" >"$mp_dir/f/tree"
+    fwd_tree "$mp_dir/l/kept" | sed "s#$mp_dir/l/kept#@DIR#g" >"$mp_dir/l/tree"
+    fwd_tree "$mp_dir/f/kept" | sed "s# /fwd/# @DIR/#" >"$mp_dir/f/tree"
     { diff -a "$mp_dir/l/out" "$mp_dir/f/out" && grep -a '^exit code 0$' "$mp_dir/l/out"; } >"$mp_dir/out" 2>&1
     mp_report $? "$fwd_name: same output ($(wc -l <"$mp_dir/f/out") lines)" "$mp_dir/out"
     { diff "$mp_dir/l/tree" "$mp_dir/f/tree" || tail -n 3 "$mp_dir/stats"; } >"$mp_dir/out" 2>&1

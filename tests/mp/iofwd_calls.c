@@ -24,6 +24,7 @@
 #include "base/env.h"
 #include "iofwd.h"
 #include "iofwd/client_int.h"
+#include "tests/mp/fwd_bare.h"
 
 static struct amph_fwd_client *cl;
 static const char *real_dir, *self_path;
@@ -667,9 +668,7 @@ static void test_counters(void)
 
 int main(int argc, char **argv)
 {
-    const char *preload = amph_env_foreign("LD_PRELOAD");
-    if (preload && strstr(preload, "iofwd") && unsetenv("LD_PRELOAD") == 0) /* the stubs alone, without the interposition library */
-        syscall(SYS_execve, "/proc/self/exe", argv, environ); /* which would set it again */
+    without_preload(amph_env_foreign("LD_PRELOAD"), argv);
     if (argc == 3 && strcmp(argv[1], "--image") == 0)
         return new_image(argv[2]);
     if (argc != 2) {

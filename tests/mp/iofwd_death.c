@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "iofwd/client_int.h"
+#include "tests/mp/fwd_bare.h"
 
 #define RUN_NS (1500 * AMPH_NS_PER_MS)
 #define PROMPT_NS (3 * AMPH_NS_PER_S)
@@ -61,9 +62,7 @@ int main(int argc, char **argv)
     struct writer wr[2];
     pthread_t t[2];
     int failures = 0;
-    const char *preload = amph_env_foreign("LD_PRELOAD");
-    if (preload && strstr(preload, "iofwd") && unsetenv("LD_PRELOAD") == 0) /* the stubs alone, without the interposition library */
-        syscall(SYS_execve, "/proc/self/exe", argv, environ); /* which would set it again */
+    without_preload(amph_env_foreign("LD_PRELOAD"), argv);
     if (amph_fwd_process(&cl) != 0)
         return 1;
     bool killer = cl->rank == 0, victim = cl->servers[0] == cl->first + 0;

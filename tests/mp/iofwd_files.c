@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "include/iofwd.h"
+#include "tests/mp/fwd_bare.h"
 
 enum { PARTS = 100, PART_BYTES = 30000 };
 
@@ -173,11 +174,8 @@ static void cancelling(void)
 
 int main(int argc, char **argv)
 {
-    if (atoi(argv[argc - 1]) % 2 && getenv("LD_PRELOAD")) {
-        unsetenv("LD_PRELOAD");
-        syscall(SYS_execve, "/proc/self/exe", argv, environ); /* a caught exec would keep forwarding */
-        return 1;
-    }
+    if (atoi(argv[argc - 1]) % 2)
+        without_preload(getenv("LD_PRELOAD"), argv);
     srandom((unsigned)atoi(argv[argc - 1]));
     for (size_t i = 0; i < sizeof model; i++)
         ((uint8_t *)model)[i] = (uint8_t)random();

@@ -22,12 +22,35 @@ P
     grep -q '<rect.*fill-opacity' "$mp_dir/plot.svg" && python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$mp_dir/plot.svg" || return
     [ -z "$(ls "$dir")" ]
 }
+# All rows, with limits and JSON; whether they are reached is no matter of a test.
+shows_figures() {
+    timeout 100 ./nbmrw --figures="$1" -r 1 -d "$dir" --json="$mp_dir/json" >"$mp_dir/table"
+    code=$?
+    cat "$mp_dir/table"
+    [ $code = 0 ] || [ $code = 3 ] || return
+    [ "$(grep -c MISSED "$mp_dir/table")" -gt 0 ] && [ $code = 0 ] && return 1
+    python3 - "$mp_dir/json" "$2" <<'P' || return
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == int(sys.argv[2]), len(rows)
+for r in rows:
+    assert r["value"] > 0 and r["wanted"] > 0 and r["reached"] in (True, False), r
+    assert r["unit"] == "1/s" or abs(r["ratio"] * r["limit_value"] / r["value"] - 1) < 0.01, r
+P
+    [ -z "$(ls "$dir")" ]
+}
 refuses() {
     ! ./nbmrw "$@" 2>"$mp_dir/said" && grep -q "not understood" "$mp_dir/said"
 }
 cd "$builddir" || exit 1
 looks_right >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw: every kind of row, JSON, box plots" "$mp_dir/out"
+shows_figures "1 MiB" 5 >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw --figures: in the segment and not" "$mp_dir/out"
+shows_figures "clients" 2 >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw --figures: 4 clients on 2 servers" "$mp_dir/out"
+shows_figures "tcp, 4" 2 >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw --figures: beside a TCP stream" "$mp_dir/out"
 for wrong in "-f 0" "-c 9:1" "-r 0" "-w 9" "-S x" "words"; do
     refuses $wrong >"$mp_dir/out" 2>&1
     mp_report $? "nbmrw refuses $wrong" "$mp_dir/out"

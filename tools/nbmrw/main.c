@@ -34,7 +34,8 @@ static const char usage[] =
     "  -m, --measure data|metadata|all (default all)\n"
     "  -j, --json[=FILE]        one object a line (default: standard output, in place of the table)\n"
     "  -g, --svg FILE           box plots\n"
-    "  -q, --quick              few sizes, 3 repeats: a look\n";
+    "  -q, --quick              few sizes, 3 repeats: a look\n"
+    "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its limit; exit status 3 where one is missed\n";
 
 static const struct option longs[] = {
     { "dir", required_argument, NULL, 'd' },     { "file-sizes", required_argument, NULL, 'f' },
@@ -44,6 +45,7 @@ static const struct option longs[] = {
     { "conduit", required_argument, NULL, 'C' }, { "order", required_argument, NULL, 'o' },
     { "measure", required_argument, NULL, 'm' }, { "json", optional_argument, NULL, 'j' },
     { "svg", required_argument, NULL, 'g' },     { "quick", no_argument, NULL, 'q' },
+    { "figures", optional_argument, NULL, 'F' }, { "job", required_argument, NULL, 'J' },
     { "inside", no_argument, NULL, 'I' },        { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -107,6 +109,10 @@ static void take_option(struct options *o, int c, const char *arg)
         break;
     case 'j': o->json = arg ? arg : "-"; break;
     case 'g': o->svg = arg; break;
+    case 'F':
+        o->figures = true;
+        o->match = arg;
+        break;
     case 'q':
         o->quick = true;
         o->repeats = 3;
@@ -247,25 +253,34 @@ static void find_launcher(char *path, size_t len)
         snprintf(path, len, "amphora-run");
 }
 
-static int start_job(const struct options *o, int argc, char **argv, const char *dir)
+/* job: of --figures, or NULL. */
+static int start_job(const struct options *o, int argc, char **argv, const char *dir, const struct nbmrw_job *job)
 {
-    char launcher[4096], self[4096], servers[16], prefix[4200];
-    char **args = calloc((size_t)argc + 16, sizeof *args);
+    char launcher[4096], self[4096], servers[16], prefix[4200], number[16];
+    char **args = calloc((size_t)argc + 20, sizeof *args);
     int n = 0;
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (!args || len <= 0)
         return 1;
     self[len] = 0;
     find_launcher(launcher, sizeof launcher);
-    snprintf(servers, sizeof servers, "%u", o->servers);
+    snprintf(servers, sizeof servers, "%u", job ? job->servers : o->servers);
+    if (job)
+        setenv("AMPHORA_SMP", job->smp, 1);
     snprintf(prefix, sizeof prefix, "%s=%s", NBMRW_PREFIX, dir);
-    const char *const first[] = { launcher, "-n", "1", "-servers", servers, "-conduit", o->conduit, "-iofwd", prefix, self, "--inside" };
+    const char *const first[] = { launcher, "-n", job ? job->procs : "1", "-servers", servers, "-conduit",
+                                  job && job->conduit ? job->conduit : o->conduit, "-iofwd", prefix, self, "--inside" };
     for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
         args[n++] = (char *)first[i];
     for (int i = 1; i < argc; i++)
         args[n++] = argv[i];
     args[n++] = "--dir";
     args[n++] = (char *)dir;
+    if (job) {
+        snprintf(number, sizeof number, "%d", (int)(job - nbmrw_jobs));
+        args[n++] = "--job";
+        args[n++] = number;
+    }
     pid_t pid = fork();
     if (pid == 0) {
         execvp(launcher, args);
@@ -290,31 +305,50 @@ static void clear(const char *dir)
     rmdir(dir);
 }
 
+/* All jobs of --figures; the first error, or 3 where a figure was missed. */
+static int start_figures(const struct options *o, int argc, char **argv, const char *dir)
+{
+    int worst = 0;
+    char missed[4200];
+    if (o->json && strcmp(o->json, "-") != 0)
+        unlink(o->json); /* each job appends to it */
+    if (!o->json || strcmp(o->json, "-") != 0)
+        nbmrw_figures_head(stdout);
+    fflush(stdout);
+    for (unsigned i = 0; i < NBMRW_JOBS && worst == 0; i++)
+        worst = start_job(o, argc, argv, dir, &nbmrw_jobs[i]);
+    snprintf(missed, sizeof missed, "%s/" NBMRW_MISSED, dir);
+    return unlink(missed) == 0 && worst == 0 ? 3 : worst;
+}
+
 int main(int argc, char **argv)
 {
     struct options o = { .dir = "/dev/shm", .file_from = 64 << 20, .file_to = 64 << 20, .call_from = 8, .call_to = 16 << 20, .repeats = 10,
                          .servers = 8, .widths = { 1, 2, 4, 8 }, .nwidths = 4, .random_order = true, .sequential = true, .data = true,
                          .metadata = true, .conduit = "auto" };
     bool inside = false;
-    for (int c; (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:qh", longs, NULL)) != -1;) {
+    unsigned job = 0;
+    for (int c; (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:F::qh", longs, NULL)) != -1;) {
         if (c == 'h')
             return fputs(usage, stdout) < 0;
         if (c == '?')
             return 2;
         inside |= c == 'I';
+        if (c == 'J')
+            job = take_count("--job", optarg, 0, NBMRW_JOBS - 1);
         take_option(&o, c, optarg);
     }
     if (optind < argc)
         bad("argument", argv[optind]);
     if (inside)
-        return measure_all(&o);
+        return o.figures ? nbmrw_figures_inside(&o, job) : measure_all(&o);
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/nbmrw.XXXXXX", o.dir);
     if (!mkdtemp(dir)) {
         fprintf(stderr, "nbmrw: no directory can be made in %s: %s\n", o.dir, strerror(errno));
         return 1;
     }
-    int code = start_job(&o, argc, argv, dir);
+    int code = o.figures ? start_figures(&o, argc, argv, dir) : start_job(&o, argc, argv, dir, NULL);
     clear(dir);
     return code;
 }

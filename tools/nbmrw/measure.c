@@ -16,12 +16,15 @@
 enum { CALLS_MOST = 200000, FILES = 2000 };
 #define BUFFER_BYTES ((size_t)64 << 20)
 
-static double now(void)
+double nbmrw_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+void (*nbmrw_ready)(void);
+char *nbmrw_segment;
 
 static bool complain(const char *what, const char *path)
 {
@@ -65,13 +68,15 @@ static double run_calls(const struct series *s, int fd, const char *path)
 {
     uint64_t calls = s->file_bytes / s->call_bytes, at = 0;
     bool reads = s->what == READ;
-    char *buf = buffer();
+    char *buf = s->segment ? nbmrw_segment : buffer();
     size_t len = (size_t)s->call_bytes;
     calls = calls > CALLS_MOST ? CALLS_MOST : calls;
     uint64_t step = step_of(s, calls);
     if (s->way == COLLECTED && !s->random_order)
         (void)(reads ? iofwd_read_prep : iofwd_write_prep)(fd, calls * s->call_bytes, (unsigned)calls);
-    double start = now();
+    if (nbmrw_ready)
+        nbmrw_ready();
+    double start = nbmrw_now();
     for (uint64_t i = 0; i < calls; i++) {
         ssize_t n;
         if (s->random_order) {
@@ -84,7 +89,7 @@ static double run_calls(const struct series *s, int fd, const char *path)
             return -1;
         }
     }
-    return now() - start;
+    return nbmrw_now() - start;
 }
 
 static bool sample_data(const struct series *s, const char *path, double *value_p)
@@ -118,13 +123,13 @@ static bool sample_data(const struct series *s, const char *path, double *value_
 static bool each_file(const char *dir, bool (*does)(const char *path), double *seconds_p)
 {
     char path[600];
-    double start = now();
+    double start = nbmrw_now();
     for (int i = 0; i < FILES; i++) {
         snprintf(path, sizeof path, "%s/m.%d", dir, i);
         if (!does(path))
             return complain("file", path);
     }
-    *seconds_p = now() - start;
+    *seconds_p = nbmrw_now() - start;
     return true;
 }
 
@@ -162,11 +167,27 @@ static bool sample_metadata(const struct series *s, const char *dir, double *val
     return ok;
 }
 
+static void name_file(const struct options *o, bool direct, unsigned width, char path[500])
+{
+    int n = snprintf(path, 500, "%.400s/f.%u", direct ? o->dir : NBMRW_PREFIX, width);
+    if (o->rank)
+        snprintf(path + n, 500 - (size_t)n, ".%u", o->rank);
+}
+
+void nbmrw_remove_files(const struct options *o)
+{
+    char path[500];
+    for (unsigned w = 1; w <= NBMRW_WIDTHS_MOST; w++) {
+        name_file(o, true, w, path);
+        unlink(path);
+    }
+}
+
 bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p)
 {
     char dir[400], path[500];
     snprintf(dir, sizeof dir, "%s", s->way == DIRECT ? o->dir : NBMRW_PREFIX);
-    snprintf(path, sizeof path, "%s/f.%u", dir, s->width);
+    name_file(o, s->way == DIRECT, s->width, path);
     if (s->what >= NDATA)
         return sample_metadata(s, dir, value_p);
     if (s->way != DIRECT && iofwd_set_stripe("f.*", s->width, 0) != 0)

@@ -7,6 +7,7 @@
  *   measure.c  one sample of each kind
  *   summary.c  five-number summaries, the table, JSON
  *   plot.c     box plots as SVG
+ *   figures.c  the rows of --figures
  */
 #ifndef AMPH_TOOLS_NBMRW_H
 #define AMPH_TOOLS_NBMRW_H
@@ -36,6 +37,9 @@ struct options {
     const char *conduit;
     const char *json, *svg;     /* paths, or NULL; "-": standard output */
     bool quick;
+    bool figures;               /* only what is to be reached, and whether it is */
+    const char *match;          /* of those, the rows with this text; or NULL */
+    unsigned rank;              /* of this process, in a job of several */
 };
 
 /* One measurement: what is done, and its samples. */
@@ -44,6 +48,7 @@ struct series {
     enum way way;
     unsigned width;
     bool random_order;
+    bool segment;               /* the buffer lies in the GASNet segment */
     uint64_t file_bytes, call_bytes; /* 0 for metadata */
     unsigned n;
     double value[NBMRW_REPEATS_MOST]; /* bytes/s, or operations/s for metadata */
@@ -60,6 +65,23 @@ extern const char *const nbmrw_what[NWHAT];
 
 /* measure.c: takes one sample; false: an error, which it has said on standard error. */
 bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p);
+void nbmrw_remove_files(const struct options *o);
+double nbmrw_now(void);             /* seconds */
+extern void (*nbmrw_ready)(void);   /* called before the first timed call; or NULL */
+extern char *nbmrw_segment;         /* where buffers in the segment are */
+
+/* figures.c: the jobs that its rows need, and what a process of one does; 0 or 1. */
+#define NBMRW_MISSED "missed" /* a file in options.dir: a figure was missed */
+enum { NBMRW_JOBS = 4 };
+struct nbmrw_job {
+    const char *procs;
+    unsigned servers;
+    const char *conduit; /* NULL: as the options say */
+    const char *smp;     /* AMPHORA_SMP */
+};
+extern const struct nbmrw_job nbmrw_jobs[NBMRW_JOBS];
+void nbmrw_figures_head(FILE *out);
+int nbmrw_figures_inside(struct options *o, unsigned job);
 
 /* summary.c */
 struct summary nbmrw_summary(const struct series *s);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Size and number of the pieces of large calls set themselves.  Which is best depends on where the two processes run (whether their cores
+ * share a cache), on the network's round trip and bandwidth, and on the file system, and it changes when one of them moves.  None of that
+ * can be asked for; all of it shows in the rate of a whole call.  So one way is in use, and now and then a call takes another: a
+ * way that beats the one in use twice in a row takes its place.  Layer: iofwd.
+ */
+#include "iofwd/client_pace.h"
+
+#include "base/clock.h"
+#include "base/platform.h"
+
+#define KIB ((size_t)1 << 10)
+#define TRY_EVERY 16u  /* calls, once each way has been tried */
+#define WINS_NEEDED 2u
+
+/* To a server of the same host: the best guess first. */
+static const struct fwd_way near_ways[] = {
+    { 128 * KIB, 4, false }, { 128 * KIB, 8, true }, { 64 * KIB, 4, false },
+    { 256 * KIB, 4, false }, { 256 * KIB, 4, true }, { 64 * KIB, 8, true },
+};
+/* Over a network: what is under way together (piece * depth) covers round trip times bandwidth, or it does not. */
+static const struct fwd_way far_ways[] = {
+    { 128 * KIB, 8, false }, { 256 * KIB, 8, false }, { 64 * KIB, 8, false }, { 256 * KIB, 3, false }, { 128 * KIB, 3, false },
+};
+
+static const struct fwd_way *ways_of(bool near, unsigned *n_p)
+{
+    *n_p = near ? AMPH_COUNTOF(near_ways) : AMPH_COUNTOF(far_ways);
+    return near ? near_ways : far_ways;
+}
+
+unsigned fwd_pace_choose(struct fwd_pace *pace, bool near, struct fwd_way *way_p)
+{
+    unsigned n;
+    const struct fwd_way *ways = ways_of(near, &n);
+    unsigned call = atomic_fetch_add_explicit(&pace->calls, 1, memory_order_relaxed);
+    unsigned best = atomic_load_explicit(&pace->best, memory_order_relaxed), way = best;
+    bool early = call < 2 * n && call % 2 == 1;
+    if (atomic_load_explicit(&pace->wins, memory_order_relaxed))
+        way = atomic_load_explicit(&pace->rival, memory_order_relaxed);
+    else if (atomic_load_explicit(&pace->rate, memory_order_relaxed) && (early || call % TRY_EVERY == TRY_EVERY - 1)) {
+        way = (atomic_load_explicit(&pace->rival, memory_order_relaxed) + 1) % n;
+        if (way == best)
+            way = (way + 1) % n;
+        atomic_store_explicit(&pace->rival, (uint8_t)way, memory_order_relaxed);
+    }
+    *way_p = ways[way % n];
+    return way % n;
+}
+
+void fwd_pace_peek(const struct fwd_pace *pace, bool near, struct fwd_way *way_p)
+{
+    unsigned n;
+    const struct fwd_way *ways = ways_of(near, &n);
+    *way_p = ways[atomic_load_explicit(&pace->best, memory_order_relaxed) % n];
+}
+
+void fwd_pace_judge(struct fwd_pace *pace, bool near, unsigned way, uint64_t bytes, uint64_t ns)
+{
+    uint64_t rate = bytes * AMPH_NS_PER_US / (ns + 1) + 1, old = atomic_load_explicit(&pace->rate, memory_order_relaxed);
+    if (rate > UINT32_MAX)
+        rate = UINT32_MAX;
+    if (way == atomic_load_explicit(&pace->best, memory_order_relaxed)) {
+        atomic_store_explicit(&pace->rate, (uint32_t)(old ? (old + rate + 1) / 2 : rate), memory_order_relaxed);
+        return;
+    }
+    unsigned wins = rate > old + old / 32 ? atomic_load_explicit(&pace->wins, memory_order_relaxed) + 1u : 0;
+    if (wins >= WINS_NEEDED) {
+        atomic_store_explicit(&pace->best, (uint8_t)way, memory_order_relaxed);
+        atomic_store_explicit(&pace->rate, (uint32_t)rate, memory_order_relaxed);
+        wins = 0;
+    }
+    atomic_store_explicit(&pace->wins, (uint8_t)wins, memory_order_relaxed);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Record locks, which belong to the process: its client at the server.  Layer: iofwd (preload).  Thread rule: any thread.
+ *
+ * The server keeps them by client and file, so that all descriptors of a process share them and a forked child has none.  What the
+ * server cannot see is the close of a descriptor that was not the last of its open file: it drops the locks, too, and is told it.
+ */
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+
+static bool any; /* this process has taken one */
+
+void fwd_forget_locks(void)
+{
+    any = false;
+}
+
+void fwd_file_left(struct fwd_ofile *of)
+{
+    if (!of)
+        return;
+    fwd_maps_flush(of);
+    if (AMPH_UNLIKELY(__atomic_load_n(&any, __ATOMIC_RELAXED)) && fwd_core_enter() == 0)
+        fwd_core.punlock(fwd_core.client, &of->file);
+}
+
+int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock)
+{
+    struct amph_fwd_client *c = fwd_core.client;
+    struct flock got;
+    int err;
+    if (command == F_GETLK) {
+        err = lock->l_type == F_UNLCK ? EINVAL : fwd_core.pgetlock(c, &of->file, lock, &got);
+        if (!err && got.l_type == F_UNLCK)
+            lock->l_type = F_UNLCK;
+        else if (!err)
+            *lock = got;
+        return fwd_result(err);
+    }
+    err = command == F_SETLK ? fwd_core.psetlock(c, &of->file, lock) : fwd_core.pwaitlock(c, &of->file, lock);
+    if (!err && lock->l_type != F_UNLCK) {
+        __atomic_store_n(&any, true, __ATOMIC_RELAXED);
+        of->locked = true;
+    }
+    return fwd_result(err);
+}

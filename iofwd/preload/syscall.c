@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * syscall(2) with the numbers of file calls: each goes to the function of that name, which decides as always.  Layer: iofwd (preload).
+ * Thread rule: as the functions.
+ */
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
+
+/* An argument as a descriptor or number, as a pointer, as a length. */
+#define I(n) ((int)a[n])
+#define P(n) ((void *)a[n])
+#define L(n) ((size_t)a[n])
+
+/* Kernel and C library differ in these. */
+
+static long sys_getcwd(const long *a)
+{
+    char *buf = getcwd(P(0), L(1));
+    return buf ? (long)strlen(buf) + 1 : -1;
+}
+
+static long sys_openat2(const long *a)
+{
+    const struct open_how *how = P(2);
+    if (!fwd_at(I(0), P(1)))
+        return real_syscall(SYS_openat2, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (L(3) < sizeof *how)
+        return fwd_fail(EINVAL);
+    if (how->resolve & ~(uint64_t)RESOLVE_CACHED) /* the server has rules of its own for what a path may pass */
+        return fwd_fail(how->resolve & RESOLVE_CACHED ? EAGAIN : EOPNOTSUPP);
+    return openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
+}
+
+/* The kernel's oldest form of directory entries: name first, type last. */
+struct old_entry {
+    unsigned long ino, off;
+    unsigned short reclen;
+    char name[];
+};
+
+static long sys_getdents(const long *a)
+{
+    char entries[4096];
+    char *out = P(1);
+    size_t cap = L(2), used = 0;
+    if (!fwd_fd(I(0)))
+        return real_syscall(SYS_getdents, a[0], a[1], a[2], 0, 0, 0);
+    ssize_t n = x_getdents64(I(0), entries, cap < sizeof entries ? cap : sizeof entries);
+    for (ssize_t at = 0; at < n;) {
+        const struct dirent *e = (const struct dirent *)(entries + at);
+        size_t len = (offsetof(struct old_entry, name) + strlen(e->d_name) + 2 + 7) & ~(size_t)7;
+        struct old_entry *o = (struct old_entry *)(out + used);
+        if (used + len > cap)
+            return fwd_fail(EINVAL);
+        *o = (struct old_entry){ .ino = e->d_ino, .off = (unsigned long)e->d_off, .reclen = (unsigned short)len };
+        strcpy(o->name, e->d_name);
+        ((char *)o)[len - 1] = (char)e->d_type;
+        used += len;
+        at += e->d_reclen;
+    }
+    return n < 0 ? -1 : (long)used;
+}
+
+static long sys_futimens(const long *a)
+{
+    return P(1) ? utimensat(I(0), P(1), P(2), I(3)) : futimens(I(0), P(2));
+}
+
+#define CALLS(X) \
+    X(read, read(I(0), P(1), L(2))) X(write, write(I(0), P(1), L(2))) X(close, close(I(0))) \
+    X(open, open(P(0), I(1), (mode_t)a[2])) X(openat, openat(I(0), P(1), I(2), (mode_t)a[3])) X(openat2, sys_openat2(a)) \
+    X(creat, creat(P(0), (mode_t)a[1])) X(close_range, close_range((unsigned)a[0], (unsigned)a[1], I(2))) \
+    X(lseek, lseek(I(0), a[1], I(2))) X(pread64, pread(I(0), P(1), L(2), a[3])) X(pwrite64, pwrite(I(0), P(1), L(2), a[3])) \
+    X(readv, readv(I(0), P(1), I(2))) X(writev, writev(I(0), P(1), I(2))) X(preadv, preadv(I(0), P(1), I(2), a[3])) \
+    X(pwritev, pwritev(I(0), P(1), I(2), a[3])) X(preadv2, preadv2(I(0), P(1), I(2), a[3], I(5))) \
+    X(pwritev2, pwritev2(I(0), P(1), I(2), a[3], I(5))) X(dup, dup(I(0))) X(dup2, dup2(I(0), I(1))) X(dup3, dup3(I(0), I(1), I(2))) \
+    X(fcntl, fcntl(I(0), I(1), P(2))) X(ioctl, ioctl(I(0), (unsigned long)a[1], P(2))) X(flock, flock(I(0), I(1))) \
+    X(fsync, fsync(I(0))) X(fdatasync, fdatasync(I(0))) X(syncfs, syncfs(I(0))) X(truncate, truncate(P(0), a[1])) \
+    X(ftruncate, ftruncate(I(0), a[1])) X(fallocate, fallocate(I(0), I(1), a[2], a[3])) \
+    X(sync_file_range, sync_file_range(I(0), a[1], a[2], (unsigned)a[3])) X(readahead, readahead(I(0), a[1], L(2))) \
+    X(copy_file_range, copy_file_range(I(0), P(1), I(2), P(3), L(4), (unsigned)a[5])) X(sendfile, sendfile(I(0), I(1), P(2), L(3))) \
+    X(splice, splice(I(0), P(1), I(2), P(3), L(4), (unsigned)a[5])) \
+    X(stat, stat(P(0), P(1))) X(lstat, lstat(P(0), P(1))) X(fstat, fstat(I(0), P(1))) \
+    X(newfstatat, fstatat(I(0), P(1), P(2), I(3))) X(statx, statx(I(0), P(1), I(2), (unsigned)a[3], P(4))) \
+    X(access, access(P(0), I(1))) X(faccessat, faccessat(I(0), P(1), I(2), 0)) X(faccessat2, faccessat(I(0), P(1), I(2), I(3))) \
+    X(statfs, statfs(P(0), P(1))) X(fstatfs, fstatfs(I(0), P(1))) X(getdents, sys_getdents(a)) X(getdents64, getdents64(I(0), P(1), L(2))) \
+    X(mkdir, mkdir(P(0), (mode_t)a[1])) X(mkdirat, mkdirat(I(0), P(1), (mode_t)a[2])) X(rmdir, rmdir(P(0))) \
+    X(mknod, mknod(P(0), (mode_t)a[1], (dev_t)a[2])) X(mknodat, mknodat(I(0), P(1), (mode_t)a[2], (dev_t)a[3])) \
+    X(unlink, unlink(P(0))) X(unlinkat, unlinkat(I(0), P(1), I(2))) X(rename, rename(P(0), P(1))) \
+    X(renameat, renameat(I(0), P(1), I(2), P(3))) X(renameat2, renameat2(I(0), P(1), I(2), P(3), (unsigned)a[4])) \
+    X(link, link(P(0), P(1))) X(linkat, linkat(I(0), P(1), I(2), P(3), I(4))) X(symlink, symlink(P(0), P(1))) \
+    X(symlinkat, symlinkat(P(0), I(1), P(2))) X(readlink, readlink(P(0), P(1), L(2))) X(readlinkat, readlinkat(I(0), P(1), P(2), L(3))) \
+    X(chmod, chmod(P(0), (mode_t)a[1])) X(fchmod, fchmod(I(0), (mode_t)a[1])) X(fchmodat, fchmodat(I(0), P(1), (mode_t)a[2], 0)) \
+    X(fchmodat2, fchmodat(I(0), P(1), (mode_t)a[2], I(3))) X(chown, chown(P(0), (uid_t)a[1], (gid_t)a[2])) \
+    X(lchown, lchown(P(0), (uid_t)a[1], (gid_t)a[2])) X(fchown, fchown(I(0), (uid_t)a[1], (gid_t)a[2])) \
+    X(fchownat, fchownat(I(0), P(1), (uid_t)a[2], (gid_t)a[3], I(4))) X(utimensat, sys_futimens(a)) X(utimes, utimes(P(0), P(1))) \
+    X(utime, utime(P(0), P(1))) X(futimesat, futimesat(I(0), P(1), P(2))) X(chdir, chdir(P(0))) X(fchdir, fchdir(I(0))) \
+    X(getcwd, sys_getcwd(a)) X(umask, (long)umask((mode_t)a[0])) X(mmap, (long)mmap(P(0), L(1), I(2), I(3), I(4), a[5])) \
+    X(munmap, munmap(P(0), L(1))) X(msync, msync(P(0), L(1), I(2))) X(setxattr, setxattr(P(0), P(1), P(2), L(3), I(4))) \
+    X(lsetxattr, lsetxattr(P(0), P(1), P(2), L(3), I(4))) X(fsetxattr, fsetxattr(I(0), P(1), P(2), L(3), I(4))) \
+    X(getxattr, getxattr(P(0), P(1), P(2), L(3))) X(lgetxattr, lgetxattr(P(0), P(1), P(2), L(3))) \
+    X(fgetxattr, fgetxattr(I(0), P(1), P(2), L(3))) X(listxattr, listxattr(P(0), P(1), L(2))) \
+    X(llistxattr, llistxattr(P(0), P(1), L(2))) X(flistxattr, flistxattr(I(0), P(1), L(2))) X(removexattr, removexattr(P(0), P(1))) \
+    X(lremovexattr, lremovexattr(P(0), P(1))) X(fremovexattr, fremovexattr(I(0), P(1))) X(execve, execve(P(0), P(1), P(2))) \
+    X(exit_group, (_exit(I(0)), 0L))
+
+#define FUNCTION(name, call) static long call_##name(const long *a) { return (long)(call); }
+CALLS(FUNCTION)
+#undef FUNCTION
+
+static long (*const calls[512])(const long *a) = {
+#define ROW(name, call) [SYS_##name] = call_##name,
+    CALLS(ROW)
+#undef ROW
+};
+
+long x_syscall(long number, long a0, long a1, long a2, long a3, long a4, long a5)
+{
+    const long a[6] = { a0, a1, a2, a3, a4, a5 };
+    if (!fwd_state.on || fwd_inside || number < 0 || (size_t)number >= AMPH_COUNTOF(calls) || !calls[number])
+        return real_syscall(number, a0, a1, a2, a3, a4, a5);
+    return calls[number](a);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Record locks (fcntl F_SETLK, F_SETLKW, F_GETLK), which belong to a process and not to an open file.  Layer: iofwd.
+ * Thread rule: fwd_lock_* by the progress thread; an agent is a thread of its own.
+ *
+ * To the kernel the owner of such a lock is a table of descriptors.  Each client that takes one gets an agent: a thread that has left
+ * the server's table for one of its own, into which the server passes the files to be locked.  So the kernel itself decides between
+ * the clients of this and of every other server on the file system, finds deadlocks, and drops a client's locks where the agent closes
+ * a file or ends.  A lock that has to wait waits in a thread beside the agent, which shares the agent's table; no worker waits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "iofwd/server_int.h"
+
+#define WAKE_SIGNAL SIGURG /* ignored where nobody asked for it; the agent's threads are the only ones that let it in */
+#define UNSHARE_TABLE (1U << 1)
+#define STACK_BYTES (128 << 10)
+
+/* A file that the agent has in its table: the same list on both sides, kept alike by the order of the messages. */
+struct kept {
+    struct kept *next;
+    uint64_t handle;
+    dev_t dev;
+    ino_t ino;
+    int fd; /* agent's */
+};
+
+enum op { OP_CALL, OP_CLOSE_INODE, OP_CANCEL };
+
+struct order {
+    enum op op;
+    struct fwd_request *rq; /* OP_CALL, and OP_CLOSE_INODE where somebody waits for it */
+    uint64_t seq;           /* OP_CANCEL */
+    uint64_t handle;
+    dev_t dev;
+    ino_t ino;
+};
+
+struct waiter {
+    struct waiter *next;
+    struct fwd_locker *locker;
+    struct fwd_request *rq;
+    pthread_t thread;
+    int fd;
+    bool cancelled;
+};
+
+struct fwd_locker {
+    struct fwd_server *server;
+    int door;            /* the server's end of the socket to the agent */
+    struct kept *known;  /* progress thread's view of what the agent has */
+    int sock;            /* agent's end */
+    struct kept *kept;   /* agent's */
+    pthread_mutex_t lock; /* of waiters */
+    struct waiter *waiters;
+    unsigned nwaiters;
+};
+
+bool fwd_lock_is(enum amph_fwd_id id)
+{
+    return id == AMPH_FWD_PSETLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_PGETLOCK || id == AMPH_FWD_PUNLOCK;
+}
+
+/* ---- the agent's side ---- */
+
+static struct flock *lock_of(struct fwd_request *rq)
+{
+    struct flock *l = rq->id == AMPH_FWD_PWAITLOCK  ? &rq->u.pwaitlock.lock
+                      : rq->id == AMPH_FWD_PGETLOCK ? &rq->u.pgetlock.lock
+                                                    : &rq->u.psetlock.lock;
+    l->l_pid = 0;
+    return l;
+}
+
+static void *wait_for_lock(void *arg)
+{
+    struct waiter *w = arg;
+    struct fwd_locker *lk = w->locker;
+    struct fwd_request *rq = w->rq;
+    sigset_t wake;
+    sigemptyset(&wake);
+    sigaddset(&wake, WAKE_SIGNAL);
+    pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
+    rq->error = fcntl(w->fd, F_SETLKW, lock_of(rq)) == 0 ? 0 : errno;
+    pthread_sigmask(SIG_BLOCK, &wake, NULL);
+    pthread_mutex_lock(&lk->lock);
+    struct waiter **at = &lk->waiters;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    fwd_work_done(lk->server, rq);
+    lk->nwaiters--; /* the agent may end from here on */
+    pthread_mutex_unlock(&lk->lock);
+    free(w);
+    return NULL;
+}
+
+static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+    pthread_attr_t attr;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int err = pthread_create(thread, &attr, fn, arg);
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return err;
+}
+
+/* The lock is not to be had now.  0: a thread waits for it and answers; else an errno value. */
+static int begin_wait(struct fwd_locker *lk, struct fwd_request *rq, int fd)
+{
+    struct waiter *w = malloc(sizeof *w);
+    if (!w)
+        return ENOLCK;
+    *w = (struct waiter){ .locker = lk, .rq = rq, .fd = fd };
+    pthread_mutex_lock(&lk->lock);
+    int err = start_thread(&w->thread, wait_for_lock, w) ? ENOLCK : 0;
+    if (!err) {
+        w->next = lk->waiters;
+        lk->waiters = w;
+        lk->nwaiters++;
+    } else
+        free(w);
+    pthread_mutex_unlock(&lk->lock);
+    return err;
+}
+
+static void run_call(struct fwd_locker *lk, struct fwd_request *rq, int fd)
+{
+    struct flock *l = lock_of(rq);
+    if (rq->id == AMPH_FWD_PGETLOCK) {
+        rq->error = fcntl(fd, F_GETLK, l) == 0 ? 0 : errno;
+        rq->u.pgetlock.got = *l;
+    } else {
+        rq->error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
+        if (rq->error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK && (rq->error = begin_wait(lk, rq, fd)) == 0)
+            return;
+    }
+    fwd_work_done(lk->server, rq);
+}
+
+static struct kept *find_kept(struct kept *k, uint64_t handle)
+{
+    while (k && k->handle != handle)
+        k = k->next;
+    return k;
+}
+
+static void close_inode(struct fwd_locker *lk, const struct order *o)
+{
+    for (struct kept **at = &lk->kept; *at;) {
+        struct kept *k = *at;
+        if (k->dev != o->dev || k->ino != o->ino) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        close(k->fd); /* the kernel drops all the locks that this table has on the file */
+        free(k);
+    }
+    if (o->rq) {
+        o->rq->error = 0;
+        fwd_work_done(lk->server, o->rq);
+    }
+}
+
+static void take_order(struct fwd_locker *lk, const struct order *o, int fd)
+{
+    struct kept *k = find_kept(lk->kept, o->handle);
+    if (o->op == OP_CLOSE_INODE) {
+        close_inode(lk, o);
+        return;
+    }
+    if (o->op == OP_CANCEL) {
+        pthread_mutex_lock(&lk->lock);
+        for (struct waiter *w = lk->waiters; w; w = w->next)
+            w->cancelled |= w->rq->seq == o->seq;
+        pthread_mutex_unlock(&lk->lock);
+        return;
+    }
+    if (fd >= 0 && (k = malloc(sizeof *k)) != NULL) {
+        *k = (struct kept){ .next = lk->kept, .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd };
+        lk->kept = k;
+    }
+    if (k) {
+        run_call(lk, o->rq, k->fd);
+        return;
+    }
+    o->rq->error = ENOLCK;
+    fwd_work_done(lk->server, o->rq);
+}
+
+/* Wakes the threads whose wait is over; a signal that came before the system call was lost, so it is sent until it is heard. */
+static bool wake_cancelled(struct fwd_locker *lk, bool all)
+{
+    bool more = false;
+    pthread_mutex_lock(&lk->lock);
+    for (struct waiter *w = lk->waiters; w; w = w->next)
+        if (all || w->cancelled) {
+            pthread_kill(w->thread, WAKE_SIGNAL);
+            more = true;
+        }
+    more |= all && lk->nwaiters;
+    pthread_mutex_unlock(&lk->lock);
+    return more;
+}
+
+/* One message: an order and perhaps a file.  false: the server has closed its end. */
+static bool next_order(struct fwd_locker *lk, struct order *o, int *fd_p)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = { o, sizeof *o };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    ssize_t n = recvmsg(lk->sock, &msg, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *c = n == (ssize_t)sizeof *o ? CMSG_FIRSTHDR(&msg) : NULL;
+    *fd_p = -1;
+    if (c && c->cmsg_type == SCM_RIGHTS)
+        memcpy(fd_p, CMSG_DATA(c), sizeof *fd_p);
+    return n == (ssize_t)sizeof *o;
+}
+
+/* Leaves the server's table of descriptors; only the socket comes along. */
+static bool leave_table(int sock)
+{
+    return syscall(SYS_close_range, 0U, (unsigned)sock - 1, UNSHARE_TABLE) == 0 &&
+        syscall(SYS_close_range, (unsigned)sock + 1, ~0U, 0U) == 0;
+}
+
+static void *agent(void *arg)
+{
+    struct fwd_locker *lk = arg;
+    struct order o;
+    int fd;
+    bool works = leave_table(lk->sock), waking = false;
+    for (;;) {
+        struct pollfd p = { .fd = lk->sock, .events = POLLIN };
+        if (poll(&p, 1, waking ? 1 : -1) > 0) {
+            if (!next_order(lk, &o, &fd))
+                break;
+            if (works || o.op != OP_CALL)
+                take_order(lk, &o, fd);
+            else {
+                o.rq->error = ENOLCK;
+                fwd_work_done(lk->server, o.rq);
+            }
+        }
+        waking = wake_cancelled(lk, false);
+    }
+    while (wake_cancelled(lk, true))
+        poll(NULL, 0, 1);
+    while (lk->kept) {
+        struct kept *k = lk->kept;
+        lk->kept = k->next;
+        close(k->fd);
+        free(k);
+    }
+    if (works)
+        close(lk->sock);
+    pthread_mutex_destroy(&lk->lock);
+    free(lk);
+    return NULL;
+}
+
+/* ---- the progress thread's side ---- */
+
+static void on_wake(int sig)
+{
+}
+
+static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
+{
+    static bool handler;
+    int pair[2];
+    pthread_t thread;
+    if (p->locker)
+        return p->locker;
+    if (!handler) {
+        struct sigaction sa = { .sa_handler = on_wake };
+        handler = sigaction(WAKE_SIGNAL, &sa, NULL) == 0;
+    }
+    struct fwd_locker *lk = calloc(1, sizeof *lk);
+    if (!lk)
+        return NULL;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        free(lk);
+        return NULL;
+    }
+    lk->server = s;
+    lk->door = pair[0];
+    lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table wants numbers below it */
+    close(pair[1]);
+    pthread_mutex_init(&lk->lock, NULL);
+    if (lk->sock < 0 || start_thread(&thread, agent, lk) != 0) {
+        close(pair[0]);
+        if (lk->sock >= 0)
+            close(lk->sock);
+        free(lk);
+        return NULL;
+    }
+    return p->locker = lk;
+}
+
+static bool send_order(struct fwd_locker *lk, const struct order *o, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = { (void *)o, sizeof *o };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    if (fd >= 0) {
+        msg.msg_control = &control;
+        msg.msg_controllen = sizeof control;
+        control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    }
+    return sendmsg(lk->door, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
+}
+
+/* The agent is told to close what it has of this file; nobody is told where it has nothing and nobody waits. */
+static int order_close(struct fwd_locker *lk, int fd, struct fwd_request *rq)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return errno;
+    bool any = false;
+    for (struct kept **at = &lk->known; *at;) {
+        struct kept *k = *at;
+        if (k->dev != st.st_dev || k->ino != st.st_ino) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        free(k);
+        any = true;
+    }
+    struct order o = { .op = OP_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino };
+    return (any || rq) && !send_order(lk, &o, -1) ? EAGAIN : 0;
+}
+
+static int order_call(struct fwd_locker *lk, struct fwd_request *rq)
+{
+    const struct fwd_handle *h = rq->handle;
+    struct order o = { .op = OP_CALL, .rq = rq, .handle = h->number };
+    struct kept *k = find_kept(lk->known, h->number), *fresh = NULL;
+    struct stat st;
+    if (!k) {
+        if (fstat(h->fd, &st) != 0 || !(fresh = malloc(sizeof *fresh)))
+            return ENOLCK;
+        *fresh = (struct kept){ .handle = h->number, .dev = o.dev = st.st_dev, .ino = o.ino = st.st_ino };
+    }
+    if (!send_order(lk, &o, fresh ? h->fd : -1)) {
+        free(fresh);
+        return ENOLCK;
+    }
+    if (fresh) {
+        fresh->next = lk->known;
+        lk->known = fresh;
+    }
+    return 0;
+}
+
+/* The table's entries: such a request goes to its agent and never here. */
+int fwd_do_psetlock(struct fwd_request *rq, struct fwd_args_psetlock *a)
+{
+    return ENOLCK;
+}
+
+int fwd_do_pwaitlock(struct fwd_request *rq, struct fwd_args_pwaitlock *a)
+{
+    return ENOLCK;
+}
+
+int fwd_do_pgetlock(struct fwd_request *rq, struct fwd_args_pgetlock *a)
+{
+    return ENOLCK;
+}
+
+int fwd_do_punlock(struct fwd_request *rq, struct fwd_args_punlock *a)
+{
+    return ENOLCK;
+}
+
+void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq)
+{
+    struct fwd_peer *p = rq->peer;
+    bool drops = rq->id == AMPH_FWD_PUNLOCK;
+    rq->error = 0;
+    if (drops && !p->locker) {
+        fwd_work_done(s, rq);
+        return;
+    }
+    struct fwd_locker *lk = locker_of(s, p);
+    int err = !lk ? ENOLCK : drops ? order_close(lk, rq->handle->fd, rq) : order_call(lk, rq); /* then rq is the agent's */
+    if (err) {
+        rq->error = err;
+        fwd_work_done(s, rq);
+    }
+}
+
+void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h)
+{
+    if (p->locker && find_kept(p->locker->known, h->number))
+        order_close(p->locker, h->fd, NULL);
+}
+
+void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq)
+{
+    struct order o = { .op = OP_CANCEL, .seq = seq };
+    if (p->locker)
+        send_order(p->locker, &o, -1);
+}
+
+void fwd_lock_drop_peer(struct fwd_peer *p)
+{
+    struct fwd_locker *lk = p->locker;
+    if (!lk)
+        return;
+    p->locker = NULL;
+    while (lk->known) {
+        struct kept *k = lk->known;
+        lk->known = k->next;
+        free(k);
+    }
+    close(lk->door); /* the agent ends by itself */
+}

@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Servers that belong to no job (iofwd-server -daemon), programs attached to them by iofwd-run, who starts before whom, and the end.
+. "${srcdir:-.}/tests/mp/fwd_lib.sh"
+server=$builddir/iofwd-server
+run=$builddir/iofwd-run
+unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
+file=$mp_dir/addresses
+mkdir "$mp_dir/kept"
+trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; rm -rf "$mp_dir"' EXIT
+
+# up COUNT [SETTING=VALUE...]
+up() {
+    up_count=$1
+    shift
+    env AMPHORA_STATS=1 "$@" timeout -k 5 60 "$server" -daemon -servers "$up_count" -iofwd "/fwd=$mp_dir/kept" -address-file "$file" \
+        -pid-file "$mp_dir/pid"
+}
+
+# down: ends the daemon and waits until it has gone; what it logged goes to $mp_dir/log
+down() {
+    down_pid=$(cat "$mp_dir/pid")
+    kill "$down_pid"
+    timeout 20 tail --pid="$down_pid" -f /dev/null
+    mv "$file.log" "$mp_dir/log"
+}
+
+head -c 3000000 /dev/urandom >"$mp_dir/big"
+for setting in AMPHORA_SMP=1 AMPHORA_SMP=0 "AMPHORA_SMP=0 AMPHORA_CONDUIT=udp"; do
+    rm -rf "$mp_dir/kept/"*
+    {
+        # shellcheck disable=SC2086 # several settings
+        up 2 $setting &&
+            env $setting timeout 60 "$run" -servers "$file" sh -c 'cp "$1" /fwd/big && cmp "$1" /fwd/big && test ! -e "$2/big" || exit 1
+                echo a line >/fwd/a; sort </fwd/a | uniq >/fwd/b; cat /fwd/b; ls /fwd' sh "$mp_dir/big" /nonexistent
+        echo "exit code $?"
+        test "$(stat -c %a "$file")" = 600 && echo mode
+        down
+        test ! -e "$file" && test ! -e "$mp_dir/pid" && echo gone
+        cat "$mp_dir/log"
+    } >"$mp_dir/out" 2>&1
+    cmp -s "$mp_dir/big" "$mp_dir/kept/big" && grep -q '^exit code 0$' "$mp_dir/out" && grep -q '^mode$' "$mp_dir/out" &&
+        grep -q '^gone$' "$mp_dir/out" && grep -q '300000[0-9] bytes written' "$mp_dir/out" && grep -q 'ended$' "$mp_dir/log"
+    mp_report $? "$setting: a daemon serves programs by iofwd-run, ends at SIGTERM and takes its files along" "$mp_dir/out"
+done
+
+# Programs may be there before the servers, stay while others come and go, and are many.
+many=""
+{
+    timeout 60 "$run" -servers "$file" -wait 30 sh -c 'echo early >/fwd/early; while test ! -e /fwd/stop; do sleep 0.05; done' &
+    early=$!
+    timeout 60 env AMPHORA_JOB="$file" AMPHORA_JOB_WAIT=30s IOFWD_PREFIX=/fwd LD_PRELOAD="$builddir/.libs/libiofwd_preload.so" \
+        sh -c 'echo early too >/fwd/early2' &
+    early2=$!
+    up 3 && wait $early2
+    for i in 1 2 3 4 5 6; do
+        timeout 60 "$run" -servers "$file" sh -c "echo $i >/fwd/n.$i" &
+        many="$many $!"
+    done
+    # shellcheck disable=SC2086 # a list of processes
+    wait $many
+    timeout 60 "$run" -servers "$file" sh -c 'cat /fwd/early /fwd/early2 /fwd/n.*; touch /fwd/stop'
+    wait $early
+    echo "exit code $?"
+    down
+    cat "$mp_dir/log"
+} >"$mp_dir/out" 2>&1
+test "$(grep -c '^[1-6]$' "$mp_dir/out")" = 6 && grep -q '^early$' "$mp_dir/out" && grep -q '^early too$' "$mp_dir/out" &&
+    grep -q '^exit code 0$' "$mp_dir/out" && test "$(grep -c '^iofwd server [012]: [1-9]' "$mp_dir/log")" = 3
+mp_report $? "programs start before the servers, come and go, and are dealt out to all of them" "$mp_dir/out"
+
+# Ranks of other launchers' programs: server (rank mod S).
+{
+    up 3
+    for v in "OMPI_COMM_WORLD_RANK=0" "PMI_RANK=3" "PMIX_RANK=6" "SLURM_PROCID=9" "OMPI_COMM_WORLD_RANK=4"; do
+        env "$v" timeout 60 "$run" -servers "$file" sh -c 'echo x >>/fwd/ranks'
+    done
+    down
+    cat "$mp_dir/log"
+} >"$mp_dir/out" 2>&1
+calls() { sed -n "s/^iofwd server $1: \([0-9]*\) calls.*/\1/p" "$mp_dir/log"; }
+test "$(grep -c x "$mp_dir/kept/ranks")" = 5 && test "$(calls 0)" -eq "$(($(calls 1) * 4))" && test "$(calls 1)" -gt 0 && test "$(calls 2)" -eq 0
+mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out"
+
+# What goes wrong is said.
+{
+    up 1
+    timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$file"
+    echo "second $?"
+    kill -9 "$(awk '/^server/ { print $3 }' "$file")"
+    timeout 20 "$run" -servers "$file" cat /fwd/n.1
+    echo "dead $?"
+    timeout 20 tail --pid="$(cat "$mp_dir/pid" 2>/dev/null || echo 1)" -f /dev/null
+    cat "$file.log"
+    timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/nowhere" -address-file "$file"
+    echo "nowhere $?"
+    timeout 20 "$run" -servers "$file" cat /fwd/n.1
+    echo "nofile $?"
+    timeout 20 "$run" -servers
+    echo "novalue $?"
+    echo "amphora-servers 1" >"$file"
+    timeout 20 "$run" -servers "$file" cat /fwd/n.1
+    echo "damaged $?"
+} >"$mp_dir/out" 2>&1
+grep -q 'are running (process' "$mp_dir/out" && grep -q '^second 1$' "$mp_dir/out" && grep -q '^dead [1-9]' "$mp_dir/out" &&
+    grep -q 'was ended by signal 9' "$mp_dir/out" && grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
+    grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
+    grep -q 'no whole address file' "$mp_dir/out" && grep -q '^damaged 1$' "$mp_dir/out"
+mp_report $? "a second daemon, a killed server, a missing directory, no file and a damaged file are each told in a sentence" "$mp_dir/out"
+mp_done

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_failover DIRECTORY KEPT KILLS DELAY_US: works on files in many ways while, DELAY_US after the start and again after each further
+ * pause, the process that it reaches its files by is killed (KILLS times; 0 in a local directory).  Every call must give what it gives
+ * without the kills.  fwd_failover.sh compares the trees.  KEPT: the servers' directory, as the test sees it.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROUNDS = 400, REGION = 1 << 20, SOURCE = 3 << 20, LARGE = 300000 };
+static const char *dir, *kept;
+static int kills;
+static useconds_t delay;
+static _Atomic int killed;
+
+static void check(int ok, int line, const char *what)
+{
+    if (ok)
+        return;
+    printf("line %d: %s: %s\n", line, what, strerror(errno));
+    fflush(stdout);
+    _exit(1);
+}
+#define MUST(x) check((x), __LINE__, #x)
+
+static const char *in(const char *name, int i)
+{
+    static __thread char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s%.0d", dir, name, i);
+    return path;
+}
+
+static uint32_t mix(uint32_t x)
+{
+    x = (x ^ (x >> 16)) * 0x7feb352du;
+    x = (x ^ (x >> 15)) * 0x846ca68bu;
+    return x ^ (x >> 16);
+}
+
+static uint8_t source_byte(size_t at)
+{
+    return (uint8_t)mix((uint32_t)(at / 7));
+}
+
+/* Kills whoever is at the other end of the client's newest connection: the server that it uses now. */
+static int is_server(pid_t pid)
+{
+    char path[64], comm[64] = "";
+    snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+    FILE *f = fopen(path, "r");
+    int ok = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
+    if (f)
+        fclose(f);
+    return ok;
+}
+
+static int kill_server(void)
+{
+    static pid_t done[8];
+    static int n;
+    for (int fd = 1023; fd >= 3; fd--) {
+        struct ucred cred = { .pid = 0 };
+        socklen_t len = sizeof cred;
+        int seen = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || !is_server(cred.pid);
+        for (int i = 0; i < n; i++)
+            seen = seen || done[i] == cred.pid;
+        if (seen)
+            continue;
+        done[n++] = cred.pid;
+        kill(cred.pid, SIGKILL);
+        killed++;
+        return 1;
+    }
+    return 0;
+}
+
+static void *killer(void *arg)
+{
+    for (int i = 0; i < kills; i++) {
+        usleep(delay);
+        while (!kill_server())
+            usleep(1000); /* the client has not yet gone to the next one */
+    }
+    return NULL;
+}
+
+/* ---- what goes on meanwhile ---- */
+
+static void one_round(int i, int seq, int region, int source, uint8_t *buf)
+{
+    size_t len = i % 16 == 7 ? LARGE : 1 + mix((uint32_t)i) % 5000;
+    off_t at = mix((uint32_t)i * 3) % (REGION - 4096);
+    memset(buf, i, len);
+    MUST(write(seq, buf, len) == (ssize_t)len);
+    MUST(pwrite(region, buf, 1 + len % 4096, at) == (ssize_t)(1 + len % 4096));
+    len = 1 + mix((uint32_t)i + 99) % (i % 10 == 3 ? LARGE : 3000);
+    off_t from = lseek(source, 0, SEEK_CUR);
+    ssize_t n = read(source, buf, len);
+    MUST(n >= 0);
+    for (ssize_t k = 0; k < n; k++)
+        MUST(buf[k] == source_byte((size_t)from + (size_t)k));
+    if (n < (ssize_t)len)
+        MUST(lseek(source, 0, SEEK_SET) == 0);
+}
+
+static void small_file(int i)
+{
+    struct stat st;
+    int fd = open(in("small.", i + 1), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    MUST(fd >= 0);
+    MUST(dprintf(fd, "file %d\n", i) > 0);
+    MUST(fstat(fd, &st) == 0 && st.st_size > 6);
+    MUST(close(fd) == 0);
+    MUST(chmod(in("small.", i + 1), 0640) == 0);
+    MUST(stat(in("small.", i + 1), &st) == 0 && (st.st_mode & 0777) == 0640);
+}
+
+/* A child and its parent take turns at one open file. */
+static void take_turns(int fd, int mine, int theirs, const char *who)
+{
+    char c, line[64];
+    for (int i = 0; i < ROUNDS / 4; i++) {
+        MUST(read(mine, &c, 1) == 1);
+        int n = snprintf(line, sizeof line, "%s %d\n", who, i);
+        MUST(write(fd, line, (size_t)n) == n);
+        MUST(fsync(fd) == 0); /* with IOFWD_CONSISTENCY=session the other sees it now */
+        MUST(write(theirs, "x", 1) == 1);
+    }
+}
+
+static pid_t start_child(int fd, int a[2], int b[2])
+{
+    MUST(pipe(a) == 0 && pipe(b) == 0);
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        take_turns(fd, a[0], b[1], "child");
+        _exit(0);
+    }
+    return pid;
+}
+
+struct turns {
+    int fd, mine, theirs;
+};
+
+static void *turns_thread(void *arg)
+{
+    struct turns *t = arg;
+    take_turns(t->fd, t->mine, t->theirs, "parent");
+    return NULL;
+}
+
+/* The lock that was taken before is still there, for a process that asks the file system. */
+static void check_lock(void)
+{
+    char path[PATH_MAX];
+    struct flock l = { .l_type = F_WRLCK, .l_start = 10, .l_len = 5 };
+    snprintf(path, sizeof path, "%s/locked", kept);
+    int fd = open(path, O_RDWR);
+    MUST(fd >= 0);
+    MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_WRLCK && l.l_start == 10);
+    close(fd);
+}
+
+static void work(void)
+{
+    static uint8_t buf[LARGE + 1];
+    int a[2], b[2], status, locked = open(in("locked", 0), O_RDWR | O_CREAT, 0600);
+    int seq = open(in("seq", 0), O_WRONLY | O_CREAT | O_TRUNC, 0600), region = open(in("region", 0), O_RDWR | O_CREAT, 0600);
+    int source = open(in("source", 0), O_RDONLY), shared = open(in("shared", 0), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int fresh = open(in("fresh", 0), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    pthread_t kill_thread, turn_thread;
+    struct flock l = { .l_type = F_WRLCK, .l_start = 10, .l_len = 5 };
+    MUST(locked >= 0 && seq >= 0 && region >= 0 && source >= 0 && shared >= 0 && fresh >= 0);
+    MUST(fcntl(locked, F_SETLK, &l) == 0);
+    MUST(write(fresh, "before\n", 7) == 7);
+    pid_t pid = start_child(shared, a, b);
+    struct turns turns = { shared, b[0], a[1] };
+    pthread_create(&kill_thread, NULL, killer, NULL);
+    pthread_create(&turn_thread, NULL, turns_thread, &turns);
+    MUST(write(a[1], "x", 1) == 1);
+    for (int i = 0; i < ROUNDS || killed < kills || i % ROUNDS; i++) { /* whole passes: the last of them decides where writes overlap */
+        one_round(i % ROUNDS, seq, region, source, buf);
+        if (i % 8 == 0)
+            small_file(i % ROUNDS);
+        if (i % ROUNDS == ROUNDS - 1 && killed < kills)
+            MUST(lseek(seq, 0, SEEK_SET) == 0);
+    }
+    pthread_join(kill_thread, NULL);
+    for (int i = 0; i < ROUNDS; i++) /* once more with all kills done, so that what is left behind is always the same */
+        if (i % 40 == 0)
+            one_round(i, region, region, source, buf);
+    pthread_join(turn_thread, NULL);
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    MUST(write(fresh, "after\n", 6) == 6); /* appending goes on where no call was in flight */
+    check_lock();
+    DIR *d = opendir(dir);
+    int n = 0;
+    MUST(d != NULL);
+    for (struct dirent *e; (e = readdir(d));)
+        n += strncmp(e->d_name, "small.", 6) == 0;
+    MUST(n == ROUNDS / 8 && closedir(d) == 0);
+    MUST(fsync(seq) == 0 && close(seq) == 0 && close(region) == 0 && close(source) == 0 && close(shared) == 0 && close(locked) == 0 &&
+         close(fresh) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5)
+        return 2;
+    dir = argv[1];
+    kept = argv[2];
+    kills = atoi(argv[3]);
+    delay = (useconds_t)atol(argv[4]);
+    uint8_t *bytes = malloc(SOURCE);
+    for (size_t i = 0; i < SOURCE; i++)
+        bytes[i] = source_byte(i);
+    int fd = open(in("source", 0), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    MUST(fd >= 0 && write(fd, bytes, SOURCE) == SOURCE && close(fd) == 0);
+    free(bytes);
+    work();
+    return 0;
+}

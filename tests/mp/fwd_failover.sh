@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# -on-server-death failover: servers are killed at many moments while a program works, and its files are those of a run without kills.
+. "${srcdir:-.}/tests/mp/fwd_lib.sh"
+program=$builddir/tests/mp/fwd_failover
+mkdir "$mp_dir/local"
+timeout 60 "$program" "$mp_dir/local" "$mp_dir/local" 0 0 >"$mp_dir/out" 2>&1
+mp_report $? "the program by itself" "$mp_dir/out"
+fwd_tree "$mp_dir/local" | sed 's/ directory.*//' >"$mp_dir/expected"
+
+# kill_at NAME "SETTING=VALUE..." SERVERS KILLS DELAYS_US
+kill_at() {
+    : >"$mp_dir/out"
+    kill_bad=0
+    for delay in $5; do
+        rm -rf "$mp_dir/kept"
+        mkdir "$mp_dir/kept"
+        # shellcheck disable=SC2086 # several settings
+        env $2 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers "$3" -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+            "$program" /fwd "$mp_dir/kept" "$4" "$delay" >"$mp_dir/one" 2>&1 </dev/null
+        code=$?
+        fwd_tree "$mp_dir/kept" >"$mp_dir/tree"
+        if [ $code -ne 0 ] || ! diff "$mp_dir/expected" "$mp_dir/tree" >"$mp_dir/diff" ||
+            [ "$(grep -c 'the next one takes over' "$mp_dir/one")" -lt "$4" ]; then
+            kill_bad=1
+            { echo "delay $delay: exit code $code" && cat "$mp_dir/one" "$mp_dir/diff"; } >>"$mp_dir/out"
+        fi
+    done
+    mp_report $kill_bad "$1" "$mp_dir/out"
+}
+
+moments=${FWD_MOMENTS:-"0 700 2500 6000 11000 23000 47000 90000"}
+kill_at "smp: the server is killed at many moments" AMPHORA_SMP=1 2 1 "$moments"
+kill_at "tcp: likewise" AMPHORA_SMP=0 2 1 "300 9000 60000"
+kill_at "udp: likewise" "AMPHORA_SMP=0 AMPHORA_CONDUIT=udp" 2 1 "5000 30000"
+kill_at "two of three servers, one after the other" AMPHORA_SMP=1 3 2 "3000 20000"
+kill_at "files spread over four servers" "AMPHORA_SMP=1 IOFWD_STRIPE=3" 4 1 "2000 15000"
+kill_at "collected calls: what was not acknowledged is written again" "AMPHORA_SMP=1 IOFWD_CONSISTENCY=session" 2 1 "1000 8000 30000"
+mp_done

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_more DIRECTORY SCRATCH: record locks between processes, asynchronous calls, system calls by number, walks, maps that are written,
+ * wide reading, a library.  Prints what each gave; fwd_more.sh runs it in a local directory and in a forwarded one and compares.
+ */
+#define _GNU_SOURCE 1
+#include <aio.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wchar.h>
+
+static const char *dir;
+
+static const char *in(const char *name)
+{
+    static char buf[4][PATH_MAX];
+    static int next;
+    char *p = buf[next++ & 3];
+    snprintf(p, PATH_MAX, "%s/%s", dir, name);
+    return p;
+}
+
+static long show(int line, const char *text, long result)
+{
+    int err = errno;
+    printf("%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
+    fflush(stdout);
+    return result;
+}
+#define T(call) (errno = 0, show(__LINE__, #call, (long)(call)))
+#define OK(call) T((call) < 0 ? -1 : 0)
+
+static int locks(int fd, int command, short type, off_t from, off_t len)
+{
+    struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = len };
+    int r = fcntl(fd, command, &l);
+    return r == 0 && command == F_GETLK ? l.l_type : r;
+}
+
+/* A child and its parent take turns by pipes. */
+static int to_child[2], to_parent[2];
+
+static void tell_that(int fd, char what)
+{
+    if (write(fd, &what, 1) != 1)
+        _exit(9);
+}
+
+static void tell(int fd)
+{
+    tell_that(fd, 0);
+}
+
+static char hear(int fd)
+{
+    char c;
+    if (read(fd, &c, 1) != 1)
+        _exit(8);
+    return c;
+}
+
+static void child(int fd)
+{
+    int other = open(in("locked"), O_RDWR);
+    hear(to_child[0]);
+    T(locks(fd, F_SETLK, F_WRLCK, 0, 10)); /* the parent's: not inherited */
+    T(locks(other, F_GETLK, F_WRLCK, 0, 10));
+    T(locks(other, F_SETLK, F_RDLCK, 20, 10));
+    T(locks(fd, F_SETLK, F_WRLCK, 100, 10));
+    T(locks(fd, F_SETLK, F_WRLCK, 200, 10));
+    tell(to_parent[1]);
+    hear(to_child[0]);
+    bool dead = locks(fd, F_SETLKW, F_WRLCK, 0, 10) != 0 && errno == EDEADLK; /* the parent waits for 100 by now, or will */
+    if (dead)
+        locks(fd, F_SETLK, F_UNLCK, 100, 10);
+    tell_that(to_parent[1], dead);
+    hear(to_child[0]);
+    T(close(other)); /* drops all that this process has on the file */
+    tell(to_parent[1]);
+    hear(to_child[0]);
+    _exit(0);
+}
+
+static void on_alarm(int sig)
+{
+}
+
+static void record_locks(void)
+{
+    int status, fd = open(in("locked"), O_RDWR | O_CREAT, 0644), copy = dup(fd);
+    if (pipe(to_child) != 0 || pipe(to_parent) != 0)
+        exit(2);
+    T(locks(fd, F_SETLK, F_WRLCK, 0, 10));
+    T(locks(copy, F_SETLK, F_RDLCK, 5, 2)); /* one's own never conflict */
+    T(locks(fd, F_SETLK, F_WRLCK, 0, 10));
+    pid_t pid = fork();
+    if (pid == 0)
+        child(fd);
+    tell(to_child[1]);
+    hear(to_parent[0]);
+    T(locks(fd, F_GETLK, F_WRLCK, 20, 1));
+    T(locks(fd, F_SETLK, F_RDLCK, 20, 1));
+    struct sigaction sa = { .sa_handler = on_alarm };
+    sigaction(SIGALRM, &sa, NULL);
+    alarm(1);
+    T(locks(fd, F_SETLKW, F_WRLCK, 200, 10)); /* EINTR */
+    fflush(stdout);
+    pid_t waiter = fork(); /* lets the child go on once we wait; the deadlock is found whichever comes first */
+    if (waiter == 0) {
+        tell(to_child[1]);
+        _exit(0);
+    }
+    waitpid(waiter, &status, 0);
+    int dead = locks(fd, F_SETLKW, F_WRLCK, 100, 10) != 0 && errno == EDEADLK;
+    locks(fd, F_SETLK, F_UNLCK, 0, 10);
+    dead += hear(to_parent[0]);
+    T(dead); /* just one of the two hears EDEADLK */
+    tell(to_child[1]);
+    hear(to_parent[0]);
+    T(locks(fd, F_SETLK, F_WRLCK, 20, 10));
+    T(locks(fd, F_SETLK, F_WRLCK, 100, 10));
+    tell(to_child[1]);
+    waitpid(pid, &status, 0);
+    T(status);
+    T(close(copy));
+    T(locks(fd, F_GETLK, F_WRLCK, 100, 10));
+    T(close(fd));
+}
+
+static void asynchronous(void)
+{
+    char a[100] = "", b[100] = "";
+    int fd = open(in("aio"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    struct aiocb w = { .aio_fildes = fd, .aio_buf = "hello, world", .aio_nbytes = 12, .aio_offset = 3 };
+    struct aiocb r1 = { .aio_fildes = fd, .aio_buf = a, .aio_nbytes = 50, .aio_lio_opcode = LIO_READ };
+    struct aiocb r2 = { .aio_fildes = fd, .aio_buf = b, .aio_nbytes = 5, .aio_offset = 3, .aio_lio_opcode = LIO_READ };
+    struct aiocb bad = { .aio_fildes = 999, .aio_buf = a, .aio_nbytes = 5 }, sync = { .aio_fildes = fd };
+    const struct aiocb *list[1] = { &w };
+    struct aiocb *both[2] = { &r1, &r2 };
+    T(aio_write(&w));
+    T(aio_suspend(list, 1, NULL));
+    T(aio_error(&w));
+    T(aio_return(&w));
+    T(aio_fsync(O_SYNC, &sync));
+    T(lio_listio(LIO_WAIT, both, 2, NULL));
+    T(aio_return(&r1));
+    T(memcmp(a + 3, "hello, world", 12));
+    T(aio_return(&r2));
+    T(memcmp(b, "hello", 5));
+    list[0] = &bad;
+    OK(aio_read(&bad));
+    T(aio_suspend(list, 1, NULL));
+    T(aio_error(&bad));
+    T(aio_cancel(fd, NULL));
+    T(close(fd));
+}
+
+static void by_number(void)
+{
+    char buf[20] = "";
+    struct stat st;
+    long fd = syscall(SYS_openat, AT_FDCWD, in("raw"), O_RDWR | O_CREAT, 0640);
+    OK(fd);
+    T(syscall(SYS_write, fd, "by number", 9));
+    T(syscall(SYS_pread64, fd, buf, 6, 3));
+    T(strcmp(buf, "number"));
+    T(syscall(SYS_lseek, fd, 0, SEEK_END));
+    T(syscall(SYS_fstat, fd, &st));
+    T(st.st_size);
+    T(syscall(SYS_renameat2, AT_FDCWD, in("raw"), AT_FDCWD, in("raw2"), 0));
+    T(syscall(SYS_newfstatat, AT_FDCWD, in("raw"), &st, 0));
+    T(syscall(SYS_close, fd));
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void walks(void)
+{
+    mkdir(in("tree"), 0755);
+    mkdir(in("tree/sub"), 0755);
+    mkdir(in("tree/empty"), 0755);
+    mkdir(in("tree/skipped"), 0755);
+    close(open(in("tree/file"), O_CREAT | O_WRONLY, 0644));
+    close(open(in("tree/sub/deep"), O_CREAT | O_WRONLY, 0644));
+    close(open(in("tree/skipped/unseen"), O_CREAT | O_WRONLY, 0644));
+    T(symlink("sub", in("tree/link")));
+    T(symlink("nowhere", in("tree/broken")));
+    for (int options = FTS_PHYSICAL;; options = FTS_LOGICAL) {
+        char *paths[] = { (char *)in("tree"), (char *)in("missing"), NULL };
+        FTS *f = fts_open(paths, options | FTS_NOCHDIR, by_name);
+        int n = 0;
+        for (FTSENT *e; f && (e = fts_read(f)) != NULL; n++) {
+            printf("%d %d %s %d\n", e->fts_info, e->fts_level, e->fts_name, e->fts_info == FTS_NS ? e->fts_errno : 0);
+            if (strcmp(e->fts_name, "skipped") == 0 && e->fts_info == FTS_D)
+                fts_set(f, e, FTS_SKIP);
+            if (strcmp(e->fts_name, "sub") == 0 && e->fts_info == FTS_D)
+                for (FTSENT *c = fts_children(f, 0); c; c = c->fts_link)
+                    printf("child %s\n", c->fts_name);
+        }
+        T(errno);
+        T(n);
+        T(fts_close(f));
+        if (options == FTS_LOGICAL)
+            break;
+    }
+}
+
+static void maps(void)
+{
+    char buf[10] = "";
+    int status, fd = open(in("map"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    T(ftruncate(fd, 20000));
+    char *p = mmap(NULL, 20000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    OK(p == MAP_FAILED ? -1 : 0);
+    memcpy(p + 100, "first", 5);
+    memcpy(p + 4094, "over the edge", 13);
+    T(pwrite(fd, "other", 5, 9000)); /* somebody else's bytes stay */
+    T(msync(p, 20000, MS_SYNC));
+    T(pread(fd, buf, 5, 4094));
+    T(memcmp(buf, "over ", 5));
+    if (fork() == 0) {
+        memcpy(p + 200, "child", 5);
+        _exit(0);
+    }
+    wait(&status);
+    T(memcmp(p + 200, "child", 5));
+    T(munmap(p + 8192, 4096));
+    T(munmap(p, 20000));
+    p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    T(memcmp(p + 200, "child", 5));
+    T(mprotect(p, 4096, PROT_READ | PROT_WRITE));
+    p[300] = 'x';
+    T(munmap(p, 4096));
+    T(pread(fd, buf, 1, 300));
+    T(buf[0]);
+    T(close(fd));
+    fd = open(in("map"), O_RDONLY);
+    p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    OK(p == MAP_FAILED ? -1 : 0);
+    T(close(fd));
+}
+
+static void wide(void)
+{
+    int a = 0, b = 0;
+    wchar_t word[20] = L"";
+    FILE *f = fopen(in("wide"), "w+");
+    T(fwprintf(f, L"%d %ls %d rest", 17, L"word", 42));
+    rewind(f);
+    T(fwscanf(f, L"%d %19ls %d", &a, word, &b));
+    T(a + b);
+    T(wcscmp(word, L"word"));
+    T(fgetwc(f));
+    T(fgetwc(f));
+    T(fclose(f));
+}
+
+static void library(void)
+{
+    Dl_info info;
+    double (*cube_root)(double) = NULL;
+    void *m = dlopen("libm.so.6", RTLD_NOW);
+    if (!m || !dladdr(dlsym(m, "cbrt"), &info))
+        return;
+    char command[2 * PATH_MAX];
+    snprintf(command, sizeof command, "cp %s %s", info.dli_fname, in("libcopied.so"));
+    T(system(command));
+    void *copy = dlopen(in("libcopied.so"), RTLD_NOW | RTLD_LOCAL);
+    T(copy ? 0 : -1);
+    if (copy && (cube_root = (double (*)(double))dlsym(copy, "cbrt")))
+        T(cube_root(27.0));
+    T(dlopen(in("nolib.so"), RTLD_NOW) ? 0 : -2);
+    T(unlink(in("libcopied.so")));
+    FILE *p = popen("cat > /dev/null", "w");
+    T(p ? pclose(p) : -1);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return 2;
+    dir = argv[1];
+    record_locks();
+    asynchronous();
+    by_number();
+    walks();
+    maps();
+    wide();
+    library();
+    return 0;
+}
