@@ -1,7 +1,7 @@
 # The API as a table: made from the headers and the tests, checked by tests/api_status.sh.
-EXTRA_DIST += doc/iofwd-performance.md tests/api_names.txt tests/api_reasons.txt
+EXTRA_DIST += doc/gasnet-api-status.md doc/iofwd-performance.md tests/api_names.txt tests/api_reasons.txt
 dist_check_SCRIPTS += tests/api_status.sh
-
+TESTS += tests/api_status.sh
 .PHONY: api-status
 api-status:
 	srcdir='$(srcdir)' builddir='$(builddir)' CC='$(CC)' CXX='$(CXX)' $(SHELL) $(srcdir)/tests/api_status.sh --write

@@ -22,3 +22,60 @@ examples_ring_LDADD = libamphora.la
 examples_put_get_SOURCES = examples/put_get.c
 examples_put_get_CPPFLAGS = -DGASNET_SEQ -I$(top_srcdir)/include
 examples_put_get_LDADD = libamphora.la
+# An OpenSHMEM-like library over gasnet.h alone, its programs and its test.
+examples_shmem_sources = examples/common/arena.h examples/common/arena.c examples/shmem/shmem.h examples/shmem/shmem_types.h \
+	examples/shmem/inside.h examples/shmem/start.c examples/shmem/heap.c examples/shmem/variables.c examples/shmem/transfer.c \
+	examples/shmem/atomic.c examples/shmem/sync.c examples/shmem/collective.c examples/shmem/lock.c
+EXTRA_DIST += examples/shmem/Makefile
+noinst_LTLIBRARIES += examples/shmem/libshmem.la
+examples_shmem_libshmem_la_SOURCES = $(examples_shmem_sources)
+examples_shmem_libshmem_la_CPPFLAGS = -DGASNET_SEQ -I$(top_srcdir)/include
+examples_shmem_programs = examples/shmem/heat examples/shmem/sort examples/shmem/histogram
+noinst_PROGRAMS += $(examples_shmem_programs)
+check_PROGRAMS += tests/mp/shmem_check
+examples_shmem_heat_SOURCES = examples/shmem/heat.c
+examples_shmem_heat_CPPFLAGS = $(examples_plain)
+examples_shmem_heat_LDADD = examples/shmem/libshmem.la libamphora.la -lm
+examples_shmem_sort_SOURCES = examples/shmem/sort.c
+examples_shmem_sort_CPPFLAGS = $(examples_plain)
+examples_shmem_sort_LDADD = examples/shmem/libshmem.la libamphora.la
+examples_shmem_histogram_SOURCES = examples/shmem/histogram.c
+examples_shmem_histogram_CPPFLAGS = $(examples_plain)
+examples_shmem_histogram_LDADD = examples/shmem/libshmem.la libamphora.la
+tests_mp_shmem_check_SOURCES = tests/mp/shmem_check.c
+tests_mp_shmem_check_CPPFLAGS = -I$(top_srcdir)
+tests_mp_shmem_check_LDADD = examples/shmem/libshmem.la libamphora.la
+# These know nothing of GASNet or Amphora.
+examples_plain =
+dist_check_SCRIPTS += tests/mp/shmem.sh
+TESTS += tests/mp/shmem.sh
+# A UPC++-like library over gasnetex.h alone, in C++17.
+EXTRA_DIST += examples/upcxx/Makefile
+examples_upcxx_programs = examples/upcxx/dht examples/upcxx/stencil examples/upcxx/histogram
+examples_upcxx_headers = examples/upcxx/atomic.hpp examples/upcxx/collective.hpp examples/upcxx/future.hpp examples/upcxx/inside.hpp \
+	examples/upcxx/pointer.hpp examples/upcxx/rma.hpp examples/upcxx/rpc.hpp examples/upcxx/runtime.hpp \
+	examples/upcxx/serialize.hpp examples/upcxx/team.hpp examples/upcxx/upcxx.hpp
+examples_upcxx_cppflags = -DGASNET_PAR -I$(top_srcdir)/include
+examples_upcxx_libs = examples/upcxx/libupcxx.la libamphora.la -lpthread
+EXTRA_DIST += $(examples_upcxx_headers)
+if HAVE_CXX17
+noinst_LTLIBRARIES += examples/upcxx/libupcxx.la
+examples_upcxx_libupcxx_la_SOURCES = examples/common/arena.c examples/upcxx/runtime.cc examples/upcxx/message.cc examples/upcxx/team.cc
+examples_upcxx_libupcxx_la_CPPFLAGS = $(examples_upcxx_cppflags)
+noinst_PROGRAMS += $(examples_upcxx_programs)
+examples_upcxx_dht_SOURCES = examples/upcxx/dht.cc
+examples_upcxx_dht_CPPFLAGS = $(examples_upcxx_cppflags)
+examples_upcxx_dht_LDADD = $(examples_upcxx_libs)
+examples_upcxx_stencil_SOURCES = examples/upcxx/stencil.cc
+examples_upcxx_stencil_CPPFLAGS = $(examples_upcxx_cppflags)
+examples_upcxx_stencil_LDADD = $(examples_upcxx_libs)
+examples_upcxx_histogram_SOURCES = examples/upcxx/histogram.cc
+examples_upcxx_histogram_CPPFLAGS = $(examples_upcxx_cppflags)
+examples_upcxx_histogram_LDADD = $(examples_upcxx_libs)
+check_PROGRAMS += tests/mp/upcxx_check
+tests_mp_upcxx_check_SOURCES = tests/mp/upcxx_check.cc
+tests_mp_upcxx_check_CPPFLAGS = $(examples_upcxx_cppflags) -I$(top_srcdir)
+tests_mp_upcxx_check_LDADD = $(examples_upcxx_libs)
+endif
+dist_check_SCRIPTS += tests/mp/upcxx.sh
+TESTS += tests/mp/upcxx.sh

@@ -64,9 +64,10 @@ cat >"$dir/defined.awk" <<'EOA'
 EOA
 $CC -E -dD -DGASNET_SEQ -I"$srcdir/include" "$dir/all.h" -o "$dir/all.i" || exit 1
 awk -f "$dir/defined.awk" "$dir/all.i" >>"$dir/facts"
-awk '/ENV\([A-Z]/ { print "D base/env_defs.h", gensub_name($0) } /ACCEPT\("/ { print "A", gensub_name($0) "|" accept_text($0) }
+awk '/ENV\([A-Z]/ { print "E base/env_defs.h", gensub_name($0) } /ACCEPT\("/ { print "A", gensub_name($0) "|" accept_text($0) }
     function gensub_name(s) { sub(/^[^"]*"/, "", s); sub(/".*/, "", s); return s }
-    function accept_text(s) { sub(/^[^"]*"[^"]*"[^"]*"/, "", s); sub(/"\).*/, "", s); return s }' "$srcdir/base/env_defs.h" >>"$dir/facts"
+    function accept_text(s) { sub(/^[^"]*"[^"]*"[^"]*"/, "", s); sub(/"\).*/, "", s); return s }' "$srcdir/base/env_defs.h" \
+    "$srcdir/base/env_accepted.h" >>"$dir/facts"
 
 # ---- what the tests use ----
 
@@ -74,7 +75,7 @@ cat >"$dir/uses.awk" <<'EOA'
 function name_file() {
     file = FILENAME
     sub(/^.*tests\//, "tests/", file)
-    shell = file ~ /\.sh$/
+    shell = file ~ /\.(sh|names)$/
     inside = 0
 }
 FNR == 1 { name_file() }
@@ -126,13 +127,13 @@ END {
     }
 }
 EOA
-sources=$(find "$srcdir/tests" \( -name '*.c' -o -name '*.cc' -o -name '*.h' -o -name '*.sh' \) ! -name 'api_status*' ! -name 'gex_headers*' |
-    sort)
+sources=$(find "$srcdir/tests" \( -name '*.c' -o -name '*.cc' -o -name '*.h' -o -name '*.sh' -o -name '*.names' \) \
+    ! -name 'api_status*' ! -name 'gex_headers*' | sort)
 awk -f "$dir/uses.awk" $sources >>"$dir/facts"
 mkdir -p "$dir/stub/criterion" # what is asserted counts, not by what
 touch "$dir/stub/criterion/criterion.h" "$dir/stub/criterion/parameterized.h" "$dir/stub/criterion/theories.h"
 for source in $(grep -lE '##' $(echo "$sources" | grep '\.c$')); do
-    grep -qE '^#include "(gasnet|tests/unit_tools)' "$source" || continue
+    grep -qE '^#include [<"](gasnet|tests/unit_tools)' "$source" || continue
     $CC -E -DGASNET_SEQ -I"$dir/stub" -I"$srcdir" -I"$srcdir/include" "$source" -o "$dir/one.i" && cat "$dir/one.i"
 done >"$dir/tests.i"
 awk -v expanded=1 -f "$dir/uses.awk" "$dir/tests.i" >>"$dir/facts"
@@ -162,8 +163,9 @@ function expand(entry,    i, at, n) {
 function better(name, file, n) {
     return n > most[name] || (n == most[name] && file < best[name])
 }
-# facts: D header name, U test uses name, A variable|text; the reasons; the table as it is; the names
+# facts: D header name, E file setting, U test uses name, A variable|text; the reasons; the table as it is; the names
 FILENAME ~ /facts$/ && $1 == "D" { if (!($3 in header)) header[$3] = $2; next }
+FILENAME ~ /facts$/ && $1 == "E" { setting[$3] = $2; next }
 FILENAME ~ /facts$/ && $1 == "A" { split(substr($0, 3), part, "|"); accepted[part[1]] = part[2]; next }
 FILENAME ~ /facts$/ {
     used[$2, $4] = 1
@@ -180,7 +182,7 @@ FILENAME ~ /reasons.txt$/ {
     next
 }
 FILENAME ~ /\.md$/ {
-    if (split($0, cell, / *\| */) >= 5) { gsub(/`/, "", cell[2]); gsub(/`/, "", cell[4]); said[cell[2]] = cell[4] }
+    if (split($0, cell, / *\| */) >= 6) { gsub(/`/, "", cell[2]); said[cell[2]] = cell[5] }
     next
 }
 /^#/ || NF == 0 { next }
@@ -196,6 +198,8 @@ FILENAME ~ /\.md$/ {
         if (!(family[i] in header)) { where = ""; break }
         where = header[family[i]]
     }
+    if (kind == "e")
+        where = setting[entry]
     if (kind == "s") # a field is where its type is; the program below has all of them
         where = header[substr(entry, 1, index(entry, ".") - 1)]
     if (kind == "e" && !where && (entry in accepted))
@@ -266,7 +270,7 @@ result $? "each name is defined and tested, or there is a reason"
 diff "$table" "$dir/table.md" >"$dir/out" 2>&1
 result $? "doc/gasnet-api-status.md says what is so (else: make api-status)"
 
-# ---- a program of all names ----
+# ---- a program of all names, without those that its build defines ----
 
 cat >"$dir/program.awk" <<'EOA'
 BEGIN {
@@ -295,7 +299,7 @@ EOA
 {
     echo '#include <stddef.h>'
     cat "$dir/all.h"
-    grep '^R ' "$dir/rows" | grep -v '|e|' | awk -f "$dir/program.awk"
+    grep '^R ' "$dir/rows" | grep -vE '\|e\||\|(GASNET_SEQ|GASNETT_THREAD_SINGLE)\|' | awk -f "$dir/program.awk"
 } >"$dir/program.c"
 cp "$dir/program.c" "$dir/program.cc"
 if [ -e "$builddir/.libs/libamphora.so" ]; then
