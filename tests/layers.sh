@@ -48,6 +48,8 @@ report "conduits do not include each other" \
     "$(grep -nE '#include "conduits/ofi' -r conduits/smp conduits/udp 2>/dev/null; grep -nE '#include "conduits/(smp|udp)/' -r conduits/ofi 2>/dev/null)"
 report "the environment is read in base/env.c only" \
     "$(sources $folders | grep -v '^examples/' | xargs -r grep -nE '(^|[^_a-z])(secure_)?getenv *\(' /dev/null | grep -vE '^base/env\.c:|gasnet_getenv|: *\*|/\*')"
+report "UPC's library stands on the public headers alone" \
+    "$(grep -nE '^ *# *include "(base|boot|conduits|am|extended|iofwd)/' upc-bridge/*.[ch] /dev/null)"
 report "libfabric's headers stay in conduits/" \
     "$(sources $folders include | grep -v '^conduits/' | xargs -r grep -n 'rdma/' /dev/null | grep include)"
 report "every source file names its licence" \

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * UPC-IO: collective file access.  OL 7.4 (upc_io.h).
+ *
+ * Paths below a forwarded prefix (amphora-run -iofwd) are files of the job's I/O servers, others of this host.  A file is the plain
+ * sequence of its bytes; ls, cp, mv and rm are those of the system.  All functions are collective, none may stand between upc_notify and
+ * upc_wait; arguments are the same in all threads except where it says own.  They return -1 (or NULL) and set errno on errors.
+ * flags: RL 7.3.3, for the buffers in memory; with UPC_STRONG_CA always ALLSYNC.
+ *
+ * Consistency: what a thread has written it reads itself at once, others after upc_all_fsync or upc_all_fclose; with UPC_STRONG_CA others
+ * read it when the call has returned, and calls of several threads that overlap take effect one after the other, each as a whole.
+ */
+#ifndef AMPHORA_UPC_IO_H
+#define AMPHORA_UPC_IO_H
+
+#include "amphora/upc/memory.h"
+#include "amphora/upc/types.h"
+
+typedef int64_t upc_off_t;
+/* Opaque; the same pointer in all threads. */
+typedef struct upc_file upc_file_t;
+
+struct upc_hint {
+    const char *key;
+    const char *value;
+};
+typedef struct upc_hint upc_hint_t;
+
+#define UPC_RDONLY 1
+#define UPC_WRONLY 2
+#define UPC_RDWR 4
+#define UPC_INDIVIDUAL_FP 8
+#define UPC_COMMON_FP 16
+#define UPC_APPEND 32
+#define UPC_CREATE 64
+#define UPC_EXCL 128
+#define UPC_STRONG_CA 256
+#define UPC_TRUNC 512
+#define UPC_DELETE_ON_CLOSE 1024
+
+#define UPC_SEEK_SET 0
+#define UPC_SEEK_CUR 1
+#define UPC_SEEK_END 2
+
+#define UPC_GET_CA_SEMANTICS 1
+#define UPC_SET_WEAK_CA_SEMANTICS 2
+#define UPC_SET_STRONG_CA_SEMANTICS 3
+#define UPC_GET_FP 4
+#define UPC_SET_COMMON_FP 5
+#define UPC_SET_INDIVIDUAL_FP 6
+#define UPC_GET_FL 7
+#define UPC_GET_FN 8
+#define UPC_GET_HINTS 9
+#define UPC_SET_HINT 10
+#define UPC_ASYNC_OUTSTANDING 11
+
+/* ---- files (7.4.3) ---- */
+
+/* flags: one of RDONLY, WRONLY, RDWR and one of INDIVIDUAL_FP, COMMON_FP, with others.  Hints that count: file_perm (octal),
+ * collective_buffering (true, false), cb_buffer_size (bytes), cb_nodes (threads that write and read for all), striping_unit (bytes).
+ * fname: own, of one file.  The error, with NULL, is the same in all threads. */
+upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints, struct upc_hint const *hints);
+int upc_all_fclose(upc_file_t *fd);
+int upc_all_fsync(upc_file_t *fd);
+/* offset, origin: own with individual file pointers.  Gives the position. */
+upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin);
+int upc_all_fset_size(upc_file_t *fd, upc_off_t size);
+upc_off_t upc_all_fget_size(upc_file_t *fd);
+int upc_all_fpreallocate(upc_file_t *fd, upc_off_t size);
+/* UPC_GET_FN writes a const char * to *arg, UPC_GET_HINTS a const upc_hint_t * (and gives their number); UPC_SET_HINT takes one. */
+int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg);
+
+/* ---- reading and writing at the file pointer (7.4.4, 7.4.5) ---- */
+
+upc_off_t amphora_upc_fread_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb, upc_flag_t flags);
+upc_off_t amphora_upc_fwrite_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
+                                    upc_flag_t flags);
+void amphora_upc_fread_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
+                                    upc_flag_t flags);
+void amphora_upc_fwrite_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
+                                     upc_flag_t flags);
+
+/* size * nmemb bytes of a private (or own shared) buffer, all own; individual file pointers only.  Give how many bytes were moved: fewer
+ * than asked for at the end of the file. */
+upc_off_t upc_all_fread_local(upc_file_t *fd, void *buffer, size_t size, size_t nmemb, upc_flag_t flags);
+upc_off_t upc_all_fwrite_local(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb, upc_flag_t flags);
+
+/* The same with buffer: shared [blocksize] char[size][nmemb], blocksize in elements of size bytes, 0: indefinite.  With individual file
+ * pointers all arguments are own; with the common one they are the same, and the array is moved once by all together. */
+AMPHORA_INLINE upc_off_t upc_all_fread_shared(upc_file_t *fd, upc_pts_t buffer, size_t blocksize, size_t size, size_t nmemb,
+                                              upc_flag_t flags)
+{
+    return amphora_upc_fread_shared(fd, upc_pts_wide(buffer), blocksize, size, nmemb, flags);
+}
+AMPHORA_INLINE upc_off_t upc_all_fwrite_shared(upc_file_t *fd, upc_pts_t buffer, size_t blocksize, size_t size, size_t nmemb,
+                                               upc_flag_t flags)
+{
+    return amphora_upc_fwrite_shared(fd, upc_pts_wide(buffer), blocksize, size, nmemb, flags);
+}
+
+/* ---- lists (7.4.6): own memory vectors to or from own file vectors, in order; the file pointers stay ---- */
+
+struct upc_local_memvec {
+    void *baseaddr;
+    size_t len;
+};
+struct upc_shared_memvec {
+    upc_pts_t baseaddr;
+    size_t blocksize; /* bytes; 0: indefinite */
+    size_t len;
+};
+/* In order of offset. */
+struct upc_filevec {
+    upc_off_t offset;
+    size_t len;
+};
+
+/* form: UPC_PTS_FORM of the pointers in memvec. */
+upc_off_t amphora_upc_list_shared(upc_file_t *fd, size_t memvec_entries, const void *memvec, size_t filevec_entries,
+                                  struct upc_filevec const *filevec, upc_flag_t flags, int form, int writing, int async);
+
+upc_off_t upc_all_fread_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                   size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags);
+upc_off_t upc_all_fwrite_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags);
+AMPHORA_INLINE upc_off_t upc_all_fread_list_shared(upc_file_t *fd, size_t memvec_entries, struct upc_shared_memvec const *memvec,
+                                                   size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    return amphora_upc_list_shared(fd, memvec_entries, memvec, filevec_entries, filevec, flags, UPC_PTS_FORM, 0, 0);
+}
+AMPHORA_INLINE upc_off_t upc_all_fwrite_list_shared(upc_file_t *fd, size_t memvec_entries, struct upc_shared_memvec const *memvec,
+                                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    return amphora_upc_list_shared(fd, memvec_entries, memvec, filevec_entries, filevec, flags, UPC_PTS_FORM, 1, 0);
+}
+
+/* ---- asynchronous forms (7.4.7): at most one under way on a file; buffers are the library's until the wait, lists are not ---- */
+
+void upc_all_fread_local_async(upc_file_t *fd, void *buffer, size_t size, size_t nmemb, upc_flag_t flags);
+void upc_all_fwrite_local_async(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb, upc_flag_t flags);
+AMPHORA_INLINE void upc_all_fread_shared_async(upc_file_t *fd, upc_pts_t buffer, size_t blocksize, size_t size, size_t nmemb,
+                                               upc_flag_t flags)
+{
+    amphora_upc_fread_shared_async(fd, upc_pts_wide(buffer), blocksize, size, nmemb, flags);
+}
+AMPHORA_INLINE void upc_all_fwrite_shared_async(upc_file_t *fd, upc_pts_t buffer, size_t blocksize, size_t size, size_t nmemb,
+                                                upc_flag_t flags)
+{
+    amphora_upc_fwrite_shared_async(fd, upc_pts_wide(buffer), blocksize, size, nmemb, flags);
+}
+void upc_all_fread_list_local_async(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags);
+void upc_all_fwrite_list_local_async(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                     size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags);
+AMPHORA_INLINE void upc_all_fread_list_shared_async(upc_file_t *fd, size_t memvec_entries, struct upc_shared_memvec const *memvec,
+                                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    (void)amphora_upc_list_shared(fd, memvec_entries, memvec, filevec_entries, filevec, flags, UPC_PTS_FORM, 0, 1);
+}
+AMPHORA_INLINE void upc_all_fwrite_list_shared_async(upc_file_t *fd, size_t memvec_entries, struct upc_shared_memvec const *memvec,
+                                                     size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    (void)amphora_upc_list_shared(fd, memvec_entries, memvec, filevec_entries, filevec, flags, UPC_PTS_FORM, 1, 1);
+}
+
+/* Wait for it, and give what the blocking call would have; the test sets *flag to 1 and does so, or to 0 and gives 0. */
+upc_off_t upc_all_fwait_async(upc_file_t *fd);
+upc_off_t upc_all_ftest_async(upc_file_t *fd, int *flag);
+
+#endif

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <upc.h>
+shared int *p;
+
+int main()
+{
+    return *p;
+}

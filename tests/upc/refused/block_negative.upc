@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: BSD-3-Clause; expect: a block size lies between 0 and 1048576, this is -1 */
+#include <upc_relaxed.h>
+shared [-1] int a[THREADS]; /* here */

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* upc-bench: options, one job for each conduit, the table and JSON.  See upcbench.h and upc-bench(1). */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/upcbench/upcbench.h"
+
+static struct {
+    struct bench_row *row;
+    size_t n;
+    unsigned missed;
+} got;
+
+static void usage(FILE *out)
+{
+    fprintf(out, "upc-bench: copies, single accesses, locks, barriers and file output of UPC programs, on each conduit\n"
+            "  -n N            threads (default: 2)\n"
+            "  -c LIST         conduits (default: smp,tcp,udp); tcp and udp go between pretended hosts\n"
+            "  -t LIST         tests (default: all); --list names them\n"
+            "  -b FROM:TO      sizes of copies in bytes (default: 8:64M; K and M are understood)\n"
+            "  -r N            samples of each figure (default: 7, at most %d)\n"
+            "  -S N            I/O servers of the file tests (default: 2; 0: without)\n"
+            "  -d DIR          where the servers keep the file (default: a new directory in TMPDIR)\n"
+            "  --json          one JSON object a line\n"
+            "  --svg FILE      bandwidth by size as a picture\n"
+            "  --check         only the figures that have a target; exit 1 where one is missed\n", BENCH_SAMPLES);
+}
+
+static size_t size_of(const char *text, char **end)
+{
+    size_t n = strtoull(text, end, 10);
+    if (**end == 'K' || **end == 'k')
+        n <<= 10, ++*end;
+    else if (**end == 'M' || **end == 'm')
+        n <<= 20, ++*end;
+    return n;
+}
+
+static bool parse_sizes(struct bench_options *o, const char *text)
+{
+    char *end;
+    o->from = o->to = size_of(text, &end);
+    if (*end == ':')
+        o->to = size_of(end + 1, &end);
+    return *end == 0 && o->from >= 1 && o->from <= o->to && o->to <= BENCH_MOST_BYTES;
+}
+
+static bool parse(struct bench_options *o, int argc, char **argv)
+{
+    static const struct option longs[] = { { "json", no_argument, NULL, 'j' }, { "svg", required_argument, NULL, 's' },
+                                           { "check", no_argument, NULL, 'C' }, { "list", no_argument, NULL, 'l' },
+                                           { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+    int c;
+    bool ok = true;
+    while (ok && (c = getopt_long(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
+        switch (c) {
+        case 'n': o->threads = (unsigned)atoi(optarg); break;
+        case 'c': o->conduits = optarg; break;
+        case 't': o->tests = optarg; break;
+        case 'b': ok = parse_sizes(o, optarg); break;
+        case 'r': o->repeat = (unsigned)atoi(optarg); break;
+        case 'S': o->servers = (unsigned)atoi(optarg); break;
+        case 'd': o->dir = optarg; break;
+        case 'j': o->json = true; break;
+        case 's': o->svg = optarg; break;
+        case 'C': o->check = true; break;
+        case 'l': o->list = true; break;
+        case 'h': usage(stdout); exit(0);
+        default: ok = false;
+        }
+    if (o->check && !o->tests)
+        o->tests = "put,get,read,write,barrier,file", o->from = o->to = 1u << 20;
+    return ok && optind == argc && o->threads >= 1 && o->threads <= 1024 && o->repeat >= 1 &&
+           o->repeat <= BENCH_SAMPLES && o->servers <= 64;
+}
+
+/* ---- a figure ---- */
+
+static void print_row(const struct bench_options *o, const struct bench_row *r)
+{
+    const struct bench_target *t = bench_target_of(r);
+    double ratio = r->value / r->limit_value, seen = t && t->is_ratio ? ratio : r->value;
+    bool met = !t || (t->at_least ? seen >= t->number : seen <= t->number);
+    got.missed += !met;
+    if (o->json) {
+        printf("{\"test\":\"upc_%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%zu,\"value\":%.6g,\"unit\":\"%s\",", r->test,
+               r->conduit, r->threads, r->bytes, r->value, r->unit);
+        if (isnan(r->limit_value))
+            printf("\"limit\":null,\"limit_value\":null,\"ratio\":null");
+        else
+            printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", r->limit, r->limit_value, ratio);
+        if (t)
+            printf(",\"target\":\"%s %g%s\",\"met\":%s", t->at_least ? ">=" : "<=", t->number,
+                   t->is_ratio ? " x" : "", met ? "true" : "false");
+        printf("}\n");
+    } else {
+        printf("%-11s %-4s %5u %9zu %12.5g %-5s", r->test, r->conduit, r->threads, r->bytes, r->value, r->unit);
+        if (!isnan(r->limit_value))
+            printf(" %-11s %12.5g %7.3f", r->limit, r->limit_value, ratio);
+        if (t)
+            printf("  %s %g%s %s", t->at_least ? ">=" : "<=", t->number, t->is_ratio ? " x" : "", met ? "ok" : "MISS");
+        printf("\n");
+    }
+    fflush(stdout);
+}
+
+static void take_line(const struct bench_options *o, const char *conduit, const char *line)
+{
+    struct bench_row r = { .threads = 0 };
+    if (sscanf(line, "row %31s %zu %u %lf %7s %lf %31[^\n]", r.test, &r.bytes, &r.threads, &r.value, r.unit,
+               &r.limit_value, r.limit) != 7) {
+        fputs(line, stderr);
+        return;
+    }
+    snprintf(r.conduit, sizeof r.conduit, "%s", conduit);
+    struct bench_row *more = realloc(got.row, (got.n + 1) * sizeof *more);
+    if (more) {
+        got.row = more;
+        got.row[got.n++] = r;
+    }
+    print_row(o, &r);
+}
+
+/* ---- a job ---- */
+
+/* amphora-run beside this program (or beside libtool's .libs), or along PATH; and this program. */
+static void find_programs(char *launcher, char *self, size_t len)
+{
+    ssize_t n = readlink("/proc/self/exe", self, len - 1);
+    self[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(self, '/');
+    size_t dir = slash ? (size_t)(slash - self) : 0;
+    if (dir >= 6 && strncmp(self + dir - 6, "/.libs", 6) == 0)
+        dir -= 6;
+    snprintf(launcher, len, "%.*s/amphora-run", (int)dir, self);
+    if (!dir || access(launcher, X_OK) != 0)
+        snprintf(launcher, len, "amphora-run");
+}
+
+static void exec_job(const struct bench_options *o, const char *conduit, const char *dir)
+{
+    char launcher[4096], self[4096], number[5][24], prefix[4200];
+    const char *args[32];
+    unsigned n = 0;
+    find_programs(launcher, self, sizeof self);
+    snprintf(number[0], 24, "%u", o->threads);
+    snprintf(number[1], 24, "%u", o->servers);
+    snprintf(number[2], 24, "%zu", o->from);
+    snprintf(number[3], 24, "%zu", o->to);
+    snprintf(number[4], 24, "%u", o->repeat);
+    snprintf(prefix, sizeof prefix, "%s=%s", BENCH_PREFIX, dir);
+    const char *const first[] = { launcher, "-n", number[0], "-conduit", conduit };
+    const char *const served[] = { "-servers", number[1], "-iofwd", prefix };
+    const char *const inside[] = { self, "--inside", o->tests ? o->tests : "-", number[2], number[3], number[4], o->servers ? "1" : "0" };
+    for (unsigned i = 0; i < 5; i++)
+        args[n++] = first[i];
+    for (unsigned i = 0; o->servers && i < 4; i++)
+        args[n++] = served[i];
+    for (unsigned i = 0; i < 7; i++)
+        args[n++] = inside[i];
+    args[n] = NULL;
+    if (strcmp(conduit, "smp") != 0)
+        setenv("AMPHORA_SMP", "0", 1);
+    setenv("AMPHORA_UPC_HEAP", "288M", 0);
+    execvp(launcher, (char *const *)(uintptr_t)args);
+    fprintf(stderr, "upc-bench: %s cannot be started: %s\n", launcher, strerror(errno));
+    _exit(127);
+}
+
+static bool run_job(const struct bench_options *o, const char *conduit, const char *dir)
+{
+    int ends[2], status;
+    char line[512];
+    if (pipe(ends) != 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], 1);
+        close(ends[0]);
+        close(ends[1]);
+        exec_job(o, conduit, dir);
+    }
+    close(ends[1]);
+    FILE *in = fdopen(ends[0], "r");
+    while (in && fgets(line, sizeof line, in))
+        take_line(o, conduit, line);
+    if (in)
+        fclose(in);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
+        fprintf(stderr, "upc-bench: the job on %s failed\n", conduit);
+        return false;
+    }
+    return true;
+}
+
+static void list_tests(void)
+{
+    for (size_t i = 0; i < bench_test_count; i++)
+        printf("%-11s %-5s %s\n", bench_tests[i].name, bench_tests[i].unit, bench_tests[i].what);
+}
+
+static bool known_tests(const char *list)
+{
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        bool known = false;
+        for (size_t i = 0; i < bench_test_count; i++)
+            known |= strlen(bench_tests[i].name) == strcspn(at, ",") && strncmp(bench_tests[i].name, at, strcspn(at, ",")) == 0;
+        if (!known) {
+            fprintf(stderr, "upc-bench: there is no test %.*s; --list names them\n", (int)strcspn(at, ","), at);
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_options o = { .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .repeat = 7, .from = 8, .to = BENCH_MOST_BYTES };
+    char dir[4096], conduit[16], file[4200];
+    bool ok = true, own = false;
+    if (argc > 1 && strcmp(argv[1], "--inside") == 0)
+        return bench_inside(argc, argv);
+    if (!parse(&o, argc, argv) || !known_tests(o.tests)) {
+        usage(stderr);
+        return 2;
+    }
+    if (o.list) {
+        list_tests();
+        return 0;
+    }
+    snprintf(dir, sizeof dir, "%s", o.dir ? o.dir : "/tmp/upc-bench.XXXXXX");
+    if (o.servers && !o.dir && !(own = mkdtemp(dir) != NULL)) {
+        fprintf(stderr, "upc-bench: %s: %s\n", dir, strerror(errno));
+        return 1;
+    }
+    if (!o.json)
+        printf("%-11s %-4s %5s %9s %12s %-5s %-11s %12s %7s  target\n", "test", "net", "procs", "bytes", "median", "unit",
+               "beside", "its median", "ratio");
+    for (const char *at = o.conduits; *at; at += strcspn(at, ","), at += *at == ',') {
+        snprintf(conduit, sizeof conduit, "%.*s", (int)strcspn(at, ","), at);
+        ok &= run_job(&o, conduit, dir);
+    }
+    snprintf(file, sizeof file, "%s/upc-bench.dat", dir);
+    unlink(file);
+    if (own)
+        rmdir(dir);
+    if (o.svg && !bench_plot(o.svg, got.row, got.n)) {
+        fprintf(stderr, "upc-bench: %s cannot be written: %s\n", o.svg, strerror(errno));
+        ok = false;
+    }
+    free(got.row);
+    return !ok || (o.check && got.missed);
+}

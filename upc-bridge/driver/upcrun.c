@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * amphora-upcrun: starts a UPC program by amphora-run, with what the program was compiled for where the caller does not say.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "upc-bridge/driver/place.h"
+
+static const char usage[] =
+    "usage: amphora-upcrun -n T [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
+    "Starts a program made by amphora-upcc with T threads.\n\n"
+    "  -n T                 threads; may be left out if the program was compiled for a number of them\n"
+    "  -servers S           I/O servers beside them\n"
+    "  -network NAME        smp, tcp, udp, verbs or auto\n"
+    "  -v, -help, -version\n"
+    "  -iofwd PREFIX[=DIR], -hosts FILE and all other options are those of amphora-run\n";
+
+struct chosen {
+    int threads, servers; /* -1: not said */
+    const char *network;
+};
+
+/* Options of amphora-run that stand alone; all others take a value. */
+static bool stands_alone(const char *a)
+{
+    static const char *const names[] = { "label", "v", "verbose", "help", "h", "version" };
+    a += a[1] == '-' ? 2 : 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(a, names[i]) == 0)
+            return true;
+    return strchr(a, '=') != NULL;
+}
+
+static int number(const char *what, const char *s, int least)
+{
+    char *e;
+    long n = strtol(s, &e, 10);
+    if (*s == 0 || *e || n < least || n > 1048576) {
+        fprintf(stderr, "amphora-upcrun: %s takes a number from %d on, not '%s'\n", what, least, s);
+        exit(2);
+    }
+    return (int)n;
+}
+
+/* PROGRAM as a path: as it is, or out of PATH. */
+static FILE *open_program(const char *name)
+{
+    if (strchr(name, '/'))
+        return fopen(name, "r");
+    char *path = text("%s", amph_env_foreign("PATH") ? amph_env_foreign("PATH") : "");
+    FILE *f = NULL;
+    for (char *dir = strtok(path, ":"); dir && !f; dir = strtok(NULL, ":")) {
+        char *file = text("%s/%s", dir, name);
+        if (access(file, X_OK) == 0)
+            f = fopen(file, "r");
+        free(file);
+    }
+    free(path);
+    return f;
+}
+
+/* The line that amphora-upcc left; false: there is none. */
+static bool read_stamp(FILE *f, struct chosen *c)
+{
+    static const char key[] = PLACE_STAMP;
+    size_t n = 0;
+    char line[128];
+    static char name[32];
+    for (int ch; (ch = getc_unlocked(f)) != EOF;) {
+        n = ch == key[n] ? n + 1 : ch == key[0] ? 1 : 0;
+        if (key[n])
+            continue;
+        n = 0;
+        size_t len = 0;
+        while (len < sizeof line - 1 && (ch = getc_unlocked(f)) > 0)
+            line[len++] = (char)ch;
+        line[len] = 0;
+        char *net = strstr(line, " network="), *srv = strstr(line, " servers=");
+        if (strncmp(line, " threads=", 9) != 0 || !net || !srv)
+            continue;
+        c->threads = atoi(line + 9);
+        c->servers = atoi(srv + 9);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(net + 9, " "), net + 9);
+        c->network = name;
+        return true;
+    }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct chosen said = { -1, -1, NULL }, built = { 0, 0, "" };
+    struct place place;
+    int i;
+    char **run = calloc((size_t)argc + 8, sizeof *run);
+    int nrun = 1;
+    if (run == NULL)
+        return 2;
+    for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+        const char *v;
+        int first = i;
+        if (strcmp(argv[i], "-help") == 0 || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return fputs(usage, stdout), 0;
+        if (strcmp(argv[i], "-version") == 0 || strcmp(argv[i], "--version") == 0)
+            return printf("amphora-upcrun %s\n", PACKAGE_VERSION), 0;
+        if ((v = option_value(argc, argv, &i, "n")) || (v = option_value(argc, argv, &i, "np")))
+            said.threads = number("-n", v, 1);
+        else if ((v = option_value(argc, argv, &i, "servers")))
+            said.servers = number("-servers", v, 0);
+        else if ((v = option_value(argc, argv, &i, "network")) || (v = option_value(argc, argv, &i, "conduit")))
+            said.network = v;
+        else {
+            if (!stands_alone(argv[i]) && i + 1 < argc)
+                i++;
+            for (int k = first; k <= i; k++)
+                run[nrun++] = argv[k];
+        }
+    }
+    if (i >= argc) {
+        fputs("amphora-upcrun: no program is named; see amphora-upcrun -help\n", stderr);
+        return 2;
+    }
+    FILE *f = open_program(argv[i]);
+    if (f == NULL) {
+        fprintf(stderr, "amphora-upcrun: %s: %s\n", argv[i], strerror(errno ? errno : ENOENT));
+        return 127;
+    }
+    (void)read_stamp(f, &built); /* a program of upc_bridge.h has none */
+    fclose(f);
+    if (built.threads && said.threads > 0 && said.threads != built.threads) {
+        fprintf(stderr, "amphora-upcrun: %s was compiled for %d threads (amphora-upcc -T) and cannot run with %d\n", argv[i], built.threads,
+                said.threads);
+        return 2;
+    }
+    if (said.threads < 0 && !built.threads) {
+        fputs("amphora-upcrun: how many threads?  -n T\n", stderr);
+        return 2;
+    }
+    if (!said.network && built.network[0] && !amph_env_is_set(AMPH_ENV_CONDUIT))
+        said.network = built.network;
+    if (!place_find(&place, "amphora-upcrun"))
+        return 2;
+    run[0] = text("%s/amphora-run", place.bin);
+    run[nrun++] = "-n";
+    run[nrun++] = text("%d", said.threads > 0 ? said.threads : built.threads);
+    run[nrun++] = "-servers";
+    run[nrun++] = text("%d", said.servers >= 0 ? said.servers : built.servers);
+    if (said.network) {
+        run[nrun++] = "-conduit";
+        run[nrun++] = (char *)said.network;
+    }
+    while (i < argc)
+        run[nrun++] = argv[i++];
+    execv(run[0], run);
+    fprintf(stderr, "amphora-upcrun: %s: %s\n", run[0], strerror(errno));
+    return 127;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * UPC-IO inside: an open file, and the engine that moves bytes between a list of memory pieces and a list of file pieces.
+ * Layer: upc-bridge.
+ */
+#ifndef AMPHORA_UPC_FILES_H
+#define AMPHORA_UPC_FILES_H
+
+#include <pthread.h>
+
+#include "iofwd.h"
+#include "upc-bridge/upc.h"
+
+/* A piece of memory: private, or blocks of `block` bytes of shared memory from `at` on (0: indefinite). */
+struct upc_piece {
+    char *local; /* NULL: shared */
+    struct upc_wide at;
+    uint64_t block, len;
+};
+
+/* A piece of a file. */
+struct upc_run {
+    int64_t offset;
+    uint64_t len;
+};
+
+/* One movement: the bytes of the pieces, without the first `skip`, to or from the runs, in order. */
+struct upc_move {
+    struct upc_file *file;
+    bool writing;
+    struct upc_piece *piece;
+    size_t npieces;
+    struct upc_run *run;
+    size_t nruns;
+    uint64_t skip;
+    /* what came of it */
+    uint64_t done; /* bytes */
+    int error;
+};
+
+struct upc_async {
+    struct upc_move move;
+    pthread_t thread;
+    bool threaded, ended; /* carried out by a thread; that has ended (atomic) */
+    bool common;          /* one movement of all threads together */
+    bool at_pointer;      /* the file pointer moves */
+    upc_flag_t flags;
+    int refused;          /* errno of a call that was wrong in itself: nothing is moved */
+};
+
+struct upc_file {
+    bool used;
+    char *name;
+    int flags;                /* as opened, with later changes */
+    int64_t position;         /* of the file pointer */
+    iofwd_file_t *forwarded;  /* or NULL: fd */
+    int fd;
+    uint64_t buffer_bytes;    /* for collecting scattered memory */
+    int64_t unit;             /* threads' shares of a collective call begin at multiples of it */
+    int writers;              /* threads that read and write in collective calls */
+    bool flush_writes;        /* strong consistency where the client gathers writes */
+    upc_hint_t *hints;
+    size_t nhints;
+    struct upc_async *async;
+};
+
+/* io_file.c: one file as a thread has it.  0 or an errno value. */
+int upc_raw_open(struct upc_file *f, int flags, mode_t mode);
+int upc_raw_close(struct upc_file *f);
+int upc_raw_sync(struct upc_file *f);
+int upc_raw_size(struct upc_file *f, int64_t *size_p);
+int upc_raw_set_size(struct upc_file *f, int64_t size);
+int upc_raw_allocate(struct upc_file *f, int64_t size);
+int upc_raw_unlink(const char *name);
+/* All bytes, or until the file's end or an error; *done_p is right in any case. */
+int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset, uint64_t *done_p);
+
+/* io.c */
+struct upc_file *upc_file_find(upc_file_t *fd);
+
+/* io_move.c: carries a movement out; fills in done and error.  With all memory mapped here it makes no gex call, so a thread may do it. */
+void upc_move_run(struct upc_move *m);
+bool upc_move_is_near(const struct upc_move *m);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What upcxlate's output stands on: amphora-upcc puts it before every UPC source.  C without any header of the system, so that the
+ * program's own feature macros keep their effect; pointers-to-shared are those of upc_bridge.h (amphora/upc/pts.h).  Not for programs.
+ */
+#pragma GCC system_header
+#ifndef UPCX_H
+#define UPCX_H
+
+#define __UPC__ 1
+#define __UPC_VERSION__ 201311L
+#define __UPC_COLLECTIVE__ 1
+#define __UPC_TICK__ 1
+#define __UPC_CASTABLE__ 1
+#define __UPC_NB__ 1
+#define __UPC_ATOMIC__ 1
+#define __UPC_IO__ 1
+#ifdef UPC_STATIC_THREADS
+#define __UPC_STATIC_THREADS__ 1
+#else
+#define __UPC_DYNAMIC_THREADS__ 1
+#endif
+
+/* The names that pts.h takes from elsewhere or that are the program's here. */
+#define UPC_TRANSLATED 1
+#define gex_TM_t void *
+#define size_t __SIZE_TYPE__
+#define ptrdiff_t __PTRDIFF_TYPE__
+#define uintptr_t __UINTPTR_TYPE__
+#define uint64_t __UINT64_TYPE__
+#define int64_t __INT64_TYPE__
+#define uint32_t __UINT32_TYPE__
+#define upc_threadof upcx_c_threadof
+#define upc_phaseof upcx_c_phaseof
+#define upc_resetphase upcx_c_resetphase
+#define upc_addrfield upcx_c_addrfield
+#define upc_affinitysize upcx_c_affinitysize
+#include "amphora/upc/pts.h"
+#undef upc_threadof
+#undef upc_phaseof
+#undef upc_resetphase
+#undef upc_addrfield
+#undef upc_affinitysize
+#undef THREADS
+#undef MYTHREAD
+
+#define UPCX_INLINE static __inline__ __attribute__((__unused__, __always_inline__))
+typedef upc_pts_t upcx_pts;
+
+/* ---- pointers ---- */
+UPCX_INLINE upcx_pts upcx_add(upcx_pts p, ptrdiff_t n, size_t size, size_t block)
+{
+    return upc_pts_add(p, size, block, n);
+}
+
+UPCX_INLINE ptrdiff_t upcx_diff(upcx_pts p, upcx_pts q, size_t size, size_t block)
+{
+    return upc_pts_sub(p, q, size, block);
+}
+
+UPCX_INLINE upcx_pts upcx_off(upcx_pts p, size_t bytes)
+{
+    return upc_pts_offset(p, bytes);
+}
+
+UPCX_INLINE upcx_pts upcx_phase0(upcx_pts p)
+{
+    return upc_pts_recast(p, 1, 0, 1, 0);
+}
+
+UPCX_INLINE upcx_pts upcx_recast(upcx_pts p, int same)
+{
+    return same ? p : upcx_phase0(p);
+}
+
+UPCX_INLINE int upcx_eq(upcx_pts p, upcx_pts q)
+{
+    return upc_pts_eq(p, q);
+}
+
+UPCX_INLINE int upcx_nonnull(upcx_pts p)
+{
+    return !upc_pts_is_null(p);
+}
+
+UPCX_INLINE void *upcx_local(upcx_pts p)
+{
+    return upc_pts_local(p);
+}
+
+/* Elements times size, for the thread that has most (UPC 1.3, 6.4.1.2). */
+UPCX_INLINE size_t upcx_localsize(size_t count, size_t size, size_t block)
+{
+    size_t blocks = block ? (count + block - 1) / block : 1, threads = (size_t)upc_self.threads;
+    return block ? (blocks + threads - 1) / threads * block * size : count * size;
+}
+
+/* ---- reads and writes ---- */
+void upcx_null(void) AMPHORA_NORETURN;
+void upc_read_far(void *dst, struct upc_wide src, size_t nbytes);
+void upc_write_far(struct upc_wide dst, const void *src, size_t nbytes);
+
+typedef __UINT8_TYPE__ upcx_u8 __attribute__((__may_alias__));
+typedef __UINT16_TYPE__ upcx_u16 __attribute__((__may_alias__));
+typedef __UINT32_TYPE__ upcx_u32 __attribute__((__may_alias__));
+typedef __UINT64_TYPE__ upcx_u64 __attribute__((__may_alias__));
+
+/* Where the object lies here, or 0. */
+UPCX_INLINE uintptr_t upcx_near(upcx_pts p)
+{
+    struct upc_wide w = upc_pts_wide(p);
+    uintptr_t here = upc_self.place[w.thread].here;
+    if (AMPHORA_UNLIKELY(w.addr == 0))
+        upcx_null();
+    return AMPHORA_LIKELY(here != 0) ? here + w.addr : 0;
+}
+
+/* From or to memory that others change meanwhile: whole words whole, and never from an earlier read. */
+UPCX_INLINE void upcx_get(void *dst, upcx_pts p, size_t n)
+{
+    uintptr_t at = upcx_near(p);
+    if (AMPHORA_UNLIKELY(at == 0)) {
+        upc_read_far(dst, upc_pts_wide(p), n);
+        return;
+    }
+    switch (n) {
+    case 1: *(upcx_u8 *)dst = *(volatile upcx_u8 *)at; break;
+    case 2: *(upcx_u16 *)dst = *(volatile upcx_u16 *)at; break;
+    case 4: *(upcx_u32 *)dst = *(volatile upcx_u32 *)at; break;
+    case 8: *(upcx_u64 *)dst = *(volatile upcx_u64 *)at; break;
+    default:
+        __asm__ volatile("" ::: "memory");
+        __builtin_memcpy(dst, (const void *)at, n);
+    }
+}
+
+UPCX_INLINE void upcx_put(upcx_pts p, const void *src, size_t n)
+{
+    uintptr_t at = upcx_near(p);
+    if (AMPHORA_UNLIKELY(at == 0)) {
+        upc_write_far(upc_pts_wide(p), src, n);
+        return;
+    }
+    switch (n) {
+    case 1: *(volatile upcx_u8 *)at = *(const upcx_u8 *)src; break;
+    case 2: *(volatile upcx_u16 *)at = *(const upcx_u16 *)src; break;
+    case 4: *(volatile upcx_u32 *)at = *(const upcx_u32 *)src; break;
+    case 8: *(volatile upcx_u64 *)at = *(const upcx_u64 *)src; break;
+    default:
+        __builtin_memcpy((void *)at, src, n);
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+UPCX_INLINE void upcx_fence(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+UPCX_INLINE void upcx_get_strict(void *dst, upcx_pts p, size_t n)
+{
+    upcx_fence();
+    upcx_get(dst, p, n);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+UPCX_INLINE void upcx_put_strict(upcx_pts p, const void *src, size_t n)
+{
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    upcx_put(p, src, n);
+    upcx_fence();
+}
+
+/* ---- statements (UPC 1.3, 6.6) ---- */
+void upcx_barrier(int has_value, int value);
+void upcx_notify(int has_value, int value);
+void upcx_wait(int has_value, int value);
+
+/* Non-zero: this upc_forall chooses iterations; those inside it do not.  The variable that holds the answer ends the choice with its
+ * life. */
+UPCX_INLINE int upcx_forall_begin(void)
+{
+    int chooses = !upc_self.forall;
+    upc_self.forall = 1;
+    return chooses;
+}
+
+UPCX_INLINE void upcx_forall_end(int *chooses)
+{
+    if (*chooses)
+        upc_self.forall = 0;
+}
+
+UPCX_INLINE int upcx_here(long long affinity)
+{
+    int64_t thread;
+    (void)upc_floor_div(affinity, upc_self.threads, &thread);
+    return thread == upc_self.mythread;
+}
+
+UPCX_INLINE int upcx_here_p(upcx_pts p)
+{
+    return (int)upc_pts_thread(p) == upc_self.mythread;
+}
+
+/* ---- start ---- */
+
+/* A shared object as one translation unit knows it. */
+struct upcx_object {
+    upcx_pts *pts;
+    const char *name;
+    size_t size; /* of an element */
+    size_t (*block)(void), (*count)(void); /* elements; count 0: not known here */
+    void (*initial)(void);                 /* or NULL; run by thread 0 */
+    int kind;                              /* 0 declared here only, 1 defined, 2 defined and static */
+};
+struct upcx_unit {
+    const char *file;
+    struct upcx_object *const *objects; /* ends with NULL */
+    void (*values)(void);               /* initialises private variables with values that are known at the start; run by all */
+    int threads;                        /* that it was translated for, or 0 */
+    struct upcx_unit *next;
+};
+void upcx_unit_add(struct upcx_unit *unit);
+/* Copies bytes from value to elements 0.. of an object. */
+void upcx_object_set(upcx_pts object, const char *name, const void *value, size_t bytes, size_t size, size_t block, size_t count);
+int upcx_main(int argc, char **argv, char **envp, int (*call)(int, char **, char **));
+
+#undef gex_TM_t
+#undef size_t
+#undef ptrdiff_t
+#undef uintptr_t
+#undef uint64_t
+#undef int64_t
+#undef uint32_t
+#endif

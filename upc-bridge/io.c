@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* UPC-IO: open files, their pointers, sizes and modes.  UPC OL 7.4.3.  Layer: upc-bridge. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "upc-bridge/files.h"
+
+#define BUFFER_BYTES (1u << 20)
+#define SHARE_UNIT 65536
+
+static struct {
+    struct upc_file **file;
+    size_t count;
+} table;
+
+/* -1 with errno, or 0. */
+static int answer(int err)
+{
+    if (err)
+        errno = err;
+    return err ? -1 : 0;
+}
+
+/* The same error everywhere: the greatest. */
+static int common_error(int err)
+{
+    return (int)amph_upc_max((uint64_t)(err > 0 ? err : 0));
+}
+
+struct upc_file *upc_file_find(upc_file_t *fd)
+{
+    size_t i = (uintptr_t)fd;
+    struct upc_file *f = i == 0 || i > table.count ? NULL : table.file[i - 1];
+    if (!f || !f->used)
+        errno = EBADF;
+    return f && f->used ? f : NULL;
+}
+
+/* An open file on which nothing is under way, or NULL with errno. */
+static struct upc_file *quiet(upc_file_t *fd)
+{
+    struct upc_file *f = upc_file_find(fd);
+    if (f && f->async) {
+        errno = EBUSY;
+        return NULL;
+    }
+    return f;
+}
+
+/* ---- hints ---- */
+
+/* Keeps the hint and does what it says; those that are not known are kept for UPC_GET_HINTS only. */
+static int apply_hint(struct upc_file *f, const struct upc_hint *h)
+{
+    char *end = NULL;
+    if (!h->key || !h->value)
+        return EINVAL;
+    unsigned long long n = strtoull(h->value, &end, 10);
+    bool number = end != h->value && *end == 0;
+    if (strcmp(h->key, "cb_buffer_size") == 0 && number && n >= 4096 && n <= (uint64_t)1 << 30)
+        f->buffer_bytes = n;
+    else if (strcmp(h->key, "cb_nodes") == 0 && number && n > 0)
+        f->writers = n < (unsigned)upc_self.threads ? (int)n : upc_self.threads;
+    else if (strcmp(h->key, "collective_buffering") == 0)
+        f->writers = strcmp(h->value, "false") == 0 ? 1 : upc_self.threads;
+    else if (strcmp(h->key, "striping_unit") == 0 && number && n > 0 && n <= (uint64_t)1 << 40)
+        f->unit = (int64_t)n;
+    for (size_t i = 0; i < f->nhints; i++)
+        if (strcmp(f->hints[i].key, h->key) == 0) {
+            char *value = strdup(h->value);
+            if (!value)
+                return ENOMEM;
+            free((void *)(uintptr_t)f->hints[i].value);
+            f->hints[i].value = value;
+            return 0;
+        }
+    upc_hint_t *more = realloc(f->hints, (f->nhints + 1) * sizeof *more);
+    if (!more)
+        return ENOMEM;
+    f->hints = more;
+    more[f->nhints] = (upc_hint_t){ strdup(h->key), strdup(h->value) };
+    return more[f->nhints].key && more[f->nhints++].value ? 0 : ENOMEM;
+}
+
+static mode_t mode_of(const struct upc_file *f)
+{
+    for (size_t i = 0; i < f->nhints; i++)
+        if (strcmp(f->hints[i].key, "file_perm") == 0)
+            return (mode_t)strtoul(f->hints[i].value, NULL, 8) & 07777;
+    return 0666;
+}
+
+/* ---- open and close ---- */
+
+static int check_flags(int flags)
+{
+    int access = flags & (UPC_RDONLY | UPC_WRONLY | UPC_RDWR), fp = flags & (UPC_INDIVIDUAL_FP | UPC_COMMON_FP);
+    if (access != UPC_RDONLY && access != UPC_WRONLY && access != UPC_RDWR)
+        return EINVAL;
+    if (fp != UPC_INDIVIDUAL_FP && fp != UPC_COMMON_FP)
+        return EINVAL;
+    return (flags & UPC_EXCL && !(flags & UPC_CREATE)) || (flags & UPC_TRUNC && access == UPC_RDONLY) ? EINVAL : 0;
+}
+
+static void set_strong(struct upc_file *f)
+{
+    const char *consistency = gasnet_getenv("IOFWD_CONSISTENCY");
+    f->flush_writes = f->flags & UPC_STRONG_CA && f->forwarded && consistency && strcmp(consistency, "session") == 0;
+}
+
+/* Thread 0 makes the file what the flags want; the others open what there is. */
+static int open_all(struct upc_file *f)
+{
+    int access = f->flags & UPC_RDONLY ? O_RDONLY : f->flags & UPC_WRONLY ? O_WRONLY : O_RDWR, err = 0;
+    int more = (f->flags & UPC_CREATE ? O_CREAT : 0) | (f->flags & UPC_EXCL ? O_EXCL : 0) | (f->flags & UPC_TRUNC ? O_TRUNC : 0);
+    bool opened = false;
+    if (upc_self.mythread == 0) {
+        err = upc_raw_open(f, access | more, mode_of(f));
+        opened = err == 0;
+    }
+    amph_upc_tell(0, &err, sizeof err);
+    if (!err && upc_self.mythread != 0) {
+        err = upc_raw_open(f, access, 0);
+        opened = err == 0;
+    }
+    if (!err && f->flags & UPC_APPEND)
+        err = upc_raw_size(f, &f->position);
+    err = common_error(err);
+    if (err && opened)
+        upc_raw_close(f);
+    return err;
+}
+
+static void forget(struct upc_file *f)
+{
+    for (size_t i = 0; i < f->nhints; i++) {
+        free((void *)(uintptr_t)f->hints[i].key);
+        free((void *)(uintptr_t)f->hints[i].value);
+    }
+    free(f->hints);
+    free(f->name);
+    *f = (struct upc_file){ .fd = -1 };
+}
+
+/* A free place in the table, the same in all threads; NULL: no memory. */
+static struct upc_file *place(size_t *i_p)
+{
+    size_t i = 0;
+    while (i < table.count && table.file[i]->used)
+        i++;
+    *i_p = i;
+    if (i < table.count)
+        return table.file[i];
+    struct upc_file **more = realloc(table.file, (i + 1) * sizeof(struct upc_file *));
+    if (more)
+        table.file = more;
+    struct upc_file *f = more ? calloc(1, sizeof *f) : NULL;
+    if (f)
+        table.file[table.count++] = f;
+    return f;
+}
+
+upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints, struct upc_hint const *hints)
+{
+    size_t i;
+    struct upc_file *f = place(&i);
+    int err = !f ? ENOMEM : fname ? check_flags(flags) : EFAULT;
+    if (!err) {
+        *f = (struct upc_file){ .fd = -1, .flags = flags, .buffer_bytes = BUFFER_BYTES, .unit = SHARE_UNIT,
+                                .writers = upc_self.threads, .name = strdup(fname) };
+        err = f->name ? 0 : ENOMEM;
+    }
+    for (size_t k = 0; !err && k < numhints; k++)
+        err = apply_hint(f, &hints[k]);
+    err = common_error(err);
+    if (!err)
+        err = open_all(f);
+    if (err) {
+        if (f)
+            forget(f);
+        errno = err;
+        return NULL;
+    }
+    f->used = true;
+    set_strong(f);
+    return (upc_file_t *)(uintptr_t)(i + 1);
+}
+
+/* Closes what is open; single-valued errors. */
+static int close_all(struct upc_file *f)
+{
+    int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f), again = upc_raw_close(f);
+    err = common_error(err ? err : again);
+    if (f->flags & UPC_DELETE_ON_CLOSE && upc_self.mythread == 0) {
+        again = upc_raw_unlink(f->name);
+        err = err ? err : again;
+    }
+    amph_upc_tell(0, &err, sizeof err);
+    forget(f);
+    return err;
+}
+
+int upc_all_fclose(upc_file_t *fd)
+{
+    struct upc_file *f = quiet(fd);
+    int err = common_error(f ? 0 : errno);
+    return answer(err ? err : close_all(f));
+}
+
+void amph_upc_files_end(void)
+{
+    for (size_t i = 0; i < table.count; i++)
+        if (table.file[i]->used) {
+            if (table.file[i]->async)
+                (void)upc_all_fwait_async((upc_file_t *)(uintptr_t)(i + 1));
+            (void)close_all(table.file[i]);
+        }
+}
+
+/* ---- state ---- */
+
+int upc_all_fsync(upc_file_t *fd)
+{
+    struct upc_file *f = quiet(fd);
+    int err = f ? 0 : errno;
+    if (f && !(f->flags & UPC_RDONLY))
+        err = upc_raw_sync(f);
+    return answer(common_error(err)); /* a reduction to all is a meeting of all */
+}
+
+upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
+{
+    struct upc_file *f = quiet(fd);
+    int64_t from = 0;
+    int err = !f ? errno : origin == UPC_SEEK_END ? upc_raw_size(f, &from) : 0;
+    if (f && f->flags & UPC_COMMON_FP && origin == UPC_SEEK_END)
+        amph_upc_tell(0, &from, sizeof from);
+    if (!err && origin == UPC_SEEK_CUR)
+        from = f->position;
+    else if (!err && origin != UPC_SEEK_SET && origin != UPC_SEEK_END)
+        err = EINVAL;
+    if (!err && (__builtin_add_overflow(from, offset, &from) || from < 0))
+        err = EINVAL;
+    if (err)
+        return answer(err);
+    return f->position = from;
+}
+
+/* What thread 0 does for all. */
+static int by_one(struct upc_file *f, int (*act)(struct upc_file *, int64_t), int64_t size)
+{
+    int err = !f ? errno : f->flags & UPC_RDONLY ? EBADF : size < 0 ? EINVAL : upc_raw_sync(f);
+    err = common_error(err);
+    if (!err && upc_self.mythread == 0)
+        err = act(f, size);
+    amph_upc_tell(0, &err, sizeof err);
+    return answer(err);
+}
+
+int upc_all_fset_size(upc_file_t *fd, upc_off_t size)
+{
+    return by_one(quiet(fd), upc_raw_set_size, size);
+}
+
+static int allocate(struct upc_file *f, int64_t size)
+{
+    int64_t now = 0;
+    int err = upc_raw_allocate(f, size);
+    if (err == EOPNOTSUPP) { /* then at least the size */
+        err = upc_raw_size(f, &now);
+        if (!err && now < size)
+            err = upc_raw_set_size(f, size);
+    }
+    return err;
+}
+
+int upc_all_fpreallocate(upc_file_t *fd, upc_off_t size)
+{
+    return by_one(quiet(fd), allocate, size);
+}
+
+upc_off_t upc_all_fget_size(upc_file_t *fd)
+{
+    struct upc_file *f = quiet(fd);
+    int64_t size = 0;
+    int err = !f ? errno : upc_raw_size(f, &size);
+    return err ? answer(err) : size;
+}
+
+static int set_mode(upc_file_t *fd, struct upc_file *f, int off, int on, bool rewind)
+{
+    if (upc_all_fsync(fd))
+        return -1;
+    if ((f->flags & (off | on)) == on)
+        return 0;
+    f->flags = (f->flags & ~off) | on;
+    if (rewind)
+        f->position = 0;
+    set_strong(f);
+    return 0;
+}
+
+int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
+{
+    struct upc_file *f = cmd == UPC_ASYNC_OUTSTANDING ? upc_file_find(fd) : quiet(fd);
+    if (!f)
+        return -1;
+    switch (cmd) {
+    case UPC_ASYNC_OUTSTANDING: return f->async != NULL;
+    case UPC_GET_CA_SEMANTICS: return f->flags & UPC_STRONG_CA;
+    case UPC_SET_WEAK_CA_SEMANTICS: return set_mode(fd, f, UPC_STRONG_CA, 0, false);
+    case UPC_SET_STRONG_CA_SEMANTICS: return set_mode(fd, f, 0, UPC_STRONG_CA, false);
+    case UPC_GET_FP: return f->flags & (UPC_COMMON_FP | UPC_INDIVIDUAL_FP);
+    case UPC_SET_COMMON_FP: return set_mode(fd, f, UPC_INDIVIDUAL_FP, UPC_COMMON_FP, true);
+    case UPC_SET_INDIVIDUAL_FP: return set_mode(fd, f, UPC_COMMON_FP, UPC_INDIVIDUAL_FP, true);
+    case UPC_GET_FL: return f->flags;
+    case UPC_GET_FN: *(const char **)arg = f->name; return 0;
+    case UPC_GET_HINTS: *(const upc_hint_t **)arg = f->hints; return (int)f->nhints;
+    case UPC_SET_HINT: return upc_all_fsync(fd) ? -1 : answer(apply_hint(f, arg));
+    default: return answer(EINVAL);
+    }
+}

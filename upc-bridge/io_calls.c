@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * UPC-IO: reading and writing, blocking and asynchronous.  UPC OL 7.4.4 to 7.4.7.  Layer: upc-bridge.
+ *
+ * With a common file pointer, the stretch of the file is cut into one share for each thread that writes (or reads); a thread fetches what
+ * belongs there from the memory of all, so each server gets long calls on stretches that are in one piece, whatever the array's layout.
+ * With strong consistency threads act one after the other, so each call is a whole.  An asynchronous operation whose memory is all mapped
+ * here is carried out by a thread of its own; others are carried out when they are started.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "upc-bridge/files.h"
+
+static upc_off_t error(int err)
+{
+    errno = err;
+    return -1;
+}
+
+static void drop(struct upc_async *a)
+{
+    free(a->move.piece);
+    free(a->move.run);
+    free(a);
+}
+
+/* An operation with room for its lists; NULL: no memory. */
+static struct upc_async *operation(struct upc_file *f, bool writing, size_t npieces, size_t nruns, upc_flag_t flags)
+{
+    struct upc_async *a = calloc(1, sizeof *a);
+    if (!a)
+        amph_upc_fail("UPC-IO: no memory");
+    a->flags = f->flags & UPC_STRONG_CA ? UPC_IN_ALLSYNC | UPC_OUT_ALLSYNC : flags;
+    a->move = (struct upc_move){ .file = f, .writing = writing, .npieces = npieces, .nruns = nruns };
+    a->move.piece = calloc(npieces + 1, sizeof *a->move.piece);
+    a->move.run = calloc(nruns + 1, sizeof *a->move.run);
+    if (!a->move.piece || !a->move.run)
+        amph_upc_fail("UPC-IO: no memory for %zu pieces", npieces + nruns);
+    return a;
+}
+
+/* ---- carrying out ---- */
+
+static void run_in_turn(struct upc_async *a)
+{
+    if (!(a->move.file->flags & UPC_STRONG_CA) || a->common) {
+        upc_move_run(&a->move);
+        return;
+    }
+    for (int t = 0; t < upc_self.threads; t++) {
+        if (t == upc_self.mythread)
+            upc_move_run(&a->move);
+        amph_upc_meet();
+    }
+}
+
+static void *run_thread(void *arg)
+{
+    struct upc_async *a = arg;
+    upc_move_run(&a->move);
+    __atomic_store_n(&a->ended, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* The answer of a blocking call. */
+static upc_off_t finish(struct upc_async *a)
+{
+    uint64_t done;
+    int err;
+    if (a->threaded)
+        pthread_join(a->thread, NULL);
+    done = a->move.done;
+    err = a->refused ? a->refused : a->move.error;
+    if (a->common) {
+        done = amph_upc_sum(done);
+        err = (int)amph_upc_max((uint64_t)err);
+    }
+    amph_upc_leave(a->flags);
+    if (!err && a->at_pointer)
+        a->move.file->position += (int64_t)done;
+    drop(a);
+    return err ? error(err) : (upc_off_t)done;
+}
+
+static upc_off_t start(struct upc_async *a, bool async)
+{
+    struct upc_file *f = a->move.file;
+    if (a->refused)
+        a->move.nruns = 0;
+    amph_upc_enter(a->flags, "UPC-IO");
+    if (async && upc_move_is_near(&a->move) && (a->common || !(f->flags & UPC_STRONG_CA)))
+        a->threaded = pthread_create(&a->thread, NULL, run_thread, a) == 0;
+    if (!a->threaded)
+        run_in_turn(a);
+    if (!async)
+        return finish(a);
+    f->async = a;
+    return 0;
+}
+
+/* The open file of a call, with nothing under way on it; NULL with errno.  A second asynchronous operation ends the job. */
+static struct upc_file *file_of(upc_file_t *fd, bool async)
+{
+    struct upc_file *f = upc_file_find(fd);
+    if (!f && async)
+        amph_upc_fail("UPC-IO: an asynchronous operation on %p, which is no open file", (void *)fd);
+    if (f && f->async && async)
+        amph_upc_fail("UPC-IO: a second asynchronous operation on %s while one is under way", f->name);
+    if (f && f->async) {
+        errno = EBUSY;
+        return NULL;
+    }
+    return f;
+}
+
+static int check_access(const struct upc_file *f, bool writing)
+{
+    return f->flags & (writing ? UPC_RDONLY : UPC_WRONLY) ? EBADF : 0;
+}
+
+/* size * nmemb, or *err_p. */
+static uint64_t product(size_t size, size_t nmemb, int *err_p)
+{
+    uint64_t n = 0;
+    if (__builtin_mul_overflow(size, nmemb, &n) || n > INT64_MAX)
+        *err_p = EINVAL;
+    return *err_p ? 0 : n;
+}
+
+/* ---- at the file pointer ---- */
+
+static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t size, size_t nmemb, upc_flag_t flags, bool async)
+{
+    struct upc_file *f = file_of(fd, async);
+    if (!f)
+        return -1;
+    struct upc_async *a = operation(f, writing, 1, 1, flags);
+    a->refused = f->flags & UPC_COMMON_FP ? EINVAL : check_access(f, writing);
+    uint64_t n = product(size, nmemb, &a->refused);
+    a->at_pointer = true;
+    a->move.piece[0] = (struct upc_piece){ .local = n ? buffer : (char *)fd, .len = n };
+    a->move.run[0] = (struct upc_run){ f->position, n };
+    return start(a, async);
+}
+
+/* The calling thread's share of a stretch of the file: [*begin_p, + result) of n bytes that begin at the file's position. */
+static uint64_t share_of(const struct upc_file *f, uint64_t n, uint64_t *begin_p)
+{
+    uint64_t first = (uint64_t)f->position, unit = (uint64_t)f->unit, end = first + n, from, to;
+    uint64_t units = (end + unit - 1) / unit - first / unit, each = (units + (uint64_t)f->writers - 1) / (uint64_t)f->writers * unit;
+    uint64_t w = (uint64_t)upc_self.mythread;
+    *begin_p = 0;
+    if (w >= (uint64_t)f->writers || n == 0)
+        return 0;
+    from = first / unit * unit + w * each;
+    to = from + each;
+    from = from < first ? first : from;
+    to = to > end ? end : to;
+    if (from >= to)
+        return 0;
+    *begin_p = from - first;
+    return to - from;
+}
+
+static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
+                             upc_flag_t flags, bool async)
+{
+    struct upc_file *f = file_of(fd, async);
+    if (!f)
+        return -1;
+    struct upc_async *a = operation(f, writing, 1, 1, flags);
+    a->refused = check_access(f, writing);
+    uint64_t n = product(size, nmemb, &a->refused), block = product(size, blocksize, &a->refused), begin = 0, share = n;
+    if (buffer.thread >= (uint32_t)upc_self.threads || (n && !buffer.addr)) {
+        a->refused = EFAULT;
+        n = share = 0;
+    }
+    a->common = (f->flags & UPC_COMMON_FP) != 0;
+    if (a->common)
+        share = share_of(f, n, &begin);
+    a->at_pointer = true;
+    a->move.piece[0] = (struct upc_piece){ .at = buffer, .block = block, .len = n };
+    a->move.skip = begin;
+    a->move.run[0] = (struct upc_run){ f->position + (int64_t)begin, share };
+    return start(a, async);
+}
+
+upc_off_t upc_all_fread_local(upc_file_t *fd, void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+{
+    return move_local(fd, false, buffer, size, nmemb, flags, false);
+}
+
+upc_off_t upc_all_fwrite_local(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+{
+    return move_local(fd, true, (void *)(uintptr_t)buffer, size, nmemb, flags, false);
+}
+
+upc_off_t amphora_upc_fread_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb, upc_flag_t flags)
+{
+    return move_shared(fd, false, buffer, blocksize, size, nmemb, flags, false);
+}
+
+upc_off_t amphora_upc_fwrite_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
+                                    upc_flag_t flags)
+{
+    return move_shared(fd, true, buffer, blocksize, size, nmemb, flags, false);
+}
+
+void upc_all_fread_local_async(upc_file_t *fd, void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+{
+    (void)move_local(fd, false, buffer, size, nmemb, flags, true);
+}
+
+void upc_all_fwrite_local_async(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+{
+    (void)move_local(fd, true, (void *)(uintptr_t)buffer, size, nmemb, flags, true);
+}
+
+void amphora_upc_fread_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
+                                    upc_flag_t flags)
+{
+    (void)move_shared(fd, false, buffer, blocksize, size, nmemb, flags, true);
+}
+
+void amphora_upc_fwrite_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
+                                     upc_flag_t flags)
+{
+    (void)move_shared(fd, true, buffer, blocksize, size, nmemb, flags, true);
+}
+
+/* ---- lists ---- */
+
+/* struct upc_shared_memvec of programs with packed pointers, and with wide ones. */
+struct packed_memvec {
+    struct upc_packed baseaddr;
+    size_t blocksize, len;
+};
+struct wide_memvec {
+    struct upc_wide baseaddr;
+    size_t blocksize, len;
+};
+
+static struct upc_piece piece_of(const void *memvec, size_t i, int form)
+{
+    if (form == 0) {
+        const struct upc_local_memvec *v = (const struct upc_local_memvec *)memvec + i;
+        return (struct upc_piece){ .local = v->baseaddr, .len = v->len };
+    }
+    if (form == 1) {
+        const struct packed_memvec *v = (const struct packed_memvec *)memvec + i;
+        return (struct upc_piece){ .at = upc_wide_of_packed(v->baseaddr), .block = v->blocksize, .len = v->len };
+    }
+    const struct wide_memvec *v = (const struct wide_memvec *)memvec + i;
+    return (struct upc_piece){ .at = v->baseaddr, .block = v->blocksize, .len = v->len };
+}
+
+/* Fills the lists in, without what is empty; gives an errno value. */
+static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem, const struct upc_filevec *filevec, size_t nfile, int form)
+{
+    uint64_t memory = 0, file = 0;
+    int64_t last = 0;
+    m->npieces = m->nruns = 0;
+    for (size_t i = 0; i < nmem; i++) {
+        struct upc_piece p = piece_of(memvec, i, form);
+        if (p.len && form && (p.at.thread >= (uint32_t)upc_self.threads || !p.at.addr))
+            return EFAULT;
+        memory += p.len;
+        if (p.len)
+            m->piece[m->npieces++] = p;
+    }
+    for (size_t i = 0; i < nfile; i++) {
+        if (filevec[i].len == 0)
+            continue;
+        if (filevec[i].offset < last)
+            return EINVAL;
+        last = filevec[i].offset;
+        file += filevec[i].len;
+        m->run[m->nruns++] = (struct upc_run){ filevec[i].offset, filevec[i].len };
+    }
+    return memory == file ? 0 : EINVAL;
+}
+
+/* form: 0 local, else that of the pointers. */
+static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void *memvec, size_t nfile,
+                           const struct upc_filevec *filevec, upc_flag_t flags, int form, bool async)
+{
+    struct upc_file *f = file_of(fd, async);
+    if (!f)
+        return -1;
+    struct upc_async *a = operation(f, writing, nmem, nfile, flags);
+    a->refused = check_access(f, writing);
+    if (!a->refused)
+        a->refused = fill_lists(&a->move, memvec, nmem, filevec, nfile, form);
+    if (a->refused)
+        a->move.npieces = 0;
+    return start(a, async);
+}
+
+upc_off_t amphora_upc_list_shared(upc_file_t *fd, size_t memvec_entries, const void *memvec, size_t filevec_entries,
+                                  struct upc_filevec const *filevec, upc_flag_t flags, int form, int writing, int async)
+{
+    return move_list(fd, writing, memvec_entries, memvec, filevec_entries, filevec, flags, form, async);
+}
+
+upc_off_t upc_all_fread_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                   size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    return move_list(fd, false, memvec_entries, memvec, filevec_entries, filevec, flags, 0, false);
+}
+
+upc_off_t upc_all_fwrite_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    return move_list(fd, true, memvec_entries, memvec, filevec_entries, filevec, flags, 0, false);
+}
+
+void upc_all_fread_list_local_async(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    (void)move_list(fd, false, memvec_entries, memvec, filevec_entries, filevec, flags, 0, true);
+}
+
+void upc_all_fwrite_list_local_async(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
+                                     size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+{
+    (void)move_list(fd, true, memvec_entries, memvec, filevec_entries, filevec, flags, 0, true);
+}
+
+/* ---- the end of asynchronous operations ---- */
+
+upc_off_t upc_all_fwait_async(upc_file_t *fd)
+{
+    struct upc_file *f = upc_file_find(fd);
+    if (!f || !f->async)
+        return error(f ? EINVAL : EBADF);
+    struct upc_async *a = f->async;
+    f->async = NULL;
+    return finish(a);
+}
+
+upc_off_t upc_all_ftest_async(upc_file_t *fd, int *flag)
+{
+    struct upc_file *f = upc_file_find(fd);
+    uint64_t unfinished;
+    *flag = 0;
+    if (!f || !f->async)
+        return error(f ? EINVAL : EBADF);
+    unfinished = f->async->threaded && !__atomic_load_n(&f->async->ended, __ATOMIC_ACQUIRE);
+    if (amph_upc_max(unfinished)) /* collective: all say the same */
+        return 0;
+    *flag = 1;
+    return upc_all_fwait_async(fd);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine of UPC-IO: moves the bytes of scattered memory to or from a file in long calls.  Layer: upc-bridge.
+ *
+ * Runs that follow each other in the file are one.  Memory that lies in one piece here goes to the file directly; other memory passes a
+ * buffer.  Whatever the block size, the part of a stretch of a block-cyclic array that one thread has is one piece of its memory: it is
+ * fetched (or stored) as one transfer for each thread and stretch, and only its blocks are sorted in here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "upc-bridge/files.h"
+
+#define DIRECT (64 * 1024) /* pieces of this size and more need no buffer */
+
+static uintptr_t here_of(uint32_t thread)
+{
+    return upc_self.place[thread].here;
+}
+
+/* ---- one stretch [x, x + n) of a block-cyclic piece, to or from buf ---- */
+
+/* The part of one thread: where its first byte lies, and how many there are. */
+struct part {
+    uint64_t addr, len;
+    char *bytes; /* mapped, or fetched */
+};
+
+static void copy(bool to_file, char *buf, char *memory, uint64_t n)
+{
+    if (n == 8 && to_file)
+        memcpy(buf, memory, 8);
+    else if (n == 8)
+        memcpy(memory, buf, 8);
+    else if (to_file)
+        memcpy(buf, memory, n);
+    else
+        memcpy(memory, buf, n);
+}
+
+/* Calls on each block of the stretch: counts it for its thread, or copies it. */
+static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct part *parts, char *buf, bool to_file)
+{
+    uint64_t threads = (uint64_t)upc_self.threads, block = p->at.thread + x / p->block, inside = x % p->block;
+    uint64_t t = block % threads, row = block / threads;
+    while (n) {
+        uint64_t len = p->block - inside < n ? p->block - inside : n;
+        struct part *part = &parts[t];
+        if (!buf && part->len == 0)
+            part->addr = p->at.addr + row * p->block + inside;
+        if (buf) {
+            copy(to_file, buf, part->bytes + part->len, len);
+            buf += len;
+        }
+        part->len += len;
+        n -= len;
+        inside = 0;
+        if (++t == threads) {
+            t = 0;
+            row++;
+        }
+    }
+}
+
+static bool fetch_parts(struct part *parts, bool to_file, char **room_p)
+{
+    uint64_t need = 0;
+    *room_p = NULL;
+    for (int t = 0; t < upc_self.threads; t++)
+        need += here_of((uint32_t)t) ? 0 : parts[t].len;
+    if (need && !(*room_p = malloc(need)))
+        return false;
+    need = 0;
+    for (int t = 0; t < upc_self.threads; t++) {
+        uintptr_t here = here_of((uint32_t)t);
+        parts[t].bytes = here ? (char *)here + parts[t].addr : *room_p + need;
+        if (!here && to_file && parts[t].len)
+            amphora_upc_memget_nbi(parts[t].bytes, (struct upc_wide){ parts[t].addr, (uint32_t)t, 0 }, parts[t].len);
+        need += here ? 0 : parts[t].len;
+    }
+    if (*room_p && to_file)
+        upc_synci();
+    return true;
+}
+
+static void store_parts(const struct part *parts)
+{
+    for (int t = 0; t < upc_self.threads; t++)
+        if (!here_of((uint32_t)t) && parts[t].len)
+            amphora_upc_memput_nbi((struct upc_wide){ parts[t].addr, (uint32_t)t, 0 }, parts[t].bytes, parts[t].len);
+    upc_synci();
+}
+
+static int move_stretch(const struct upc_piece *p, uint64_t x, uint64_t n, char *buf, bool to_file)
+{
+    struct part *parts = calloc((size_t)upc_self.threads, sizeof *parts);
+    char *room;
+    if (!parts)
+        return ENOMEM;
+    each_block(p, x, n, parts, NULL, to_file);
+    if (!fetch_parts(parts, to_file, &room)) {
+        free(parts);
+        return ENOMEM;
+    }
+    for (int t = 0; t < upc_self.threads; t++)
+        parts[t].len = 0;
+    each_block(p, x, n, parts, buf, to_file);
+    if (room && !to_file)
+        store_parts(parts);
+    free(room);
+    free(parts);
+    return 0;
+}
+
+/* ---- a position in the list of pieces ---- */
+
+struct cursor {
+    const struct upc_piece *piece;
+    size_t left; /* pieces, this one included */
+    uint64_t at; /* bytes of this one that are done */
+};
+
+static void advance(struct cursor *c, uint64_t n)
+{
+    c->at += n;
+    while (c->left && c->at >= c->piece->len) {
+        c->at -= c->piece->len;
+        c->piece++;
+        c->left--;
+    }
+}
+
+/* Memory in one piece here at the cursor, and how long it is; NULL: there is none. */
+static char *straight(const struct cursor *c, uint64_t *n_p)
+{
+    const struct upc_piece *p = c->piece;
+    struct upc_wide w = p->at;
+    uint64_t block, inside = c->at;
+    *n_p = p->len - c->at;
+    if (p->local)
+        return p->local + c->at;
+    if (p->block) {
+        block = w.thread + c->at / p->block;
+        inside = block / (uint64_t)upc_self.threads * p->block + c->at % p->block;
+        w.thread = (uint32_t)(block % (uint64_t)upc_self.threads);
+        if (*n_p > p->block - c->at % p->block && upc_self.threads > 1)
+            *n_p = p->block - c->at % p->block;
+    }
+    return here_of(w.thread) ? (char *)here_of(w.thread) + w.addr + inside : NULL;
+}
+
+/* n bytes from the cursor on, to or from buf. */
+static int move_memory(struct cursor *c, char *buf, uint64_t n, bool to_file)
+{
+    int err = 0;
+    while (n && !err) {
+        uint64_t len = c->piece->len - c->at < n ? c->piece->len - c->at : n, run;
+        char *memory = straight(c, &run);
+        if (memory && run >= len)
+            copy(to_file, buf, memory, len);
+        else if (c->piece->block)
+            err = move_stretch(c->piece, c->at, len, buf, to_file);
+        else if (to_file)
+            upc_read_far(buf, (struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, len);
+        else
+            upc_write_far((struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, buf, len);
+        advance(c, len);
+        buf += len;
+        n -= len;
+    }
+    return err;
+}
+
+/* ---- a run of the file ---- */
+
+static void move_run(struct upc_move *m, struct cursor *c, char **buf_p, int64_t offset, uint64_t len)
+{
+    while (len && !m->error) {
+        uint64_t n, done = 0;
+        char *memory = straight(c, &n);
+        if (memory && (n >= DIRECT || n >= len)) {
+            n = n < len ? n : len;
+            m->error = upc_raw_move(m->file, m->writing, memory, n, offset, &done);
+            advance(c, done);
+        } else {
+            n = len < m->file->buffer_bytes ? len : m->file->buffer_bytes;
+            if (!*buf_p && !(*buf_p = malloc(m->file->buffer_bytes)))
+                m->error = ENOMEM;
+            if (!m->error && m->writing)
+                m->error = move_memory(c, *buf_p, n, true);
+            if (!m->error)
+                m->error = upc_raw_move(m->file, m->writing, *buf_p, n, offset, &done);
+            if (!m->error && !m->writing)
+                m->error = move_memory(c, *buf_p, done, false);
+        }
+        m->done += done;
+        offset += (int64_t)done;
+        len -= done;
+        if (done < n)
+            break; /* the end of the file */
+    }
+}
+
+void upc_move_run(struct upc_move *m)
+{
+    struct cursor c = { m->piece, m->npieces, 0 };
+    char *buf = NULL;
+    m->done = 0;
+    m->error = 0;
+    advance(&c, m->skip);
+    for (size_t i = 0, next; i < m->nruns && !m->error; i = next) {
+        uint64_t len = m->run[i].len, before = m->done;
+        for (next = i + 1; next < m->nruns && m->run[next].offset == m->run[i].offset + (int64_t)len; next++)
+            len += m->run[next].len;
+        move_run(m, &c, &buf, m->run[i].offset, len);
+        if (m->done - before < len)
+            break;
+    }
+    if (m->writing && !m->error && m->file->flush_writes)
+        m->error = upc_raw_sync(m->file);
+    free(buf);
+}
+
+bool upc_move_is_near(const struct upc_move *m)
+{
+    bool all = true;
+    for (int t = 0; t < upc_self.threads; t++)
+        all &= here_of((uint32_t)t) != 0;
+    for (size_t i = 0; i < m->npieces && !all; i++)
+        if (!m->piece[i].local && (m->piece[i].block || !here_of(m->piece[i].at.thread)))
+            return false;
+    return true;
+}

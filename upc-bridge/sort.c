@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * upc_all_sort.  UPC RL 7.4.3.3.  Layer: upc-bridge.
+ *
+ * Sample sort: each thread sorts a copy of its elements, samples of all give the borders between the threads' shares, each thread fetches
+ * its share of every sorted copy, sorts it, and writes it to its place in the array.  The program's function compares elements in shared
+ * memory, so the copies lie there.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "upc-bridge/upc.h"
+
+struct sorting {
+    struct upc_wide array;
+    uint64_t size, nelems, block;
+    void (*func)(void);
+    int form;
+};
+
+static struct upc_wide own(uint64_t addr)
+{
+    return (struct upc_wide){ addr, (uint32_t)upc_self.mythread, 0 };
+}
+
+static int compare(const struct sorting *s, uint64_t a, uint64_t b)
+{
+    if (s->form == 1)
+        return ((int (*)(struct upc_packed, struct upc_packed))s->func)(upc_packed_of_wide(own(a)), upc_packed_of_wide(own(b)));
+    return ((int (*)(struct upc_wide, struct upc_wide))s->func)(own(a), own(b));
+}
+
+/* Sorts n elements at own offset addr (a bottom-up merge sort; other: room for as many): gives where they are then. */
+static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other, uint64_t n)
+{
+    for (uint64_t width = 1; width < n; width *= 2) {
+        for (uint64_t begin = 0; begin < n; begin += 2 * width) {
+            uint64_t mid = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
+            uint64_t a = begin, b = mid;
+            for (uint64_t to = begin; to < end; to++) {
+                bool left = b == end || (a < mid && compare(s, addr + a * s->size, addr + b * s->size) <= 0);
+                uint64_t from = left ? a++ : b++;
+                memcpy(amph_upc_mine(other + to * s->size), amph_upc_mine(addr + from * s->size), s->size);
+            }
+        }
+        uint64_t swap = addr;
+        addr = other;
+        other = swap;
+    }
+    return addr;
+}
+
+/* Calls step for each run of elements first..first+n of the array that lies in one piece; the run's place, and its elements before it. */
+static void each_run(const struct sorting *s, uint64_t first, uint64_t n, void (*step)(struct upc_wide, uint64_t, uint64_t, uint64_t),
+                     uint64_t arg)
+{
+    uint64_t threads = (uint64_t)upc_self.threads, row, done = 0;
+    while (done < n) {
+        uint64_t i = first + done, b = i / s->block, run = s->block - i % s->block;
+        struct upc_wide p = s->array;
+        if (run > n - done)
+            run = n - done;
+        row = (s->array.thread + b) / threads;
+        p.thread = (uint32_t)((s->array.thread + b) % threads);
+        p.addr += (row * s->block + i % s->block) * s->size;
+        step(p, run * s->size, done * s->size, arg);
+        done += run;
+    }
+}
+
+static void fetch(struct upc_wide p, uint64_t nbytes, uint64_t before, uint64_t to)
+{
+    amphora_upc_memget_nbi(amph_upc_mine(to + before), p, nbytes);
+}
+
+static void write_back(struct upc_wide p, uint64_t nbytes, uint64_t before, uint64_t from)
+{
+    amphora_upc_memput_nbi(p, amph_upc_mine(from + before), nbytes);
+}
+
+/* What the threads tell each other, in shared memory at one offset. */
+struct board {
+    uint64_t addr;      /* of the sorted copy */
+    uint64_t n;         /* its elements */
+    uint64_t begin[];   /* [threads + 1] where each thread's share begins in it */
+};
+
+/* Every thread's elements at the same distances: threads - 1 borders, sorted, in every thread at own offset borders. */
+static void find_borders(const struct sorting *s, uint64_t samples, uint64_t borders, uint64_t room, uint64_t sorted, uint64_t n)
+{
+    uint64_t threads = (uint64_t)upc_self.threads, total = threads * threads, at;
+    uint64_t dst = (uint64_t)upc_self.mythread * threads * s->size;
+    for (uint64_t i = 0; i < threads; i++) /* who has none repeats an element of the array */
+        if (n)
+            amphora_upc_memput_nbi((struct upc_wide){ samples + dst + i * s->size, 0, 0 },
+                                   amph_upc_mine(sorted + i * n / threads * s->size), s->size);
+        else
+            amphora_upc_memcpy((struct upc_wide){ samples + dst + i * s->size, 0, 0 }, s->array, s->size);
+    upc_synci();
+    amph_upc_meet();
+    if (upc_self.mythread == 0) {
+        at = sort_own(s, samples, room, total);
+        for (uint64_t i = 1; i < threads; i++)
+            memcpy(amph_upc_mine(borders + (i - 1) * s->size), amph_upc_mine(at + i * threads * s->size), s->size);
+    }
+    if (threads > 1)
+        amph_upc_tell(0, amph_upc_mine(borders), (threads - 1) * s->size);
+}
+
+/* The first of the n sorted elements that is above the border. */
+static uint64_t first_above(const struct sorting *s, uint64_t sorted, uint64_t n, uint64_t border)
+{
+    uint64_t low = 0, high = n;
+    while (low < high) {
+        uint64_t mid = low + (high - low) / 2;
+        if (compare(s, sorted + mid * s->size, border) <= 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Fetches the own share of each thread's copy, sorts it and writes it to its place. */
+static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t board_bytes)
+{
+    uint64_t threads = (uint64_t)upc_self.threads, me = (uint64_t)upc_self.mythread, before = 0, share = 0, done = 0, a, b;
+    struct board *boards = malloc(threads * board_bytes), *t_board;
+    if (!boards)
+        amph_upc_fail("upc_all_sort: no memory");
+    for (uint64_t t = 0; t < threads; t++)
+        amphora_upc_memget_nbi((char *)boards + t * board_bytes, (struct upc_wide){ board_addr, (uint32_t)t, 0 }, board_bytes);
+    upc_synci();
+    for (uint64_t t = 0; t < threads; t++) {
+        t_board = (struct board *)((char *)boards + t * board_bytes);
+        before += t_board->begin[me];
+        share += t_board->begin[me + 1] - t_board->begin[me];
+    }
+    a = amph_upc_scratch(share * s->size, "upc_all_sort");
+    b = amph_upc_scratch(share * s->size, "upc_all_sort");
+    for (uint64_t t = 0; t < threads; t++) {
+        t_board = (struct board *)((char *)boards + t * board_bytes);
+        uint64_t n = t_board->begin[me + 1] - t_board->begin[me];
+        amphora_upc_memget_nbi(amph_upc_mine(a + done * s->size),
+                               (struct upc_wide){ t_board->addr + t_board->begin[me] * s->size, (uint32_t)t, 0 }, n * s->size);
+        done += n;
+    }
+    upc_synci();
+    amph_upc_meet();
+    each_run(s, before, share, write_back, sort_own(s, a, b, share));
+    upc_synci();
+    amph_upc_scratch_free(a);
+    amph_upc_scratch_free(b);
+    free(boards);
+}
+
+/* The elements that a thread sorts first: a share of the array, whichever threads have it. */
+static void sort_all(const struct sorting *s)
+{
+    uint64_t threads = (uint64_t)upc_self.threads, me = (uint64_t)upc_self.mythread;
+    uint64_t first = s->nelems * me / threads, n = s->nelems * (me + 1) / threads - first;
+    uint64_t a = amph_upc_scratch(n * s->size, "upc_all_sort"), b = amph_upc_scratch(n * s->size, "upc_all_sort"), sorted;
+    uint64_t board_bytes = sizeof(struct board) + (threads + 1) * sizeof(uint64_t), samples_bytes = threads * threads * s->size;
+    struct upc_wide common = amphora_upc_all_alloc((size_t)threads, board_bytes + 2 * samples_bytes + threads * s->size + 64);
+    uint64_t samples = common.addr + board_bytes, borders = samples + 2 * samples_bytes;
+    struct board *board = amph_upc_mine(common.addr);
+    if (!common.addr)
+        amph_upc_fail("upc_all_sort: no shared memory for samples; AMPHORA_UPC_HEAP makes more of it");
+    samples += (64 - samples % 64) % 64;
+    borders = samples + 2 * samples_bytes;
+    each_run(s, first, n, fetch, a);
+    upc_synci();
+    sorted = sort_own(s, a, b, n);
+    find_borders(s, samples, borders, samples + samples_bytes, sorted, n);
+    board->addr = sorted;
+    board->n = n;
+    for (uint64_t t = 0; t <= threads; t++)
+        board->begin[t] = t == 0 ? 0 : t == threads ? n : first_above(s, sorted, n, borders + (t - 1) * s->size);
+    amph_upc_meet();
+    take_share(s, common.addr, board_bytes);
+    amph_upc_meet();
+    amph_upc_scratch_free(a);
+    amph_upc_scratch_free(b);
+    amphora_upc_all_free(common);
+}
+
+void amphora_upc_all_sort(struct upc_wide A, size_t elem_size, size_t nelems, size_t blk_size, void (*func)(void), int form,
+                          upc_flag_t flags)
+{
+    const struct sorting s = { A, elem_size, nelems, blk_size ? blk_size : nelems, func, form };
+    amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_ALLSYNC : flags, "upc_all_sort");
+    if (nelems && elem_size)
+        sort_all(&s);
+    amph_upc_leave(flags);
+}

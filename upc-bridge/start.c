@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The start and the end of a UPC program.  The order of calls is that of doc/bridge.md, which says why: join, handlers, segment, places of
+ * the others, own structures, static objects, and only then the program.  UPC 1.3, 5.1.2; RL 7.2.1.  Layer: upc-bridge.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gasnet_tools.h"
+#include "iofwd.h"
+#include "upc-bridge/upc.h"
+
+struct upc_self upc_self = { .threads = 1 };
+
+static struct {
+    struct upc_static *first, **last;
+    bool running;
+} program;
+
+void amph_upc_fail(const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fflush(stdout);
+    fprintf(stderr, "upc: thread %d: %s\n", upc_self.mythread, text);
+    gasnet_exit(1);
+}
+
+void upc_static_add(struct upc_static *object)
+{
+    if (!program.last)
+        program.last = &program.first;
+    *program.last = object;
+    program.last = &object->next;
+}
+
+/* Our handlers and iofwd's, in one table; the library chooses the numbers and each part takes its own back. */
+static void register_handlers(gex_EP_t ep)
+{
+    gex_AM_Entry_t rows[UPC_MAX_HANDLERS] = { { 0 } };
+    const struct iofwd_handler *file_rows;
+    size_t nfiles = iofwd_handlers(&file_rows), n = 0, nalloc;
+    n += nalloc = amph_upc_alloc_handlers(rows);
+    n += amph_upc_lock_handlers(rows + n);
+    for (size_t i = 0; i < nfiles && n < UPC_MAX_HANDLERS; i++)
+        rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)file_rows[i].fn, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, file_rows[i].nargs,
+                                      NULL, file_rows[i].name };
+    if (gex_EP_RegisterHandlers(ep, rows, n) != GASNET_OK)
+        amph_upc_fail("the handlers could not be registered");
+    amph_upc_alloc_handlers(rows);
+    amph_upc_lock_handlers(rows + nalloc);
+}
+
+/* How much shared memory each thread gets. */
+static uint64_t heap_bytes(int form)
+{
+    uint64_t most = gasnet_getMaxGlobalSegmentSize(), page = GASNET_PAGESIZE, limit = UINT64_MAX, wanted;
+    if (form == 1)
+        limit = (uint64_t)1 << UPC_PACKED_ADDR_BITS;
+    wanted = (uint64_t)gasnett_getenv_int_withdefault("AMPHORA_UPC_HEAP", 0, 1);
+    if (wanted > limit)
+        amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; packed pointers-to-shared reach %llu (compile with -DUPC_PTS_STRUCT)",
+                      (unsigned long long)wanted, (unsigned long long)limit);
+    if (wanted > most)
+        amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; a process of this job can have %llu", (unsigned long long)wanted,
+                      (unsigned long long)most);
+    if (wanted == 0)
+        wanted = most < limit ? most : limit;
+    return wanted < page ? page : wanted / page * page;
+}
+
+static void find_places(void)
+{
+    struct upc_place *place = calloc((size_t)upc_self.threads, sizeof *place);
+    void *owner, *here;
+    uintptr_t size;
+    if (!place)
+        amph_upc_fail("no memory for the places of %d threads", upc_self.threads);
+    for (int t = 0; t < upc_self.threads; t++) {
+        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(upc_self.tm, (gex_Rank_t)t, &owner, &here, &size, 0));
+        place[t] = (struct upc_place){ .here = (uintptr_t)here, .owner = (uintptr_t)owner };
+    }
+    upc_self.place = place;
+}
+
+static void attach(int form)
+{
+    gex_Segment_t segment;
+    uint64_t size = heap_bytes(form);
+    if (gex_Segment_Attach(&segment, upc_self.tm, size) != GASNET_OK)
+        amph_upc_fail("there is no memory for %llu bytes of shared memory; AMPHORA_UPC_HEAP says how much to make",
+                      (unsigned long long)size);
+    upc_self.size = size;
+    find_places();
+    amph_upc_heaps_init(size);
+}
+
+/* Bytes that the object takes of each thread. */
+static uint64_t static_bytes(const struct upc_static *s, int form)
+{
+    uint64_t count = s->count(), block = s->block(), rows;
+    if (form == 1 && block > UPC_MAX_BLOCK_SIZE)
+        amph_upc_fail("%s has blocks of %llu elements; packed pointers-to-shared count to %d (compile with -DUPC_PTS_STRUCT)", s->name,
+                      (unsigned long long)block, UPC_MAX_BLOCK_SIZE);
+    if (block == 0)
+        return count * s->elem_size;
+    rows = (count + block * (uint64_t)upc_self.threads - 1) / (block * (uint64_t)upc_self.threads);
+    return rows * block * s->elem_size;
+}
+
+static void place_statics(int form)
+{
+    uint64_t sum = 1;
+    for (struct upc_static *s = program.first; s; s = s->next) {
+        uint64_t bytes = static_bytes(s, form), addr = amph_upc_static_alloc(bytes);
+        struct upc_wide w = { addr, 0, 0 };
+        if (!addr)
+            amph_upc_fail("there is no room for the shared object %s (%llu bytes a thread); AMPHORA_UPC_HEAP makes more", s->name,
+                          (unsigned long long)bytes);
+        if (form == 1)
+            *(struct upc_packed *)(void *)s->pts = upc_packed_of_wide(w);
+        else
+            *(struct upc_wide *)(void *)s->pts = w;
+        sum = sum * 31 + bytes + addr;
+    }
+    if (amph_upc_max(sum) != sum || ~amph_upc_max(~sum) != sum)
+        amph_upc_fail("the threads have different shared objects: they are not one program");
+    amph_upc_meet();
+    for (struct upc_static *s = program.first; s && upc_self.mythread == 0; s = s->next)
+        if (s->initial)
+            s->initial();
+    amph_upc_meet();
+}
+
+/* exit() or the end of main: all threads meet (UPC 1.3, 5.1.2.1), then each leaves as any process of the job. */
+static void at_end(void)
+{
+    if (!program.running)
+        return;
+    program.running = false;
+    amph_upc_files_end();
+    amph_upc_end_barrier();
+}
+
+int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int threads)
+{
+    gex_Client_t client;
+    gex_EP_t ep;
+    if (gex_Client_Init(&client, &ep, &upc_self.tm, "AMPHORA_UPC", &argc, &argv, 0) != GASNET_OK) {
+        fprintf(stderr, "upc: the job could not be joined\n");
+        return 1;
+    }
+    upc_self.threads = (int)gex_TM_QuerySize(upc_self.tm);
+    upc_self.mythread = (int)gex_TM_QueryRank(upc_self.tm);
+    if (threads && threads != upc_self.threads)
+        amph_upc_fail("this program was compiled for %d threads and started with %d", threads, upc_self.threads);
+    if (form == 1 && upc_self.threads > 1 << UPC_PACKED_THREAD_BITS)
+        amph_upc_fail("%d threads are more than packed pointers-to-shared count (%d; compile with -DUPC_PTS_STRUCT)", upc_self.threads,
+                      1 << UPC_PACKED_THREAD_BITS);
+    register_handlers(ep);
+    attach(form);
+    amph_upc_locks_init();
+    place_statics(form);
+    program.running = true;
+    atexit(at_end);
+    return user(argc, argv);
+}
+
+void upc_global_exit(int status)
+{
+    program.running = false;
+    gasnet_exit(status);
+}
+
+upc_thread_info_t upc_thread_info(size_t thread)
+{
+    int near = thread < (size_t)upc_self.threads && upc_self.place[thread].here ? UPC_CASTABLE_ALL : 0;
+    return (upc_thread_info_t){ .guaranteedCastable = near, .probablyCastable = near };
+}

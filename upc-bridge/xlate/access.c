@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: reads and writes.  A place in the shared space becomes a value or a store here and nowhere else; what is neither stays a
+ * structure type in the output (upcx_pts), which C refuses to compute with.
+ */
+#include <string.h>
+
+#include "xlate.h"
+
+const char *place_text(struct expr *e)
+{
+    if (!e->idx)
+        return e->base;
+    struct type *el = ty_element(e->type);
+    return xl_fmt("upcx_add(%s, %s, %s, %s)", e->base, e->idx,
+        element_size(e->type, e->a), ty_block_text(el));
+}
+
+const char *mode_suffix(struct type *t)
+{
+    unsigned q = ty_element(t)->quals;
+    return q & Q_STRICT ? "_strict" : q & Q_RELAXED ? "" : strict_mode ? "_strict" : "";
+}
+
+static void check_access(struct expr *e)
+{
+    if (e->type->kind == TY_VOID)
+        refuse(e->a, "an object of type 'shared void' has no value");
+    if (e->type->kind == TY_RECORD && !e->type->rec->complete && !e->type->rec->is_enum)
+        refuse(e->a, "%s is not complete here", ty_words(e->type));
+    if (ty_varies(e->type))
+        refuse(e->a, "a shared object that points to an array of variable size is not translated");
+    if (e->type->quals & Q_ATOMIC)
+        refuse(e->a, "_Atomic shared objects are not translated; use upc_atomic.h");
+    if (!in_function)
+        refuse(e->a, "a shared object has no value outside functions");
+}
+
+void use_value(struct expr *e)
+{
+    if (!e->place) {
+        if (ty_pts(e->type) && !e->null)
+            pts_computed = true;
+        e->type = ty_decay(e->type);
+        if (e->lvalue)
+            e->sym = NULL;
+        e->lvalue = e->bits = false;
+        return;
+    }
+    e->place = e->lvalue = false;
+    e->sym = NULL;
+    if (e->type->kind == TY_ARRAY) {
+        edit(e->a, e->b, place_text(e));
+        e->type = ty_pointer(e->type->of);
+        pts_computed = true;
+        return;
+    }
+    check_access(e);
+    int n = unique();
+    struct type *t = ty_unqualified(e->type);
+    const char *suffix = mode_suffix(e->type);
+    if (e->bits) {
+        const char *v = xl_fmt("upcx_v%d", n);
+        edit(e->a, e->b,
+            xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })", ty_text(ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base,
+                v, v, e->bits_name));
+        e->bits = false;
+    } else {
+        const char *v = xl_fmt("upcx_v%d", n);
+        edit(e->a, e->b,
+            xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })", ty_text(t, v, e->a), suffix, v, place_text(e), v, v));
+    }
+    e->type = t;
+    if (ty_pts(t))
+        pts_computed = true;
+}
+
+void use_void(struct expr *e)
+{
+    if (e->place && (e->type->kind == TY_ARRAY || e->type->kind == TY_VOID)) {
+        edit(e->a, e->b, xl_fmt("((void)%s)", e->base));
+        e->place = false;
+        e->type = ty_basic[TY_VOID];
+        return;
+    }
+    use_value(e);
+}
+
+void use_condition(struct expr *e)
+{
+    use_value(e);
+    if (ty_pts(e->type)) {
+        edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", render(e->a, e->b)));
+        e->type = ty_basic[TY_INT];
+    } else if (!ty_scalar(e->type)) {
+        refuse(e->a, "a condition needs a number or a pointer, this is '%s'", ty_words(e->type));
+    }
+}
+
+const char *value_text(struct expr *e)
+{
+    use_value(e);
+    return render(e->a, e->b);
+}
+
+static void check_writable(struct expr *e)
+{
+    if (e->type->kind == TY_ARRAY)
+        refuse(e->a, "an array cannot be assigned to");
+    if (e->type->quals & Q_CONST)
+        refuse(e->a, "a const shared object cannot be written");
+    if (e->bits)
+        refuse(e->a, "writing a bit-field of a shared structure is not translated: its neighbours in the same word could be lost; use "
+                     "whole members");
+    check_access(e);
+}
+
+/* What v op= r is, for v of type t; the right side has been converted. */
+static const char *compute(struct type *t, const char *v, unsigned op, struct expr *r)
+{
+    char o[4] = { (char)op, (char)(op >> 8), (char)(op >> 16), 0 };
+    o[strlen(o) - 1] = 0; /* without '=' */
+    if (ty_pts(t)) {
+        const char *n = pts_scaled(t->of, render(r->a, r->b));
+        struct type *el = ty_element(t->of);
+        return xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, op == P2('-', '=') ? "-" : "", n,
+            element_size(t->of, r->a), ty_block_text(el));
+    }
+    return xl_fmt("%s %s (%s)", v, o, render(r->a, r->b));
+}
+
+void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
+{
+    struct type *t = ty_unqualified(l->type);
+    struct expr out = { .a = l->a, .b = r->b, .type = t };
+    if (!l->lvalue && l->type->kind != TY_UNKNOWN && !l->place)
+        refuse(op_tok, "what stands left of the assignment cannot be assigned to");
+    if (op == '=') {
+        if (!l->place || l->type->kind != TY_ARRAY)
+            convert_to(r, t, "assignment", false);
+    } else {
+        use_value(r);
+        bool add = op == P2('+', '=') || op == P2('-', '=');
+        if (l->type->kind == TY_POINTER ? !add || !ty_arithmetic(r->type) : !ty_arithmetic(l->type) || !ty_arithmetic(r->type))
+            refuse(op_tok, "this assignment operator does not fit '%s' and '%s'", ty_words(l->type), ty_words(r->type));
+    }
+    int n = unique();
+    if (l->place) {
+        check_writable(l);
+        const char *v = xl_fmt("upcx_v%d", n), *sfx = mode_suffix(l->type), *decl = ty_text(t, v, l->a);
+        if (op == '=')
+            edit(out.a, out.b,
+                xl_fmt("({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl, render(r->a, r->b), sfx, place_text(l), v, v, v));
+        else
+            edit(out.a, out.b,
+                xl_fmt("({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); %s = %s; upcx_put%s(upcx_p%d, &%s, "
+                       "sizeof(%s)); %s; })",
+                    n, place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n, v, v, v));
+    } else if (ty_pts(l->type) && op != '=') {
+        const char *v = xl_fmt("(*upcx_q%d)", n);
+        edit(out.a, out.b, xl_fmt("({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n, render(l->a, l->b), v, compute(t, v, op, r)));
+    }
+    *l = out;
+}
+
+void step(struct expr *e, bool up, bool after)
+{
+    struct expr out = { .a = e->a, .b = pos, .type = ty_unqualified(e->type) };
+    int n = unique();
+    if (!e->lvalue && e->type->kind != TY_UNKNOWN)
+        refuse(e->a, "'%s' needs an object", up ? "++" : "--");
+    if (!ty_scalar(e->type))
+        refuse(e->a, "'%s' does not fit '%s'", up ? "++" : "--", ty_words(e->type));
+    struct type *el = e->type->kind == TY_POINTER ? ty_element(e->type->of) : NULL;
+    const char *v = xl_fmt("upcx_v%d", n), *next;
+    if (ty_pts(e->type))
+        next = xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, up ? "" : "-", pts_scaled(e->type->of, "1"),
+            element_size(e->type->of, e->a), ty_block_text(el));
+    else
+        next = xl_fmt("%s %c 1", v, up ? '+' : '-');
+    if (e->place) {
+        check_writable(e);
+        struct type *t = ty_unqualified(e->type);
+        const char *sfx = mode_suffix(e->type);
+        edit(out.a, out.b,
+            xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); upcx_w%d = %s; upcx_put%s(upcx_p%d, "
+                   "&upcx_w%d, "
+                   "sizeof(%s)); %s; })",
+                n, place_text(e), ty_text(t, v, e->a), ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx, n, n, v,
+                after ? v : xl_fmt("upcx_w%d", n)));
+    } else if (ty_pts(e->type)) {
+        int first = after ? e->a : e->a + 1, last = after ? pos - 1 : pos;
+        edit(out.a, out.b,
+            xl_fmt("({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; *upcx_q%d = upcx_w%d; %s; })", n, render(first, last),
+                v, n, n, next, n, n, after ? v : xl_fmt("upcx_w%d", n)));
+    }
+    *e = out;
+}

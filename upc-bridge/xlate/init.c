@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: initialisers.  Walked with the type that each value initialises, since a null pointer or a pointer to shared needs that.
+ */
+#include <string.h>
+
+#include "xlate.h"
+
+static bool aggregate(struct type *t)
+{
+    return t->kind == TY_ARRAY || (t->kind == TY_RECORD && !t->rec->is_enum);
+}
+
+/* Where in an aggregate the next value goes. */
+struct cursor {
+    struct type *type;
+    struct member *m;
+    bool started;
+};
+
+static struct member *first_named(struct member *m)
+{
+    while (m && m->name == NULL && m->bits)
+        m = m->next;
+    return m;
+}
+
+static struct type *cursor_type(struct cursor *c)
+{
+    if (c->type->kind == TY_ARRAY)
+        return c->type->of;
+    if (!c->started) {
+        c->m = first_named(c->type->rec->members);
+        c->started = true;
+    }
+    return c->m ? c->m->type : ty_basic[TY_UNKNOWN];
+}
+
+static void cursor_next(struct cursor *c)
+{
+    if (c->type->kind == TY_ARRAY || !c->m)
+        return;
+    c->m = c->type->rec->is_union ? NULL : first_named(c->m->next);
+}
+
+static struct member *member_for(struct type *t, const char *name, struct type **in)
+{
+    for (struct member *m = t->rec->members; m; m = m->next) {
+        if (m->name == name) {
+            *in = m->type;
+            return m;
+        }
+        if (!m->name && m->type->kind == TY_RECORD && member_for(m->type, name, in))
+            return m;
+    }
+    return NULL;
+}
+
+/* [3].x = and the like; returns the type designated, and leaves the cursor at the first step. */
+static struct type *designation(struct cursor *c)
+{
+    struct type *t = c->type;
+    bool first = true;
+    while (is_punct(pos, '[') || is_punct(pos, '.')) {
+        if (accept('[')) {
+            struct expr e = parse_conditional();
+            use_value(&e);
+            if (accept(P3('.', '.', '.'))) {
+                e = parse_conditional();
+                use_value(&e);
+            }
+            expect(']');
+            if (t->kind != TY_ARRAY)
+                refuse(pos, "an index designates no element of '%s'", ty_words(t));
+            t = t->of;
+        } else {
+            pos++;
+            if (toks[pos].kind != T_ID || t->kind != TY_RECORD)
+                refuse(pos, "no such member to initialise in '%s'", ty_words(t));
+            struct type *in = NULL;
+            struct member *m = member_for(t, toks[pos].id, &in);
+            if (m == NULL)
+                refuse(pos, "'%s' has no member '%s'", ty_words(t), toks[pos].id);
+            if (first) {
+                c->m = m;
+                c->started = true;
+            }
+            t = in;
+            pos++;
+        }
+        first = false;
+    }
+    expect('=');
+    return t;
+}
+
+static void assign_value(struct expr *e, struct type *t)
+{
+    if (t->kind == TY_ARRAY || t->kind == TY_UNKNOWN)
+        use_value(e);
+    else
+        convert_to(e, ty_unqualified(t), "initialiser", false);
+}
+
+static void init_list(struct type *t, bool braces, struct expr *first);
+
+/* One value or nested list for a place of type t; where braces are left out, as many values as the aggregate takes. */
+static void init_one(struct type *t, struct expr *got)
+{
+    struct expr e;
+    if (!got && is_punct(pos, '{')) {
+        parse_initialiser(t);
+        return;
+    }
+    if (got)
+        e = *got;
+    else
+        e = parse_assign();
+    if (aggregate(t) && !(t->kind == TY_ARRAY && e.string && !aggregate(t->of)) && !(t->kind == TY_RECORD && e.type->kind == TY_RECORD)) {
+        init_list(t, false, &e);
+        return;
+    }
+    if (e.string && t->kind == TY_ARRAY)
+        return;
+    assign_value(&e, t);
+}
+
+static bool another(bool braces)
+{
+    if (!is_punct(pos, ','))
+        return false;
+    if (is_punct(pos + 1, '}'))
+        return false;
+    if (!braces && (is_punct(pos + 1, '.') || is_punct(pos + 1, '[')))
+        return false; /* designates something of an outer list */
+    pos++;
+    return true;
+}
+
+static void init_list(struct type *t, bool braces, struct expr *first)
+{
+    struct cursor c = { .type = t };
+    long long left = t->kind == TY_ARRAY && !braces ? (t->dim_value >= 0 ? t->dim_value : -1) : -1;
+    deeper();
+    if (!braces && t->kind == TY_ARRAY && t->dim_value < 0)
+        refuse(pos, "put braces around the values of an inner array");
+    for (;;) {
+        struct type *at = NULL;
+        if (braces && (is_punct(pos, '.') || is_punct(pos, '[')))
+            at = designation(&c);
+        else if (braces && toks[pos].kind == T_ID && is_punct(pos + 1, ':') && t->kind == TY_RECORD) /* GNU of old */
+            refuse(pos, "write '.%s =' for '%s:'", toks[pos].id, toks[pos].id);
+        if (at == NULL)
+            at = cursor_type(&c);
+        init_one(at, first);
+        first = NULL;
+        cursor_next(&c);
+        if (!braces && ((left > 0 && --left == 0) || (t->kind == TY_RECORD && c.m == NULL)))
+            break;
+        if (!another(braces))
+            break;
+    }
+    shallower();
+}
+
+void parse_initialiser(struct type *t)
+{
+    if (!is_punct(pos, '{')) {
+        struct expr e = parse_assign();
+        if (t->kind == TY_ARRAY && (e.string || e.type->kind == TY_ARRAY) && !e.place)
+            return;
+        if (t->kind == TY_ARRAY)
+            refuse(e.a, "an array's initialiser stands in braces");
+        assign_value(&e, t);
+        return;
+    }
+    pos++;
+    deeper();
+    if (!is_punct(pos, '}')) {
+        if (aggregate(t)) {
+            init_list(t, true, NULL);
+        } else {
+            do
+                init_one(t, NULL);
+            while (another(true));
+        }
+    }
+    accept(',');
+    expect('}');
+    shallower();
+}

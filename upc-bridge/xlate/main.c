@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate [-T N] [-o OUT] [IN]: see man/upcxlate.1.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xlate.h"
+
+long long static_threads;
+
+static char *read_all(FILE *f, const char *name, size_t *len)
+{
+    size_t cap = 1 << 16, n = 0;
+    char *s = malloc(cap);
+    for (;;) {
+        if (s == NULL)
+            fatal("%s: out of memory", name);
+        size_t got = fread(s + n, 1, cap - n, f);
+        n += got;
+        if (got == 0)
+            break;
+        if (n == cap)
+            s = realloc(s, cap *= 2);
+    }
+    if (ferror(f))
+        fatal("%s: %s", name, strerror(errno));
+    *len = n;
+    return s;
+}
+
+static void translate(FILE *out, const char *file)
+{
+    while (toks[pos].kind != T_EOF) {
+        int a = pos;
+        parse_external();
+        const char *before = hoist_take();
+        if (before)
+            out_text(out, before);
+        out_write(out, a, pos);
+    }
+    object_write_all(out, file);
+}
+
+/* The first file that is no header of ours: the program's own name for itself. */
+static const char *file_of_program(void)
+{
+    for (int i = 0; i < ntoks; i++)
+        if (!lex_file_flags(toks[i].file)[0])
+            return lex_file_name(toks[i].file);
+    return "<none>";
+}
+
+static long long parse_count(const char *s)
+{
+    char *e;
+    long long n = strtoll(s, &e, 10);
+    if (*s == 0 || *e || n < 1 || n > 1048576)
+        fatal("-T takes a number of threads from 1 to 1048576, not '%s'", s);
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    const char *out_name = NULL, *in_name = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-T") == 0 && i + 1 < argc)
+            static_threads = parse_count(argv[++i]);
+        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+            out_name = argv[++i];
+        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            puts("usage: upcxlate [-T THREADS] [-o FILE] [FILE]\n"
+                 "Translates UPC that has gone through the C preprocessor (amphora-upcc does that) to C on Amphora's UPC library.");
+            return 0;
+        } else if (argv[i][0] == '-' && argv[i][1])
+            fatal("unknown option '%s'; see upcxlate --help", argv[i]);
+        else if (in_name)
+            fatal("one file at a time, please: '%s' and '%s'", in_name, argv[i]);
+        else
+            in_name = argv[i];
+    }
+    FILE *in = in_name && strcmp(in_name, "-") != 0 ? fopen(in_name, "r") : stdin;
+    if (in == NULL)
+        fatal("%s: %s", in_name, strerror(errno));
+    size_t len;
+    char *text = read_all(in, in_name ? in_name : "<stdin>", &len);
+    lex(text, len, in_name ? in_name : "<stdin>");
+    /* Nothing is written before all is known to be translated. */
+    char *result = NULL;
+    size_t size = 0;
+    FILE *mem = open_memstream(&result, &size);
+    if (mem == NULL)
+        fatal("out of memory");
+    translate(mem, file_of_program());
+    fclose(mem);
+    FILE *out = out_name ? fopen(out_name, "w") : stdout;
+    if (out == NULL)
+        fatal("%s: %s", out_name, strerror(errno));
+    size_t put = fwrite(result, 1, size, out);
+    if (put != size || fclose(out) != 0)
+        fatal("%s: %s", out_name ? out_name : "<stdout>", strerror(errno));
+    free(result);
+    free(text);
+    return 0;
+}

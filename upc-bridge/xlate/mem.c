@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: memory that lives until the end, strings, and the way out.
+ */
+#include "xlate.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *chunk;
+static size_t chunk_left;
+static void *chunks; /* the first word of each block leads to the one before, so that a leak checker finds all */
+
+static void *block_new(size_t bytes)
+{
+    void **b = calloc(1, bytes + sizeof(void *) * 2);
+    if (b == NULL)
+        fatal("out of memory (%zu bytes)", bytes);
+    b[0] = chunks;
+    chunks = b;
+    return b + 2;
+}
+
+void *xl_alloc(size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (bytes > 16384)
+        return block_new(bytes);
+    if (bytes > chunk_left) {
+        chunk = block_new(1 << 18);
+        chunk_left = 1 << 18;
+    }
+    void *p = chunk;
+    chunk += bytes;
+    chunk_left -= bytes;
+    return p;
+}
+
+char *xl_strndup(const char *s, size_t n)
+{
+    char *p = xl_alloc(n + 1);
+    memcpy(p, s, n);
+    return p;
+}
+
+char *xl_fmt(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        fatal("the text of one expression is too long");
+    char *p = xl_alloc((size_t)n + 1);
+    va_start(ap, fmt);
+    vsnprintf(p, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    return p;
+}
+
+void buf_add(struct buf *b, const char *s, size_t n)
+{
+    if (b->len + n + 1 > b->cap) {
+        size_t cap = (b->len + n + 1) * 2 + 64;
+        char *s2 = xl_alloc(cap);
+        if (b->len)
+            memcpy(s2, b->s, b->len);
+        b->s = s2;
+        b->cap = cap;
+    }
+    memcpy(b->s + b->len, s, n);
+    b->len += n;
+    b->s[b->len] = 0;
+}
+
+void buf_fmt(struct buf *b, const char *fmt, ...)
+{
+    char small[512];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(small, sizeof small, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof small) {
+        buf_add(b, small, (size_t)n);
+        return;
+    }
+    if (n < 0)
+        fatal("the text of one expression is too long");
+    char *big = xl_alloc((size_t)n + 1);
+    va_start(ap, fmt);
+    vsnprintf(big, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    buf_add(b, big, (size_t)n);
+}
+
+void refuse(int tok, const char *fmt, ...)
+{
+    va_list ap;
+    if (tok >= ntoks)
+        tok = ntoks - 1;
+    if (tok >= 0)
+        fprintf(stderr, "%s:%d: upcxlate: ", lex_file_name(toks[tok].file), toks[tok].line);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+void fatal(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("upcxlate: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    exit(2);
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: declaration specifiers: storage, qualifiers with shared layouts, base types, structures, unions and enumerations.
+ */
+#include <string.h>
+
+#include "xlate.h"
+
+bool starts_type(int tok)
+{
+    const struct token *t = &toks[tok];
+    if (t->kind != T_ID)
+        return false;
+    switch (t->kw) {
+    case K_NONE: {
+        struct sym *s = sym_find(t->id);
+        return s ? s->kind == S_TYPEDEF : strcmp(t->id, "__builtin_va_list") == 0;
+    }
+    case K_EXTENSION: /* before a declaration or before an expression */
+        return starts_type(tok + 1);
+    case K_AUTO: case K_CHAR: case K_CONST: case K_DOUBLE: case K_ENUM: case K_EXTERN: case K_FLOAT: case K_INLINE: case K_INT: case K_LONG:
+    case K_REGISTER:
+    case K_RESTRICT:
+    case K_SHORT:
+    case K_SIGNED:
+    case K_STATIC:
+    case K_STRUCT:
+    case K_TYPEDEF:
+    case K_UNION:
+    case K_UNSIGNED:
+    case K_VOID: case K_VOLATILE: case K_ALIGNAS: case K_ATOMIC: case K_BOOL: case K_COMPLEX: case K_NORETURN: case K_THREAD_LOCAL:
+    case K_TYPEOF: case K_ATTRIBUTE: case K_AUTO_TYPE: case K_INT128: case K_FLOATN: case K_SHARED: case K_STRICT: case K_RELAXED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Past a ( ... ) of any contents; pos stands on '('. */
+static void skip_parens(void)
+{
+    int n = 0, a = pos;
+    do {
+        if (toks[pos].kind == T_EOF)
+            refuse(a, "this '(' is never closed");
+        if (is_punct(pos, '('))
+            n++;
+        else if (is_punct(pos, ')'))
+            n--;
+        pos++;
+    } while (n);
+}
+
+void skip_attributes(const char **text)
+{
+    for (;;) {
+        int a = pos;
+        if (toks[pos].kind == T_ID && (toks[pos].kw == K_ATTRIBUTE || toks[pos].kw == K_ALIGNAS)) {
+            pos++;
+            if (!is_punct(pos, '('))
+                refuse(pos, "'(' is expected");
+            skip_parens();
+            if (text)
+                *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, pos));
+        } else if (toks[pos].kind == T_ID && toks[pos].kw == K_EXTENSION) {
+            pos++;
+        } else {
+            return;
+        }
+    }
+}
+
+/* After 'shared': [ ], [*], [constant] or nothing. */
+static struct block parse_layout(void)
+{
+    struct block b = { .value = 1, .given = true };
+    if (!accept('['))
+        return b;
+    if (accept(']')) {
+        b.value = 0;
+        return b;
+    }
+    if (is_punct(pos, '*') && is_punct(pos + 1, ']')) {
+        pos += 2;
+        b.star = true;
+        return b;
+    }
+    int a = pos;
+    struct expr e = parse_conditional();
+    use_value(&e);
+    expect(']');
+    if (e.is_const) {
+        if (e.value < 0 || e.value > MAX_BLOCK)
+            refuse(a, "a block size lies between 0 and %lld, this is %lld", MAX_BLOCK, e.value);
+        b.value = e.value;
+    } else if (e.threads) {
+        b.text = xl_fmt("((unsigned long)(%s))", render_bare(e.a, e.b));
+        b.value = -1;
+    } else {
+        refuse(a, "a block size must be a constant that upcxlate can compute");
+    }
+    return b;
+}
+
+bool parse_qualifier(unsigned *quals, struct block *b)
+{
+    const struct token *t = &toks[pos];
+    if (t->kind != T_ID)
+        return false;
+    switch (t->kw) {
+    case K_CONST: *quals |= Q_CONST; break;
+    case K_VOLATILE: *quals |= Q_VOLATILE; break;
+    case K_RESTRICT: *quals |= Q_RESTRICT; break;
+    case K_ATOMIC:
+        if (is_punct(pos + 1, '('))
+            return false;
+        *quals |= Q_ATOMIC;
+        break;
+    case K_STRICT: *quals |= Q_STRICT; break;
+    case K_RELAXED: *quals |= Q_RELAXED; break;
+    case K_SHARED: {
+        int at = pos++;
+        struct block n = parse_layout();
+        if ((*quals & Q_SHARED) && (n.value != b->value || n.text != b->text))
+            refuse(at, "'shared' is given twice with different layouts");
+        *quals |= Q_SHARED;
+        *b = n;
+        pos--; /* the caller's step */
+        break;
+    }
+    default:
+        return false;
+    }
+    pos++;
+    if ((*quals & Q_STRICT) && (*quals & Q_RELAXED))
+        refuse(pos - 1, "'strict' and 'relaxed' exclude each other");
+    return true;
+}
+
+/* ---- structures ---- */
+static void member_text(struct specs *s, struct decl *d, const char *bits, struct buf *out)
+{
+    buf_fmt(out, "%s%s%s%s%s; ", s->attributes ? s->attributes : "", d->attributes ? d->attributes : "",
+        ty_text(d->type, d->name ? d->name : "", d->tok), bits ? " :" : "", bits ? bits : "");
+}
+
+static void parse_members(struct record *r)
+{
+    struct member **tail = &r->members;
+    while (!is_punct(pos, '}')) {
+        struct specs s;
+        int a = pos;
+        if (accept(';'))
+            continue;
+        if (toks[pos].kw == K_STATIC_ASSERT && toks[pos].kind == T_ID) {
+            pos++;
+            skip_parens();
+            expect(';');
+            continue;
+        }
+        parse_specs(&s);
+        if (s.storage)
+            refuse(a, "a member has no storage class");
+        struct buf text = { 0 };
+        bool rewrite = s.rewritten;
+        if (s.has_def)
+            buf_fmt(&text, "%s; ", render(s.def_a, s.def_b));
+        if (is_punct(pos, ';')) {
+            if (s.type->kind == TY_RECORD && s.has_def) {
+                struct member *m = xl_alloc(sizeof *m);
+                m->type = s.type;
+                *tail = m;
+                tail = &m->next;
+            }
+            pos++;
+            continue;
+        }
+        do {
+            struct decl d = { .type = s.type, .tok = pos };
+            const char *bits = NULL;
+            if (!is_punct(pos, ':'))
+                parse_declarator(&d, s.type, false);
+            if (accept(':')) {
+                struct expr w = parse_conditional();
+                use_value(&w);
+                bits = render_bare(w.a, w.b);
+            }
+            skip_attributes(&d.attributes);
+            if (ty_shared(d.type))
+                refuse(d.tok, "a member cannot be shared by itself; the whole structure can, and a member can point to shared");
+            rewrite |= ty_involves_shared(d.type);
+            struct member *m = xl_alloc(sizeof *m);
+            m->name = d.name;
+            m->type = d.type;
+            m->bits = bits != NULL;
+            *tail = m;
+            tail = &m->next;
+            if (rewrite)
+                member_text(&s, &d, bits, &text);
+        } while (accept(','));
+        expect(';');
+        if (rewrite) {
+            if (s.type->kind == TY_RECORD && s.has_def && s.type->rec->tag == NULL)
+                refuse(a, "an unnamed structure with shared declarators inside a structure is not translated");
+            edit(a, pos, text.s);
+        }
+    }
+}
+
+static void parse_enumerators(void)
+{
+    long long next = 0;
+    bool known = true;
+    while (!is_punct(pos, '}')) {
+        if (toks[pos].kind != T_ID)
+            refuse(pos, "a name is expected in the enumeration");
+        int at = pos++;
+        skip_attributes(NULL);
+        if (accept('=')) {
+            struct expr e = parse_conditional();
+            use_value(&e);
+            known = e.is_const;
+            next = e.value;
+        }
+        struct sym *s = sym_add(S_ENUM, toks[at].id, ty_basic[TY_INT], at);
+        s->value = next++;
+        s->defined = known;
+        if (!accept(','))
+            break;
+    }
+}
+
+static struct type *record_type(struct record *r)
+{
+    struct type *t = xl_alloc(sizeof *t);
+    t->kind = r->is_enum ? TY_ENUM : TY_RECORD;
+    t->rec = r;
+    return t;
+}
+
+/* struct, union or enum; pos behind the keyword */
+static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
+{
+    const char *tag = NULL;
+    struct record *r = NULL;
+    skip_attributes(NULL);
+    if (toks[pos].kind == T_ID && !is_punct(pos, '{'))
+        tag = toks[pos++].id;
+    if (!tag && !is_punct(pos, '{'))
+        refuse(pos, "a tag or '{' is expected");
+    bool def = is_punct(pos, '{');
+    if (tag)
+        r = def || is_punct(pos, ';') ? tag_here(tag) : tag_find(tag);
+    if (r && (r->is_enum != (kw == K_ENUM) || r->is_union != (kw == K_UNION)))
+        refuse(a, "the tag '%s' belongs to something of another kind", tag);
+    if (r == NULL) {
+        r = xl_alloc(sizeof *r);
+        r->is_enum = kw == K_ENUM;
+        r->is_union = kw == K_UNION;
+        r->tag = tag;
+        if (tag)
+            tag_add(tag, r);
+    }
+    if (!def)
+        return record_type(r);
+    if (r->complete)
+        refuse(a, "'%s' is defined twice", tag);
+    int brace = pos++;
+    deeper();
+    if (kw == K_ENUM)
+        parse_enumerators();
+    else
+        parse_members(r);
+    shallower();
+    expect('}');
+    r->complete = true;
+    skip_attributes(NULL);
+    if (!tag && !is_punct(pos, ';')) {
+        const char *name = xl_fmt("upcx_anon_%d", unique());
+        r->tag = intern(name, strlen(name));
+        tag_add(r->tag, r);
+        edit_before(brace, xl_fmt(" %s ", r->tag));
+    }
+    s->has_def = true;
+    s->def_a = a;
+    s->def_b = pos;
+    return record_type(r);
+}
+
+/* ---- base types ---- */
+struct counts {
+    int n_char, n_int, n_short, n_long, n_signed, n_unsigned, n_float, n_double, n_void, n_bool, n_complex, n_int128;
+};
+
+static struct type *base_type(const struct counts *c, int tok)
+{
+    int words = c->n_char + c->n_int + c->n_short + c->n_long + c->n_signed + c->n_unsigned + c->n_float + c->n_double + c->n_void +
+                c->n_bool + c->n_complex + c->n_int128;
+    if (words == 0)
+        refuse(tok, "a type is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len, toks[pos].text);
+    enum type_kind k = TY_INT;
+    if (c->n_void)
+        k = TY_VOID;
+    else if (c->n_bool)
+        k = TY_BOOL;
+    else if (c->n_char)
+        k = c->n_unsigned ? TY_UCHAR : c->n_signed ? TY_SCHAR : TY_CHAR;
+    else if (c->n_float)
+        k = c->n_complex ? TY_CFLOAT : TY_FLOAT;
+    else if (c->n_double || (c->n_complex && !c->n_int))
+        k = c->n_complex ? (c->n_long ? TY_CLDOUBLE : TY_CDOUBLE) : c->n_long ? TY_LDOUBLE : TY_DOUBLE;
+    else if (c->n_int128)
+        k = c->n_unsigned ? TY_UINT128 : TY_INT128;
+    else if (c->n_short)
+        k = c->n_unsigned ? TY_USHORT : TY_SHORT;
+    else if (c->n_long)
+        k = c->n_long > 1 ? (c->n_unsigned ? TY_ULLONG : TY_LLONG) : c->n_unsigned ? TY_ULONG : TY_LONG;
+    else if (c->n_unsigned)
+        k = TY_UINT;
+    if (c->n_long > 2 || c->n_short > 1 || (c->n_signed && c->n_unsigned) || (k == TY_VOID && words > 1))
+        refuse(tok, "these type words do not go together");
+    return ty_basic[k];
+}
+
+static struct type *named_type(enum type_kind kind, const struct token *t)
+{
+    struct type *n = xl_alloc(sizeof *n);
+    n->kind = kind;
+    n->name = xl_strndup(t->text, (size_t)t->len);
+    return n;
+}
+
+static struct type *parse_typeof(void)
+{
+    struct type *t;
+    int a = pos - 1;
+    expect('(');
+    if (starts_type(pos)) {
+        t = parse_type_name();
+    } else {
+        struct expr e = parse_expr();
+        t = e.type;
+    }
+    expect(')');
+    if (t->kind == TY_UNKNOWN)
+        refuse(a, "the type of this expression cannot be found out");
+    return t;
+}
+
+/* One word that counts towards a base type. */
+static bool base_word(enum keyword kw, struct counts *c)
+{
+    switch (kw) {
+    case K_CHAR: c->n_char++; return true;
+    case K_INT: c->n_int++; return true;
+    case K_SHORT: c->n_short++; return true;
+    case K_LONG: c->n_long++; return true;
+    case K_SIGNED: c->n_signed++; return true;
+    case K_UNSIGNED: c->n_unsigned++; return true;
+    case K_FLOAT: c->n_float++; return true;
+    case K_DOUBLE: c->n_double++; return true;
+    case K_VOID: c->n_void++; return true;
+    case K_BOOL: c->n_bool++; return true;
+    case K_COMPLEX: c->n_complex++; return true;
+    case K_INT128: c->n_int128++; return true;
+    default: return false;
+    }
+}
+
+static bool storage_word(enum keyword kw, struct specs *s)
+{
+    switch (kw) {
+    case K_TYPEDEF: case K_EXTERN: case K_STATIC: case K_AUTO: case K_REGISTER:
+        if (s->storage && s->storage != (int)kw)
+            refuse(pos, "two storage classes");
+        s->storage = (int)kw;
+        return true;
+    case K_INLINE: s->is_inline = true; return true;
+    case K_NORETURN: s->is_noreturn = true; return true;
+    case K_THREAD_LOCAL: s->thread_local_ = true; return true;
+    default: return false;
+    }
+}
+
+/* A type that stands as a whole: structure, typedef name, typeof; NULL: no such thing here. */
+static struct type *whole_type(struct specs *s, bool have)
+{
+    const struct token *t = &toks[pos];
+    switch (t->kw) {
+    case K_STRUCT: case K_UNION: case K_ENUM:
+        pos++;
+        return parse_tagged(t->kw, s, pos - 1);
+    case K_TYPEOF:
+        pos++;
+        return parse_typeof();
+    case K_AUTO_TYPE:
+        pos++;
+        return ty_basic[TY_UNKNOWN];
+    case K_FLOATN: /* Clang's headers declare them: typedef float _Float32; */
+        return have ? NULL : named_type(TY_FLOATN, &toks[pos++]);
+    case K_ATOMIC: {
+        pos++;
+        expect('(');
+        struct type *u = parse_type_name();
+        expect(')');
+        return ty_qualified(u, Q_ATOMIC, NULL);
+    }
+    case K_NONE: {
+        if (have)
+            return NULL;
+        struct sym *y = sym_find(t->id);
+        if (y && y->kind == S_TYPEDEF) {
+            pos++;
+            if (ty_shared(y->type))
+                s->rewritten = true;
+            return y->type;
+        }
+        if (!y && strcmp(t->id, "__builtin_va_list") == 0)
+            return named_type(TY_OPAQUE, &toks[pos++]);
+        return NULL;
+    }
+    default:
+        return NULL;
+    }
+}
+
+void parse_specs(struct specs *s)
+{
+    unsigned quals = 0;
+    struct block block = { 0 };
+    struct counts c = { 0 };
+    struct type *whole = NULL;
+    bool words = false;
+    memset(s, 0, sizeof *s);
+    s->tok = pos;
+    for (;;) {
+        skip_attributes(&s->attributes);
+        if (parse_qualifier(&quals, &block))
+            continue;
+        if (toks[pos].kind != T_ID)
+            break;
+        enum keyword kw = toks[pos].kw;
+        if (storage_word(kw, s)) {
+            pos++;
+        } else if (base_word(kw, &c)) {
+            words = true;
+            pos++;
+        } else {
+            struct type *t = whole_type(s, whole || (words && !c.n_complex));
+            if (t == NULL)
+                break;
+            if (whole || (words && !(kw == K_FLOATN && c.n_complex)))
+                refuse(pos - 1, "two types in one declaration");
+            whole = t;
+        }
+    }
+    struct type *t = whole ? whole : base_type(&c, s->tok);
+    if (quals & Q_SHARED) {
+        s->rewritten = true;
+        if (ty_shared(t) && !ty_same_block(t, ty_qualified(ty_basic[TY_INT], Q_SHARED, &block)))
+            refuse(s->tok, "'shared' is given twice with different layouts");
+    }
+    s->type = ty_qualified(t, quals, &block);
+    if (s->attributes && whole == NULL && strstr(s->attributes, "vector_size"))
+        s->type = ty_basic[TY_UNKNOWN];
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: statements and function bodies.
+ */
+#include <string.h>
+
+#include "xlate.h"
+
+struct type *function_type, *last_type;
+
+/* #pragma upc ...; pos stands on it */
+bool pragma_upc(void)
+{
+    const char *t = toks[pos].text;
+    const char *e = t + toks[pos].len;
+    const char *w = strstr(t, "upc");
+    for (w += 3; w < e && (*w == ' ' || *w == '\t'); w++)
+        ;
+    size_t n = 0;
+    while (w + n < e && w[n] != ' ' && w[n] != '\t' && w[n] != '\r')
+        n++;
+    if (n == 6 && memcmp(w, "strict", 6) == 0)
+        strict_mode = true;
+    else if (n == 7 && memcmp(w, "relaxed", 7) == 0)
+        strict_mode = false;
+    else
+        refuse(pos, "'#pragma upc %.*s' is unknown; there are strict and relaxed", (int)n, w);
+    pos++;
+    return true;
+}
+
+/* ( expr ) of if, while, switch, do */
+static void paren_condition(bool is_switch)
+{
+    expect('(');
+    struct expr e = parse_expr();
+    if (is_switch)
+        use_value(&e);
+    else
+        use_condition(&e);
+    expect(')');
+}
+
+static void expression_statement(void)
+{
+    struct expr e = parse_expr();
+    use_void(&e);
+    last_type = e.type;
+    expect(';');
+}
+
+static bool at_declaration(void)
+{
+    if (toks[pos].kind == T_ID && toks[pos].kw == K_STATIC_ASSERT)
+        return true;
+    return starts_type(pos) && !(is_punct(pos + 1, ':') && toks[pos].kw == K_NONE);
+}
+
+/* __attribute__((...)) may begin a declaration or be a statement of its own. */
+static bool starts_after_attribute(void)
+{
+    int was = pos;
+    skip_attributes(NULL);
+    bool yes = !is_punct(pos, ';');
+    pos = was;
+    return yes;
+}
+
+static void for_init(void)
+{
+    if (accept(';'))
+        return;
+    if (at_declaration()) {
+        parse_declaration(true);
+        return;
+    }
+    struct expr e = parse_expr();
+    use_void(&e);
+    expect(';');
+}
+
+static void parse_for(void)
+{
+    expect('(');
+    scope_push();
+    for_init();
+    if (!accept(';')) {
+        struct expr e = parse_expr();
+        use_condition(&e);
+        expect(';');
+    }
+    if (!accept(')')) {
+        struct expr e = parse_expr();
+        use_void(&e);
+        expect(')');
+    }
+    parse_statement();
+    scope_pop();
+}
+
+/* Affinity of upc_forall: NULL where all threads run all of it. */
+static const char *affinity(void)
+{
+    struct expr e = parse_expr();
+    use_value(&e);
+    if (ty_pts(e.type))
+        return xl_fmt("upcx_here_p(%s)", render(e.a, e.b));
+    if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
+        refuse(e.a, "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this is '%s'", ty_words(e.type));
+    return xl_fmt("upcx_here((long long)(%s))", render(e.a, e.b));
+}
+
+static void parse_forall(int a)
+{
+    const char *cond = "", *inc = "", *aff = NULL;
+    int n = unique(), i0, i1;
+    expect('(');
+    scope_push();
+    i0 = pos;
+    for_init();
+    i1 = pos;
+    if (!is_punct(pos, ';')) {
+        struct expr e = parse_expr();
+        use_condition(&e);
+        cond = render(e.a, e.b);
+    }
+    expect(';');
+    if (!is_punct(pos, ';')) {
+        struct expr e = parse_expr();
+        use_void(&e);
+        inc = render(e.a, e.b);
+    }
+    expect(';');
+    if (accept_kw(K_CONTINUE) || is_punct(pos, ')'))
+        aff = NULL;
+    else
+        aff = affinity();
+    expect(')');
+    if (aff)
+        edit(a, pos,
+            xl_fmt(
+                "{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = upcx_forall_begin(); for (%s %s; %s) if (!upcx_f%d || %s) {",
+                n, render(i0, i1), cond, inc, n, aff));
+    else
+        edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
+    parse_statement();
+    edit_after(pos - 1, " } }");
+    scope_pop();
+}
+
+/* upc_barrier, upc_notify, upc_wait, upc_fence */
+static void parse_sync(void)
+{
+    int a = pos;
+    enum keyword kw = toks[pos++].kw;
+    const char *what = kw == K_BARRIER ? "barrier" : kw == K_NOTIFY ? "notify" : "wait";
+    if (kw == K_FENCE) {
+        edit(a, pos, "upcx_fence()");
+    } else if (is_punct(pos, ';')) {
+        edit(a, pos, xl_fmt("upcx_%s(0, 0)", what));
+    } else {
+        struct expr e = parse_expr();
+        use_value(&e);
+        if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
+            refuse(e.a, "the value of upc_%s is an integer, this is '%s'", what, ty_words(e.type));
+        edit(a, pos, xl_fmt("upcx_%s(1, (int)(%s))", what, render(e.a, e.b)));
+    }
+    expect(';');
+}
+
+static void parse_return(void)
+{
+    if (accept(';'))
+        return;
+    struct expr e = parse_expr();
+    if (function_type && function_type->of->kind != TY_VOID)
+        convert_to(&e, ty_unqualified(function_type->of), "return", false);
+    else
+        use_void(&e);
+    expect(';');
+}
+
+static void parse_asm(void)
+{
+    while (toks[pos].kind == T_ID)
+        pos++;
+    expect('(');
+    while (!is_punct(pos, ')')) {
+        if (toks[pos].kind == T_EOF)
+            refuse(pos, "asm is never closed");
+        if (is_punct(pos, '[')) {
+            pos += 2;
+            expect(']');
+        } else if (is_punct(pos, '(')) {
+            pos++;
+            struct expr e = parse_expr();
+            if (e.place || ty_pts(e.type))
+                refuse(e.a, "a shared object in asm");
+            expect(')');
+        } else {
+            pos++;
+        }
+    }
+    expect(')');
+    expect(';');
+}
+
+static void parse_if(void)
+{
+    paren_condition(false);
+    parse_statement();
+    /* A chain of else-if is no nesting. */
+    while (accept_kw(K_ELSE)) {
+        if (!accept_kw(K_IF)) {
+            parse_statement();
+            return;
+        }
+        paren_condition(false);
+        parse_statement();
+    }
+}
+
+static void parse_label_value(void)
+{
+    struct expr e = parse_conditional();
+    use_value(&e);
+    if (accept(P3('.', '.', '.'))) {
+        e = parse_conditional();
+        use_value(&e);
+    }
+    expect(':');
+}
+
+static void parse_goto(void)
+{
+    if (accept('*')) {
+        struct expr e = parse_expr();
+        use_value(&e);
+    } else if (toks[pos++].kind != T_ID) {
+        refuse(pos - 1, "a label is expected");
+    }
+    expect(';');
+}
+
+static void keyword_statement(enum keyword kw)
+{
+    int a = pos;
+    switch (kw) {
+    case K_BARRIER: case K_NOTIFY: case K_WAIT: case K_FENCE:
+        parse_sync();
+        return;
+    default:
+        break;
+    }
+    pos++;
+    switch (kw) {
+    case K_IF: parse_if(); break;
+    case K_FOR: parse_for(); break;
+    case K_FORALL: parse_forall(a); break;
+    case K_WHILE: paren_condition(false); parse_statement(); break;
+    case K_SWITCH: paren_condition(true); parse_statement(); break;
+    case K_DO:
+        parse_statement();
+        if (!accept_kw(K_WHILE))
+            refuse(pos, "'while' is expected after the body of 'do'");
+        paren_condition(false);
+        expect(';');
+        break;
+    case K_RETURN: parse_return(); break;
+    case K_GOTO: parse_goto(); break;
+    case K_BREAK: case K_CONTINUE: expect(';'); break;
+    case K_ASM: parse_asm(); break;
+    case K_CASE: parse_label_value(); parse_statement(); break;
+    case K_DEFAULT: expect(':'); parse_statement(); break;
+    default:
+        pos = a;
+        expression_statement();
+    }
+}
+
+void parse_statement(void)
+{
+    const struct token *t = &toks[pos];
+    struct type *value = ty_basic[TY_VOID];
+    deeper();
+    if (t->kind == T_UPC_PRAGMA)
+        refuse(pos, "#pragma upc stands at file scope or at the beginning of a block");
+    while (t->kind == T_ID && t->kw == K_NONE && is_punct(pos + 1, ':')) { /* labels */
+        pos += 2;
+        skip_attributes(NULL);
+        t = &toks[pos];
+        if (is_punct(pos, '}')) { /* C2x allows it, gcc too */
+            shallower();
+            return;
+        }
+    }
+    if (is_punct(pos, '{')) {
+        parse_compound(true);
+    } else if (accept(';')) {
+        ;
+    } else if (t->kind == T_ID && t->kw == K_ATTRIBUTE) {
+        skip_attributes(NULL);
+        expect(';');
+    } else if (t->kind == T_ID && t->kw != K_NONE && t->kw != K_EXTENSION) {
+        last_type = value;
+        keyword_statement(t->kw);
+        value = last_type;
+    } else {
+        expression_statement();
+        value = last_type;
+    }
+    last_type = value;
+    shallower();
+}
+
+void parse_compound(bool new_scope)
+{
+    bool was = strict_mode;
+    expect('{');
+    deeper();
+    if (new_scope)
+        scope_push();
+    while (!is_punct(pos, '}')) {
+        if (toks[pos].kind == T_EOF)
+            refuse(pos, "the program ends inside a block");
+        last_type = ty_basic[TY_VOID];
+        if (toks[pos].kind == T_UPC_PRAGMA) {
+            pragma_upc();
+        } else if (toks[pos].kind == T_ID && toks[pos].kw == K_LABEL) {
+            while (!is_punct(pos, ';') && toks[pos].kind != T_EOF)
+                pos++;
+            expect(';');
+        } else if (at_declaration() && !(toks[pos].kw == K_ATTRIBUTE && !starts_after_attribute())) {
+            parse_declaration(false);
+        } else {
+            parse_statement();
+        }
+    }
+    pos++;
+    if (new_scope)
+        scope_pop();
+    shallower();
+    strict_mode = was;
+}
+
+void parse_function_body(struct type *fn, const char *name)
+{
+    struct type *outer = function_type;
+    function_type = fn;
+    in_function = true;
+    scope_push();
+    for (struct param *p = fn->params; p; p = p->next)
+        if (p->name)
+            sym_add(S_VAR, p->name, p->type, pos);
+    parse_compound(false);
+    scope_pop();
+    in_function = false;
+    function_type = outer;
+    if (name && strcmp(name, "main") == 0 && scope_level() == 0) {
+        int params = 0;
+        for (struct param *p = fn->params; p; p = p->next)
+            params++;
+        if (params == 1 || params > 3)
+            refuse(pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
+        bool gives_int = fn->of->kind != TY_VOID;
+        edit_after(
+            pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char **envp) { (void)argc; (void)argv; (void)envp; "
+                            "%supcx_user_main(%s); %s}\n"
+                            "int main(int argc, char **argv, char **envp) { return upcx_main(argc, argv, envp, upcx_call_main); }\n",
+                         gives_int ? "return " : "",
+                         params == 0   ? ""
+                         : params == 2 ? "argc, argv"
+                                       : "argc, argv, envp",
+                         gives_int ? "" : "return 0; "));
+    }
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: types, and how C writes them.  A type is never changed once it has been used; qualified versions are copies.
+ */
+#include <string.h>
+
+#include "xlate.h"
+
+static struct type basics[TY_OPAQUE];
+#define B(k) [k] = &basics[k]
+struct type *ty_basic[TY_OPAQUE] = {
+    B(TY_UNKNOWN), B(TY_VOID), B(TY_BOOL), B(TY_CHAR), B(TY_SCHAR), B(TY_UCHAR), B(TY_SHORT), B(TY_USHORT), B(TY_INT), B(TY_UINT),
+    B(TY_LONG), B(TY_ULONG), B(TY_LLONG), B(TY_ULLONG), B(TY_INT128), B(TY_UINT128), B(TY_FLOAT), B(TY_DOUBLE), B(TY_LDOUBLE),
+    B(TY_FLOATN), B(TY_CFLOAT), B(TY_CDOUBLE), B(TY_CLDOUBLE), B(TY_ENUM), B(TY_RECORD),
+};
+static struct type basics[TY_OPAQUE] = {
+#define K(k) [k] = { .kind = k }
+    K(TY_UNKNOWN), K(TY_VOID), K(TY_BOOL), K(TY_CHAR), K(TY_SCHAR), K(TY_UCHAR), K(TY_SHORT), K(TY_USHORT), K(TY_INT), K(TY_UINT),
+    K(TY_LONG), K(TY_ULONG), K(TY_LLONG), K(TY_ULLONG), K(TY_INT128), K(TY_UINT128), K(TY_FLOAT), K(TY_DOUBLE), K(TY_LDOUBLE),
+    K(TY_FLOATN), K(TY_CFLOAT), K(TY_CDOUBLE), K(TY_CLDOUBLE), K(TY_ENUM), K(TY_RECORD),
+};
+
+static const struct {
+    const char *name;
+    long long size;
+} basic_facts[TY_OPAQUE] = {
+    [TY_VOID] = { "void", -1 },
+    [TY_BOOL] = { "_Bool", sizeof(_Bool) },
+    [TY_CHAR] = { "char", 1 },
+    [TY_SCHAR] = { "signed char", 1 },
+    [TY_UCHAR] = { "unsigned char", 1 },
+    [TY_SHORT] = { "short", sizeof(short) },
+    [TY_USHORT] = { "unsigned short", sizeof(short) },
+    [TY_INT] = { "int", sizeof(int) },
+    [TY_UINT] = { "unsigned int", sizeof(int) },
+    [TY_LONG] = { "long", sizeof(long) },
+    [TY_ULONG] = { "unsigned long", sizeof(long) },
+    [TY_LLONG] = { "long long", sizeof(long long) },
+    [TY_ULLONG] = { "unsigned long long", sizeof(long long) },
+    [TY_INT128] = { "__int128", 16 },
+    [TY_UINT128] = { "unsigned __int128", 16 },
+    [TY_FLOAT] = { "float", sizeof(float) },
+    [TY_DOUBLE] = { "double", sizeof(double) },
+    [TY_LDOUBLE] = { "long double", sizeof(long double) },
+    [TY_FLOATN] = { NULL, -1 },
+    [TY_CFLOAT] = { "_Complex float", 2 * sizeof(float) },
+    [TY_CDOUBLE] = { "_Complex double", 2 * sizeof(double) },
+    [TY_CLDOUBLE] = { "_Complex long double", 2 * sizeof(long double) },
+    [TY_ENUM] = { NULL, -1 },
+    [TY_RECORD] = { NULL, -1 },
+};
+
+struct type *ty_copy(const struct type *t)
+{
+    struct type *n = xl_alloc(sizeof *n);
+    *n = *t;
+    return n;
+}
+
+struct type *ty_pointer(struct type *of)
+{
+    struct type *n = xl_alloc(sizeof *n);
+    n->kind = TY_POINTER;
+    n->of = of;
+    return n;
+}
+
+struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b)
+{
+    if (quals == 0)
+        return t;
+    struct type *n = ty_copy(t);
+    if (t->kind == TY_ARRAY) { /* the qualifiers of an array are its elements' */
+        n->of = ty_qualified(t->of, quals, b);
+        return n;
+    }
+    n->quals |= quals;
+    if ((quals & Q_SHARED) && b)
+        n->block = *b;
+    return n;
+}
+
+struct type *ty_unqualified(struct type *t)
+{
+    if (t->kind == TY_ARRAY) {
+        struct type *of = ty_unqualified(t->of);
+        if (of == t->of)
+            return t;
+        struct type *n = ty_copy(t);
+        n->of = of;
+        return n;
+    }
+    if (t->quals == 0)
+        return t;
+    struct type *n = ty_copy(t);
+    n->quals = 0;
+    memset(&n->block, 0, sizeof n->block);
+    return n;
+}
+
+struct type *ty_element(struct type *t)
+{
+    while (t->kind == TY_ARRAY)
+        t = t->of;
+    return t;
+}
+
+bool ty_shared(struct type *t)
+{
+    return (ty_element(t)->quals & Q_SHARED) != 0;
+}
+
+bool ty_pts(struct type *t)
+{
+    return t->kind == TY_POINTER && ty_shared(t->of);
+}
+
+bool ty_involves_shared(struct type *t)
+{
+    for (; t; t = t->of) {
+        if (t->quals & Q_SHARED)
+            return true;
+        if (t->kind == TY_FUNCTION)
+            for (struct param *p = t->params; p; p = p->next)
+                if (ty_involves_shared(p->type))
+                    return true;
+        if (t->kind != TY_POINTER && t->kind != TY_ARRAY && t->kind != TY_FUNCTION)
+            return false;
+    }
+    return false;
+}
+
+bool ty_integer(struct type *t)
+{
+    return (t->kind >= TY_BOOL && t->kind <= TY_UINT128) || t->kind == TY_ENUM || t->kind == TY_OPAQUE;
+}
+
+bool ty_arithmetic(struct type *t)
+{
+    return (t->kind >= TY_BOOL && t->kind <= TY_ENUM) || t->kind == TY_OPAQUE || t->kind == TY_UNKNOWN;
+}
+
+bool ty_scalar(struct type *t)
+{
+    return ty_arithmetic(t) || t->kind == TY_POINTER;
+}
+
+bool ty_varies(struct type *t)
+{
+    for (; t; t = t->of) {
+        if (t->kind == TY_ARRAY && t->dim_varies)
+            return true;
+        if (t->kind != TY_POINTER && t->kind != TY_ARRAY && t->kind != TY_FUNCTION)
+            return false;
+    }
+    return false;
+}
+
+bool ty_same_block(struct type *a, struct type *b)
+{
+    a = ty_element(a);
+    b = ty_element(b);
+    if (a->block.text || b->block.text)
+        return a->block.text && b->block.text && strcmp(a->block.text, b->block.text) == 0;
+    return a->block.value == b->block.value;
+}
+
+static bool same_kind(struct type *a, struct type *b)
+{
+    if (a->kind == b->kind)
+        return true;
+    return (a->kind == TY_ENUM && (b->kind == TY_INT || b->kind == TY_UINT)) ||
+           (b->kind == TY_ENUM && (a->kind == TY_INT || a->kind == TY_UINT));
+}
+
+bool ty_same(struct type *a, struct type *b)
+{
+    if (a == b || a->kind == TY_UNKNOWN || b->kind == TY_UNKNOWN)
+        return true;
+    if (!same_kind(a, b))
+        return false;
+    switch (a->kind) {
+    case TY_RECORD:
+        return a->rec == b->rec;
+    case TY_OPAQUE:
+    case TY_FLOATN:
+        return strcmp(a->name, b->name) == 0;
+    case TY_POINTER:
+        return ty_shared(a->of) == ty_shared(b->of) && (!ty_shared(a->of) || ty_same_block(a->of, b->of)) && ty_same(a->of, b->of);
+    case TY_ARRAY:
+        return (a->dim_value < 0 || b->dim_value < 0 || a->dim_value == b->dim_value) && ty_shared(a) == ty_shared(b) &&
+               ty_same(a->of, b->of);
+    case TY_FUNCTION:
+        if (!ty_same(a->of, b->of))
+            return false;
+        if (a->no_proto || b->no_proto)
+            return true;
+        struct param *p = a->params, *q = b->params;
+        for (; p && q; p = p->next, q = q->next)
+            if (!ty_same(p->type, q->type))
+                return false;
+        return p == NULL && q == NULL && a->variadic == b->variadic;
+    default:
+        return true;
+    }
+}
+
+const char *ty_block_text(struct type *t)
+{
+    t = ty_element(t);
+    return t->block.text ? t->block.text : xl_fmt("%lld", t->block.value);
+}
+
+const char *ty_count(struct type *t)
+{
+    if (t->kind != TY_ARRAY)
+        return "1";
+    if (t->of->kind != TY_ARRAY)
+        return xl_fmt("(unsigned long)(%s)", t->dim ? t->dim : "0");
+    return xl_fmt("(unsigned long)(%s) * %s", t->dim ? t->dim : "0", ty_count(t->of));
+}
+
+long long ty_size(struct type *t)
+{
+    if (t->kind == TY_ARRAY) {
+        long long n = ty_size(t->of);
+        return n < 0 || t->dim_value < 0 || (n > 0 && t->dim_value > (1LL << 50) / n) ? -1 : n * t->dim_value;
+    }
+    if (t->kind == TY_POINTER)
+        return ty_pts(t) ? -1 : (long long)sizeof(void *);
+    return t->kind < TY_OPAQUE ? (basic_facts[t->kind].name ? basic_facts[t->kind].size : -1) : -1;
+}
+
+/* ---- arithmetic ---- */
+struct type *ty_promote(struct type *t)
+{
+    if (t->kind == TY_BOOL || (t->kind >= TY_CHAR && t->kind <= TY_USHORT))
+        return ty_basic[TY_INT];
+    if (t->kind == TY_ENUM)
+        return ty_basic[TY_UINT];
+    return ty_unqualified(t);
+}
+
+struct type *ty_arith(struct type *a, struct type *b)
+{
+    a = ty_promote(a);
+    b = ty_promote(b);
+    if (a->kind == TY_UNKNOWN || b->kind == TY_UNKNOWN)
+        return ty_basic[TY_UNKNOWN];
+    if (a->kind == TY_OPAQUE)
+        return a;
+    if (b->kind == TY_OPAQUE)
+        return b;
+    bool ca = a->kind >= TY_CFLOAT && a->kind <= TY_CLDOUBLE, cb = b->kind >= TY_CFLOAT && b->kind <= TY_CLDOUBLE;
+    if (ca || cb) {
+        enum type_kind ra = ca ? a->kind : a->kind == TY_LDOUBLE ? TY_CLDOUBLE : a->kind == TY_DOUBLE ? TY_CDOUBLE : TY_CFLOAT;
+        enum type_kind rb = cb ? b->kind : b->kind == TY_LDOUBLE ? TY_CLDOUBLE : b->kind == TY_DOUBLE ? TY_CDOUBLE : TY_CFLOAT;
+        return ty_basic[ra > rb ? ra : rb];
+    }
+    if (a->kind == TY_FLOATN || b->kind == TY_FLOATN)
+        return a->kind == TY_FLOATN ? a : b;
+    if (a->kind == TY_LONG && b->kind == TY_UINT && sizeof(long) == sizeof(int))
+        return ty_basic[TY_ULONG];
+    if (b->kind == TY_LONG && a->kind == TY_UINT && sizeof(long) == sizeof(int))
+        return ty_basic[TY_ULONG];
+    if ((a->kind == TY_LLONG && b->kind == TY_ULONG && sizeof(long) == sizeof(long long)) ||
+        (b->kind == TY_LLONG && a->kind == TY_ULONG && sizeof(long) == sizeof(long long)))
+        return ty_basic[TY_ULLONG];
+    return a->kind > b->kind ? a : b;
+}
+
+struct type *ty_decay(struct type *t)
+{
+    if (t->kind == TY_ARRAY)
+        return ty_pointer(t->of);
+    if (t->kind == TY_FUNCTION)
+        return ty_pointer(t);
+    return ty_shared(t) || t->quals ? ty_unqualified(t) : t;
+}
+
+/* ---- text ---- */
+static const char *quals_text(unsigned q)
+{
+    return xl_fmt("%s%s%s%s", q & Q_CONST ? "const " : "", q & Q_VOLATILE ? "volatile " : "", q & Q_RESTRICT ? "__restrict " : "",
+        q & Q_ATOMIC ? "_Atomic " : "");
+}
+
+static const char *base_text(struct type *t, int tok)
+{
+    const char *q = quals_text(t->quals & ~(unsigned)Q_RESTRICT);
+    switch (t->kind) {
+    case TY_UNKNOWN:
+        refuse(tok, "the type of an expression here cannot be found out; assign it to a variable of a declared type first");
+    case TY_ENUM:
+    case TY_RECORD:
+        if (tag_find(t->rec->tag) != t->rec)
+            refuse(tok, "%s %s is needed here but its tag is hidden or out of scope",
+                t->rec->is_enum    ? "enum"
+                : t->rec->is_union ? "union"
+                                   : "struct",
+                t->rec->tag);
+        return xl_fmt("%s%s %s", q, t->rec->is_enum ? "enum" : t->rec->is_union ? "union" : "struct", t->rec->tag);
+    case TY_FLOATN:
+    case TY_OPAQUE:
+        return xl_fmt("%s%s", q, t->name);
+    default:
+        return xl_fmt("%s%s", q, basic_facts[t->kind].name);
+    }
+}
+
+static const char *params_text(struct type *t, int tok)
+{
+    struct buf b = { 0 };
+    buf_add(&b, "(", 1);
+    if (!t->params && !t->no_proto)
+        buf_fmt(&b, "void");
+    for (struct param *p = t->params; p; p = p->next)
+        buf_fmt(&b, "%s%s", ty_text(p->type, p->name ? p->name : "", tok), p->next || t->variadic ? ", " : "");
+    if (t->variadic)
+        buf_fmt(&b, "...");
+    buf_add(&b, ")", 1);
+    return b.s;
+}
+
+const char *ty_text(struct type *t, const char *name, int tok)
+{
+    const char *inner = name;
+    for (;;) {
+        switch (t->kind) {
+        case TY_POINTER:
+            if (ty_shared(t->of))
+                return xl_fmt("%supcx_pts %s", quals_text(t->quals & ~(unsigned)Q_RESTRICT), inner);
+            inner = xl_fmt("*%s%s", quals_text(t->quals), inner);
+            if (t->of->kind == TY_ARRAY || t->of->kind == TY_FUNCTION)
+                inner = xl_fmt("(%s)", inner);
+            break;
+        case TY_ARRAY:
+            inner = xl_fmt("%s[%s]", inner, t->dim ? t->dim : "");
+            break;
+        case TY_FUNCTION:
+            inner = xl_fmt("%s%s", inner, params_text(t, tok));
+            break;
+        default:
+            return xl_fmt("%s %s", base_text(t, tok), inner);
+        }
+        t = t->of;
+    }
+}
+
+const char *ty_words(struct type *t)
+{
+    struct buf b = { 0 };
+    unsigned q = t->quals;
+    buf_fmt(&b, "%s%s%s", q & Q_STRICT ? "strict " : "", q & Q_RELAXED ? "relaxed " : "", q & Q_CONST ? "const " : "");
+    if (q & Q_SHARED) {
+        buf_fmt(&b, "shared ");
+        if (t->block.text)
+            buf_fmt(&b, "[*] ");
+        else if (t->block.value != 1)
+            t->block.value ? buf_fmt(&b, "[%lld] ", t->block.value) : buf_fmt(&b, "[] ");
+    }
+    switch (t->kind) {
+    case TY_POINTER:
+        buf_fmt(&b, "%s *", ty_words(t->of));
+        break;
+    case TY_ARRAY:
+        buf_fmt(&b, "%s [%s]", ty_words(t->of), t->dim_value >= 0 ? xl_fmt("%lld", t->dim_value) : "");
+        break;
+    case TY_FUNCTION:
+        buf_fmt(&b, "%s ()", ty_words(t->of));
+        break;
+    case TY_ENUM:
+    case TY_RECORD:
+        buf_fmt(&b, "%s %s", t->rec->is_enum ? "enum" : t->rec->is_union ? "union" : "struct", t->rec->tag);
+        break;
+    case TY_UNKNOWN:
+        buf_fmt(&b, "(unknown)");
+        break;
+    default:
+        buf_fmt(&b, "%s", t->name ? t->name : basic_facts[t->kind].name);
+    }
+    return b.s;
+}

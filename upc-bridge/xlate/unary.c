@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: unary operators, casts, the sizeof family and the compiler's own forms that take type names.
+ */
+#include <string.h>
+
+#include "xlate.h"
+
+const char *size_text(struct type *t, int tok)
+{
+    struct type *el = ty_element(t);
+    if (el->kind == TY_FUNCTION)
+        refuse(tok, "a function has no size");
+    if (t->kind == TY_ARRAY && !t->dim)
+        refuse(tok, "the size of this array is not known here");
+    const char *one = xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", tok));
+    return t->kind == TY_ARRAY ? xl_fmt("(%s * %s)", ty_count(t), one) : one;
+}
+
+static const char *local_size_text(struct type *t, int tok)
+{
+    struct type *el = ty_element(t);
+    return xl_fmt("upcx_localsize(%s, sizeof(%s), %s)", ty_count(t), ty_text(ty_unqualified(el), "", tok), ty_block_text(t));
+}
+
+/* sizeof, _Alignof, upc_blocksizeof, upc_localsizeof, upc_elemsizeof */
+static struct expr parse_sizeof(void)
+{
+    int a = pos;
+    enum keyword kw = toks[pos++].kw;
+    struct expr x;
+    bool type_name = is_punct(pos, '(') && starts_type(pos + 1), was = pts_computed;
+    if (type_name) {
+        pos++;
+        x = value_of(pos, parse_type_name());
+        expect(')');
+        if (is_punct(pos, '{'))
+            refuse(pos, "the size of a compound literal is not translated");
+    } else {
+        x = parse_unary();
+    }
+    pts_computed = was; /* nothing is evaluated */
+    struct expr r = value_of(a, ty_basic[TY_ULONG]);
+    bool shared = ty_shared(x.type);
+    if (kw != K_SIZEOF && kw != K_ALIGNOF && !shared)
+        refuse(a, "%.*s needs a shared type or object, this is '%s'", toks[a].len, toks[a].text, ty_words(x.type));
+    long long n = kw == K_SIZEOF ? ty_size(x.type) : kw == K_ELEMSIZEOF ? ty_size(ty_element(x.type)) : -1;
+    if (kw == K_BLOCKSIZEOF && !ty_element(x.type)->block.text)
+        n = ty_element(x.type)->block.value;
+    if (n >= 0) {
+        r.is_const = true;
+        r.value = n;
+    } else if (kw == K_BLOCKSIZEOF || (shared && !ty_varies(x.type))) {
+        r.threads = true;
+    }
+    if (x.bits && kw == K_SIZEOF)
+        refuse(a, "a bit-field has no size");
+    switch (kw) {
+    case K_BLOCKSIZEOF:
+        edit(a, pos, xl_fmt("((unsigned long)(%s))", ty_block_text(x.type)));
+        break;
+    case K_LOCALSIZEOF:
+        edit(a, pos, local_size_text(x.type, a));
+        break;
+    case K_ELEMSIZEOF:
+        edit(a, pos, size_text(ty_element(x.type), a));
+        break;
+    case K_ALIGNOF:
+        if (shared)
+            edit(a, pos, xl_fmt("_Alignof(%s)", ty_text(ty_unqualified(ty_element(x.type)), "", a)));
+        break;
+    default:
+        if (shared)
+            edit(a, pos, size_text(x.type, a));
+    }
+    return r;
+}
+
+static struct expr address_of(int a)
+{
+    struct expr x = parse_cast();
+    struct expr r = value_of(a, NULL);
+    if (x.bits)
+        refuse(a, "a bit-field has no address");
+    if (x.place) {
+        r.type = ty_pointer(x.type);
+        const char *text = place_text(&x); /* of a member: where it lies */
+        edit(a, pos, text);
+        pts_computed = true;
+        return r;
+    }
+    if (!x.lvalue && x.type->kind != TY_FUNCTION && x.type->kind != TY_UNKNOWN && x.type->kind != TY_RECORD)
+        refuse(a, "'&' needs an object");
+    r.type = ty_pointer(x.type);
+    return r;
+}
+
+static struct expr deref(int a)
+{
+    struct expr x = parse_cast();
+    struct expr r = { .a = a, .b = pos, .lvalue = true };
+    if (x.place && x.type->kind == TY_ARRAY) {
+        r.type = x.type->of;
+        r.place = true;
+        r.base = x.base;
+        r.idx = x.idx;
+        return r;
+    }
+    use_value(&x);
+    if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE)
+        r.type = ty_basic[TY_UNKNOWN];
+    else if (x.type->kind != TY_POINTER)
+        refuse(a, "'*' needs a pointer, this is '%s'", ty_words(x.type));
+    else
+        r.type = x.type->of;
+    if (ty_pts(x.type)) {
+        r.place = true;
+        r.base = render(x.a, x.b);
+    }
+    if (r.type->kind == TY_FUNCTION)
+        r.lvalue = false;
+    return r;
+}
+
+static struct expr sign(int a, unsigned op)
+{
+    struct expr x = parse_cast();
+    use_value(&x);
+    if (!ty_arithmetic(x.type))
+        refuse(a, "'%c' needs a number, this is '%s'", (char)op, ty_words(x.type));
+    struct expr r = value_of(a, ty_promote(x.type));
+    r.threads = x.threads;
+    r.is_const = x.is_const;
+    r.value = op == '-' ? (long long)(0 - (unsigned long long)x.value) : op == '~' ? ~x.value : x.value;
+    if (r.type->kind == TY_UINT)
+        r.value = (unsigned)r.value;
+    return r;
+}
+
+static struct expr parse_unary_id(int a)
+{
+    switch (toks[pos].kw) {
+    case K_SIZEOF:
+    case K_ALIGNOF:
+    case K_BLOCKSIZEOF:
+    case K_LOCALSIZEOF:
+    case K_ELEMSIZEOF:
+        return parse_sizeof();
+    case K_EXTENSION:
+        pos++;
+        struct expr e = parse_cast();
+        if (e.place)
+            use_value(&e);
+        e.a = a;
+        return e;
+    default:
+        break;
+    }
+    if (toks[pos].len > 6 && (strncmp(toks[pos].text, "__real", 6) == 0 || strncmp(toks[pos].text, "__imag", 6) == 0)) {
+        pos++;
+        struct expr x = parse_cast();
+        use_value(&x);
+        struct expr r = value_of(a, x.type);
+        if (x.type->kind >= TY_CFLOAT && x.type->kind <= TY_CLDOUBLE)
+            r.type = ty_basic[TY_FLOAT + (x.type->kind - TY_CFLOAT)];
+        r.lvalue = x.lvalue;
+        return r;
+    }
+    return parse_postfix();
+}
+
+struct expr parse_unary(void)
+{
+    int a = pos;
+    if (toks[pos].kind == T_ID)
+        return parse_unary_id(a);
+    if (toks[pos].kind != T_PUNCT)
+        return parse_postfix();
+    unsigned op = toks[pos].punct;
+    switch (op) {
+    case '&':
+        pos++;
+        return address_of(a);
+    case '*':
+        pos++;
+        return deref(a);
+    case '+':
+    case '-':
+    case '~':
+        pos++;
+        return sign(a, op);
+    case '!': {
+        pos++;
+        struct expr x = parse_cast();
+        use_condition(&x);
+        struct expr r = value_of(a, ty_basic[TY_INT]);
+        r.is_const = x.is_const;
+        r.value = !x.value;
+        r.threads = x.threads;
+        return r;
+    }
+    case P2('+', '+'):
+    case P2('-', '-'): {
+        pos++;
+        struct expr x = parse_unary();
+        x.a = a;
+        step(&x, op == P2('+', '+'), false);
+        return x;
+    }
+    case P2('&', '&'): /* the address of a label */
+        pos += 2;
+        return value_of(a, ty_pointer(ty_basic[TY_VOID]));
+    default:
+        return parse_postfix();
+    }
+}
+
+/* (type) operand, and (type){ ... } */
+static struct expr cast_or_literal(int a)
+{
+    int level_was = deepest_name;
+    pos++;
+    struct type *t = parse_type_name();
+    expect(')');
+    deepest_name = level_was;
+    if (is_punct(pos, '{')) {
+        if (ty_shared(t))
+            refuse(a, "a compound literal cannot be shared");
+        parse_initialiser(t);
+        struct expr e = value_of(a, t);
+        e.lvalue = true;
+        while (toks[pos].kind == T_PUNCT && (is_punct(pos, '.') || is_punct(pos, '[')))
+            refuse(pos, "a member of a compound literal is not translated; give the literal a name first");
+        return e;
+    }
+    struct expr x = parse_cast();
+    struct expr r = value_of(a, ty_unqualified(t));
+    if (t->kind == TY_ARRAY)
+        refuse(a, "a cast to an array type");
+    convert_to(&x, t, "cast", true);
+    if (ty_pts(t)) {
+        edit(a, pos, render(x.a, x.b));
+    } else if (t->quals & Q_SHARED) {
+        edit(a, pos, xl_fmt("((%s)%s)", ty_text(ty_unqualified(t), "", a), render(x.a, x.b)));
+    }
+    if (x.is_const && ty_integer(t)) {
+        r.is_const = true;
+        r.value = t->kind == TY_INT ? (int)x.value : t->kind == TY_UINT ? (long long)(unsigned)x.value : x.value;
+        if (t->kind < TY_INT && t->kind != TY_UNKNOWN)
+            r.is_const = r.value >= 0 && r.value <= 1; /* small values need no thought; others are left to the compiler */
+    }
+    r.threads = x.threads && ty_integer(t);
+    r.null =
+        x.is_const && x.value == 0 && (ty_integer(t) || (t->kind == TY_POINTER && t->of->kind == TY_VOID && !t->of->quals && !t->quals));
+    return r;
+}
+
+struct expr parse_cast(void)
+{
+    struct expr e;
+    deeper();
+    if (is_punct(pos, '(') && starts_type(pos + 1))
+        e = cast_or_literal(pos);
+    else
+        e = parse_unary();
+    shallower();
+    return e;
+}
+
+/* ---- forms of the compiler's own ---- */
+static const char *const forms[] = { "__builtin_va_arg", "__builtin_offsetof", "__builtin_types_compatible_p", "__builtin_choose_expr" };
+
+bool builtin_is_form(const char *name)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(forms[i], name) == 0)
+            return true;
+    return false;
+}
+
+struct type *builtin_result(const char *name)
+{
+    static const struct {
+        const char *prefix;
+        enum type_kind kind;
+        bool pointer;
+    } table[] = {
+        { "__builtin_expect", TY_LONG, false },
+        { "__builtin_bswap16", TY_USHORT, false },
+        { "__builtin_bswap32", TY_UINT, false },
+        { "__builtin_bswap64", TY_ULONG, false },
+        { "__builtin_huge_valf", TY_FLOAT, false },
+        { "__builtin_huge_vall", TY_LDOUBLE, false },
+        { "__builtin_huge_val", TY_DOUBLE, false },
+        { "__builtin_inff", TY_FLOAT, false },
+        { "__builtin_infl", TY_LDOUBLE, false },
+        { "__builtin_inf", TY_DOUBLE, false },
+        { "__builtin_nanf", TY_FLOAT, false },
+        { "__builtin_nan", TY_DOUBLE, false },
+        { "__builtin_fabsf", TY_FLOAT, false },
+        { "__builtin_fabs", TY_DOUBLE, false },
+        { "__builtin_sqrtf", TY_FLOAT, false },
+        { "__builtin_sqrt", TY_DOUBLE, false },
+        { "__builtin_alloca", TY_VOID, true },
+        { "__builtin_memcpy", TY_VOID, true },
+        { "__builtin_memset", TY_VOID, true },
+        { "__builtin_memmove", TY_VOID, true },
+        { "__builtin_assume_aligned", TY_VOID, true },
+        { "__builtin_strlen", TY_ULONG, false },
+        { "__builtin_object_size", TY_ULONG, false },
+        { "__builtin_dynamic_object_size", TY_ULONG, false },
+        { "__builtin_va_start", TY_VOID, false },
+        { "__builtin_va_end", TY_VOID, false },
+        { "__builtin_va_copy", TY_VOID, false },
+        { "__builtin_unreachable", TY_VOID, false },
+        { "__builtin_trap", TY_VOID, false },
+        { "__builtin_prefetch", TY_VOID, false },
+        { "__builtin_return_address", TY_VOID, true },
+        { "__builtin_frame_address", TY_VOID, true },
+        { "__builtin_popcount", TY_INT, false },
+        { "__builtin_clz", TY_INT, false },
+        { "__builtin_ctz", TY_INT, false },
+        { "__builtin_ffs", TY_INT, false },
+        { "__builtin_parity", TY_INT, false },
+        { "__builtin_constant_p", TY_INT, false },
+        { "__builtin_is", TY_INT, false },
+        { "__builtin_signbit", TY_INT, false },
+        { "__builtin_fpclassify", TY_INT, false },
+        { "__sync_bool", TY_BOOL, false },
+        { "__sync_synchronize", TY_VOID, false },
+        { "__builtin_", TY_UNKNOWN, false },
+        { "__atomic_", TY_UNKNOWN, false },
+        { "__sync_", TY_UNKNOWN, false },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strncmp(name, table[i].prefix, strlen(table[i].prefix)) == 0)
+            return table[i].pointer ? ty_pointer(ty_basic[table[i].kind]) : ty_basic[table[i].kind];
+    return ty_basic[TY_INT];
+}
+
+static struct expr parse_generic(int a)
+{
+    struct type *result = NULL, *other = NULL;
+    expect('(');
+    struct expr c = parse_assign();
+    use_value(&c);
+    if (ty_involves_shared(c.type))
+        refuse(a, "_Generic on a pointer to shared is not translated");
+    while (accept(',')) {
+        bool is_default = accept_kw(K_DEFAULT);
+        struct type *t = is_default ? NULL : parse_type_name();
+        if (t && ty_involves_shared(t))
+            refuse(a, "_Generic with a shared type is not translated");
+        expect(':');
+        struct expr e = parse_assign();
+        use_value(&e);
+        if (is_default)
+            other = e.type;
+        else if (t->kind == c.type->kind && ty_same(t, c.type))
+            result = e.type;
+    }
+    expect(')');
+    return value_of(a, result ? result : other ? other : ty_basic[TY_UNKNOWN]);
+}
+
+struct expr parse_builtin(const char *name)
+{
+    int a = pos++;
+    struct expr r;
+    if (strcmp(name, "_Generic") == 0)
+        return parse_generic(a);
+    expect('(');
+    if (strcmp(name, "__builtin_va_arg") == 0) {
+        struct expr e = parse_assign();
+        use_value(&e);
+        expect(',');
+        struct type *t = parse_type_name();
+        expect(')');
+        return value_of(a, t);
+    }
+    if (strcmp(name, "__builtin_choose_expr") == 0) {
+        struct expr c = parse_assign();
+        expect(',');
+        struct expr x = parse_assign();
+        use_value(&x);
+        expect(',');
+        struct expr y = parse_assign();
+        use_value(&y);
+        expect(')');
+        return value_of(a, !c.is_const ? ty_basic[TY_UNKNOWN] : c.value ? x.type : y.type);
+    }
+    struct type *t = parse_type_name();
+    expect(',');
+    if (strcmp(name, "__builtin_offsetof") == 0) {
+        if (toks[pos].kind != T_ID)
+            refuse(pos, "a member's name is expected");
+        for (pos++; !is_punct(pos, ')');) {
+            if (accept('.')) {
+                if (toks[pos++].kind != T_ID)
+                    refuse(pos - 1, "a member's name is expected");
+            } else {
+                expect('[');
+                r = parse_expr();
+                use_value(&r);
+                expect(']');
+            }
+        }
+        r = value_of(a, ty_basic[TY_ULONG]);
+    } else {
+        if (ty_involves_shared(t) || ty_involves_shared(parse_type_name()))
+            refuse(a, "%s with a shared type is not translated", name);
+        r = value_of(a, ty_basic[TY_INT]);
+    }
+    expect(')');
+    r.b = pos;
+    return r;
+}

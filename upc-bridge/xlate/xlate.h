@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: UPC after the C preprocessor in, C on xlate_rt.h out.  One pass: the parser reads declarations, statements and expressions with
+ * their types; what involves the shared space is replaced by edits of token ranges, everything else stays as it was written.  A program
+ * of its own, one thread; memory lives until its end.
+ *
+ *   lex.c     text -> tokens            sym.c         scopes, names, tags           expr.c     expressions and their types
+ *   mem.c     strings, errors           type.c        types, printed as C           unary.c    unary operators, casts, sizeof
+ *   out.c     edits -> text with #line  specs.c       types as they are written     access.c   reads and writes of shared places
+ *   fold.c    constant expressions      declarator.c  names and their types         convert.c  assignments, pointers' arithmetic
+ *   init.c    initialisers              declare.c     declarations, written anew    object.c   shared objects
+ *   stmt.c    statements, functions     main.c        the program
+ */
+#ifndef XLATE_XLATE_H
+#define XLATE_XLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- mem.c ---- */
+void *xl_alloc(size_t bytes); /* zeroed; lives until the end */
+char *xl_strndup(const char *s, size_t n);
+__attribute__((format(printf, 1, 2))) char *xl_fmt(const char *fmt, ...);
+
+struct buf {
+    char *s;
+    size_t len, cap;
+};
+void buf_add(struct buf *b, const char *s, size_t n);
+__attribute__((format(printf, 2, 3))) void buf_fmt(struct buf *b, const char *fmt, ...);
+
+/* Says where and why, and ends the program with status 1. */
+__attribute__((noreturn, format(printf, 2, 3))) void refuse(int tok, const char *fmt, ...);
+__attribute__((noreturn, format(printf, 1, 2))) void fatal(const char *fmt, ...);
+
+/* ---- lex.c ---- */
+enum token_kind { T_EOF, T_ID, T_NUM, T_CHAR, T_STR, T_PUNCT, T_UPC_PRAGMA };
+enum keyword {
+    K_NONE, K_AUTO, K_BREAK, K_CASE, K_CHAR, K_CONST, K_CONTINUE, K_DEFAULT, K_DO, K_DOUBLE, K_ELSE, K_ENUM, K_EXTERN, K_FLOAT, K_FOR,
+    K_GOTO, K_IF, K_INLINE, K_INT, K_LONG, K_REGISTER, K_RESTRICT, K_RETURN, K_SHORT, K_SIGNED, K_SIZEOF, K_STATIC, K_STRUCT, K_SWITCH,
+    K_TYPEDEF, K_UNION, K_UNSIGNED, K_VOID, K_VOLATILE, K_WHILE, K_ALIGNAS, K_ALIGNOF, K_ATOMIC, K_BOOL, K_COMPLEX, K_GENERIC,
+    K_NORETURN, K_STATIC_ASSERT, K_THREAD_LOCAL, K_TYPEOF, K_ATTRIBUTE, K_EXTENSION, K_ASM, K_LABEL, K_AUTO_TYPE, K_INT128, K_FLOATN,
+    K_SHARED, K_STRICT, K_RELAXED, K_THREADS, K_MYTHREAD, K_MAX_BLOCK, K_BARRIER, K_NOTIFY, K_WAIT, K_FENCE, K_FORALL, K_BLOCKSIZEOF,
+    K_LOCALSIZEOF, K_ELEMSIZEOF
+};
+
+struct token {
+    enum token_kind kind;
+    enum keyword kw;
+    unsigned punct;   /* the characters of an operator, first one lowest */
+    const char *text; /* not terminated; identifiers are interned through id */
+    const char *id;
+    int len;
+    int file, line;
+    bool space;            /* white space stood before it */
+    const char *directive; /* lines that stood before it and go out unchanged (#pragma) */
+};
+extern struct token *toks;
+extern int ntoks;
+const char *lex_file_name(int file);
+const char *lex_file_flags(int file); /* of its line markers: " 3 4" for system headers */
+const char *intern(const char *s, size_t n);
+void lex(const char *text, size_t len, const char *name);
+#define P1(a) ((unsigned)(a))
+#define P2(a, b) ((unsigned)(a) | (unsigned)(b) << 8)
+#define P3(a, b, c) (P2(a, b) | (unsigned)(c) << 16)
+
+/* ---- out.c ---- */
+/* The text of tokens [a, b) with the edits inside it. */
+char *render(int a, int b);
+char *render_bare(int a, int b); /* without marks, for text that is used elsewhere */
+/* From now on the tokens [a, b) read as this text. */
+void edit(int a, int b, const char *text);
+void edit_before(int tok, const char *text);
+void edit_after(int tok, const char *text);
+void out_write(FILE *f, int a, int b); /* top level */
+void out_text(FILE *f, const char *text);
+
+/* ---- type.c ---- */
+enum type_kind {
+    TY_UNKNOWN, TY_VOID, TY_BOOL, TY_CHAR, TY_SCHAR, TY_UCHAR, TY_SHORT, TY_USHORT, TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG,
+    TY_INT128, TY_UINT128, TY_FLOAT, TY_DOUBLE, TY_LDOUBLE, TY_FLOATN, TY_CFLOAT, TY_CDOUBLE, TY_CLDOUBLE, TY_ENUM, TY_RECORD, TY_OPAQUE,
+    TY_POINTER, TY_ARRAY, TY_FUNCTION
+};
+enum { Q_CONST = 1, Q_VOLATILE = 2, Q_RESTRICT = 4, Q_ATOMIC = 8, Q_SHARED = 16, Q_STRICT = 32, Q_RELAXED = 64 };
+
+/* The block size of a shared type: a constant, or for [*] in a program whose number of threads is not known, the C text that computes it.
+ */
+struct block {
+    long long value;  /* 0: indefinite */
+    const char *text; /* NULL: value counts */
+    bool star;        /* [*], before the declarator is known */
+    bool given;
+};
+struct member {
+    const char *name; /* NULL: an unnamed structure or union inside */
+    struct type *type;
+    bool bits;
+    struct member *next;
+};
+struct record {
+    bool is_union, is_enum, complete;
+    const char *tag; /* made up where the program gives none */
+    int level;       /* scope it was declared in */
+    struct member *members;
+};
+struct param {
+    const char *name;
+    struct type *type;
+    struct param *next;
+};
+struct type {
+    enum type_kind kind;
+    unsigned quals;
+    struct block block;
+    struct type *of; /* pointer, array, function: of what */
+    struct record *rec;
+    const char *name;     /* opaque types and _FloatN: how C writes them */
+    const char *dim;      /* array: its size as C; NULL: [] */
+    long long dim_value;  /* when known at translation time, else -1 */
+    bool dim_threads;     /* its size depends on THREADS, which is not known */
+    bool dim_varies;      /* its size is known when the program runs only */
+    struct param *params;
+    bool variadic, no_proto;
+};
+extern struct type *ty_basic[TY_OPAQUE];
+struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b);
+struct type *ty_unqualified(struct type *t);
+struct type *ty_pointer(struct type *of);
+struct type *ty_copy(const struct type *t);
+struct type *ty_element(struct type *t);  /* below all array levels */
+bool ty_shared(struct type *t);           /* an object of it lies in the shared space */
+bool ty_pts(struct type *t);              /* pointer to shared */
+bool ty_involves_shared(struct type *t);  /* somewhere in its derivation */
+bool ty_integer(struct type *t);
+bool ty_arithmetic(struct type *t);
+bool ty_scalar(struct type *t);
+bool ty_varies(struct type *t);           /* variably modified */
+bool ty_same(struct type *a, struct type *b); /* compatible, qualifiers of the top level apart */
+bool ty_same_block(struct type *a, struct type *b);
+const char *ty_text(
+    struct type *t, const char *name, int tok); /* a declaration of name, or a type name, in C; shared pointers are upcx_pts */
+const char *ty_words(struct type *t);                           /* for messages, in UPC */
+const char *ty_count(struct type *t);     /* elements below all array levels, as C */
+const char *ty_block_text(struct type *t);
+struct type *ty_arith(struct type *a, struct type *b); /* usual arithmetic conversions */
+struct type *ty_promote(struct type *a);
+struct type *ty_decay(struct type *t);
+long long ty_size(struct type *t); /* -1: not known here */
+
+/* ---- sym.c ---- */
+enum sym_kind { S_VAR, S_TYPEDEF, S_ENUM };
+struct sym {
+    enum sym_kind kind;
+    const char *name, *cname;
+    struct type *type;
+    long long value; /* enumeration constant */
+    int storage;     /* keyword or K_NONE */
+    int level, tok;
+    bool defined, used, object; /* object: shared, with a descriptor at start-up */
+    const char *init, *init_type; /* shared object: its initialiser as C, and the private type to build it in */
+    struct sym *shadowed, *next_object;
+};
+struct sym *sym_find(const char *name);
+struct sym *sym_here(const char *name); /* this scope only */
+struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int tok);
+struct record *tag_find(const char *name);
+struct record *tag_here(const char *name);
+void tag_add(const char *name, struct record *r);
+void scope_push(void);
+void scope_pop(void);
+int scope_level(void);
+
+/* ---- fold.c ---- */
+struct expr {
+    int a, b; /* tokens [a, b) */
+    struct type *type;
+    bool lvalue, place; /* place: an lvalue in the shared space */
+    bool bits;          /* a bit-field */
+    bool is_const;      /* integer constant expression */
+    long long value;
+    bool null;    /* null pointer constant */
+    bool threads; /* constant but for THREADS, which is not known */
+    bool string;
+    struct type *bits_in; /* place that is a bit-field: of this structure, whose place it holds */
+    const char *bits_name;
+    const char *base, *idx; /* place: a pointer to shared, and elements to go on from there (NULL: none) */
+    struct sym *sym;
+};
+struct expr fold_binary(unsigned op, struct expr x, struct expr y);
+
+/* ---- decl.c ---- */
+struct specs {
+    struct type *type;
+    int storage;     /* K_TYPEDEF, K_EXTERN, K_STATIC, K_AUTO, K_REGISTER or K_NONE */
+    bool is_inline, is_noreturn, thread_local_, has_def, rewritten;
+    int def_a, def_b; /* tokens of the structure, union or enumeration defined here */
+    int tok;
+    const char *attributes;
+};
+struct decl {
+    const char *name;
+    struct type *type;
+    int tok, a, b;
+    const char *attributes, *asm_name;
+    bool knr;
+};
+bool starts_type(int tok);
+void parse_specs(struct specs *s);
+void parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
+struct type *parse_type_name(void);
+bool parse_qualifier(unsigned *quals, struct block *b);
+void parse_declaration(bool in_for);     /* one declaration, its ';' included; edits registered */
+void parse_external(void);               /* a declaration or function definition at file scope */
+void skip_attributes(const char **text); /* attributes and asm labels at pos; appended to *text */
+
+/* ---- object.c ---- */
+void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init);
+void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out);
+void object_initialise(struct sym *y, int a, int b); /* its value is written in tokens [a, b) */
+void static_initialise(struct sym *y, int a, int b, bool in_block); /* a private static whose value is known at start-up only */
+void object_write_all(FILE *f, const char *file);
+const char *hoist_take(void); /* file-scope text that goes before the current external declaration */
+
+/* ---- init.c ---- */
+void parse_initialiser(struct type *t); /* at '{' or a value; edits registered */
+
+/* ---- expr.c ---- */
+extern int pos; /* the next token */
+struct expr parse_expr(void);
+struct expr parse_assign(void);
+struct expr parse_conditional(void);
+bool accept(unsigned punct);
+void expect(unsigned punct);
+bool is_punct(int tok, unsigned punct);
+bool accept_kw(enum keyword k);
+void deeper(void);
+void shallower(void);
+int unique(void);
+extern bool in_function, strict_mode;
+extern int deepest_name; /* the innermost scope of a name used since it was set to 0 */
+extern bool pts_computed; /* a pointer to shared that is no constant has been used since it was cleared */
+struct expr parse_cast(void);
+struct expr parse_unary(void);
+struct expr parse_postfix(void);
+const char *size_text(struct type *t, int tok);
+struct expr parse_builtin(const char *name); /* forms of the compiler's own that take types; pos stands on the name */
+struct type *builtin_result(const char *name);
+bool builtin_is_form(const char *name);
+struct expr value_of(int a, struct type *t); /* an expression from token a to pos that is a value */
+
+/* ---- access.c ---- */
+const char *place_text(struct expr *e); /* the address of a place, as an upcx_pts */
+void use_value(struct expr *e);         /* lvalue conversion and decay; afterwards render(a, b) is the value */
+void use_void(struct expr *e);
+void use_condition(struct expr *e);
+void store(struct expr *lhs, unsigned op, struct expr *rhs, int op_tok);
+void step(struct expr *e, bool up, bool after);
+const char *mode_suffix(struct type *t);
+const char *value_text(struct expr *e); /* use_value, then its text */
+
+/* ---- convert.c ---- */
+void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast);
+void pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out);
+struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y);
+const char *element_size(struct type *pointee, int tok);
+const char *pts_scaled(struct type *pointee, const char *n);
+
+/* ---- stmt.c ---- */
+void parse_function_body(struct type *fn, const char *name);
+void parse_compound(bool new_scope);
+void parse_statement(void);
+bool pragma_upc(void);
+extern struct type *function_type, *last_type; /* last_type: of the last expression statement */
+
+/* ---- main.c ---- */
+extern long long static_threads; /* 0: not known */
+#define MAX_BLOCK 1048576LL
+
+#endif
