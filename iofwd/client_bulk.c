@@ -255,9 +255,10 @@ static void feed(struct bulk_op *op)
         struct fwd_pend *pend = op->call->inflight ? fwd_pend_try(op->cl) : fwd_pend_take(op->cl);
         if (!pend)
             return;
+        size_t at = op->deal.at;
         int err = send_piece(op, pend);
         if (err) {
-            stop_at(op->call, op->deal.at < op->call->end ? op->deal.at : op->call->end, err);
+            stop_at(op->call, at, err);
             op->closed = true; /* the server is gone, or cannot be told more */
         }
     }

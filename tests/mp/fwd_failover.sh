@@ -31,7 +31,7 @@ kill_at() {
 
 moments=${FWD_MOMENTS:-"0 700 2500 6000 11000 23000 47000 90000"}
 kill_at "smp: the server is killed at many moments" AMPHORA_SMP=1 2 1 "$moments"
-kill_at "tcp: likewise" AMPHORA_SMP=0 2 1 "300 9000 60000"
+kill_at "tcp: likewise" AMPHORA_SMP=0 2 1 "300 9000 20000 40000 60000"
 kill_at "udp: likewise" "AMPHORA_SMP=0 AMPHORA_CONDUIT=udp" 2 1 "5000 30000"
 kill_at "two of three servers, one after the other" AMPHORA_SMP=1 3 2 "3000 20000"
 kill_at "files spread over four servers" "AMPHORA_SMP=1 IOFWD_STRIPE=3" 4 1 "2000 15000"
