@@ -27,6 +27,12 @@ need_packages() {
 
 # build DIRECTORY [configure options]: an up-to-date build of the tree in DIRECTORY; a second call takes seconds.
 build() {
+    prepare "$@"
+    make -C "$1" -s -j2 all
+}
+
+# prepare DIRECTORY [configure options]: ready for make.
+prepare() {
     dir=$1
     shift
     if [ ! -x configure ] || [ configure.ac -nt configure ] || [ -n "$(find . -name local.mk -newer configure -print -quit)" ] ||
@@ -41,5 +47,4 @@ build() {
     if [ ! -f "$dir/config.status" ] || [ configure -nt "$dir/config.status" ]; then
         (cd "$dir" && ../configure --quiet "$@")
     fi
-    make -C "$dir" -s -j2 all
 }

@@ -21,7 +21,7 @@ up() {
 down() {
     down_pid=$(cat "$mp_dir/pid")
     kill "$down_pid"
-    timeout 20 tail --pid="$down_pid" -f /dev/null
+    timeout 20 tail -s 0.05 --pid="$down_pid" -f /dev/null
     mv "$file.log" "$mp_dir/log"
 }
 
@@ -85,12 +85,13 @@ mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out
 # What goes wrong is said.
 {
     up 1
+    daemon=$(cat "$mp_dir/pid")
     timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$file"
     echo "second $?"
     kill -9 "$(awk '/^server/ { print $3 }' "$file")"
     timeout 20 "$run" -servers "$file" cat /fwd/n.1
     echo "dead $?"
-    timeout 20 tail --pid="$(cat "$mp_dir/pid" 2>/dev/null || echo 1)" -f /dev/null
+    timeout 20 tail -s 0.05 --pid="$daemon" -f /dev/null # its pid file goes with it
     cat "$file.log"
     timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/nowhere" -address-file "$file"
     echo "nowhere $?"

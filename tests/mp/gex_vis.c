@@ -12,7 +12,7 @@
 
 #include "tests/mp/gex_common.h"
 
-enum { SEGMENT = 1 << 20, REGION = 200000, PIECES = 400, ROUNDS = 60, HIDX = 200 };
+enum { SEGMENT = 1 << 20, REGION = 200000, PIECES = 400, HIDX = 200 };
 
 static gex_TM_t team;
 static gex_Rank_t me, size;
@@ -310,6 +310,8 @@ int main(int argc, char **argv)
     gex_Segment_t seg;
     gex_TM_t reversed;
     unsigned seed = argc > 1 ? (unsigned)atoi(argv[argc - 1]) : 1;
+    const char *wanted = getenv("GEX_ROUNDS");
+    int rounds = wanted ? atoi(wanted) : 15;
     CHECK(gex_Client_Init(&client, &ep, &team, "VISTEST", &argc, &argv, GEX_FLAG_USES_GASNET1) == GASNET_OK);
     CHECK(gex_Segment_Attach(&seg, team, SEGMENT) == GASNET_OK);
     gex_AM_Entry_t entry = { HIDX, (gex_AM_Fn_t)on_told, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 0, NULL, "told" };
@@ -322,7 +324,7 @@ int main(int argc, char **argv)
     CHECK(gex_TM_Split(&reversed, team, 0, (int)(size - me), NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
     gex_Rank_t next = (me + 1) % size;
     peer_completion(next);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         gex_Rank_t rank = (gex_Rank_t)below(size);
         rank = (me + (me % 4 < size ? rank : 1)) % size;
         /* Regions are by rank modulo 4: those of ranks 4 apart must not meet at one target at a time. */

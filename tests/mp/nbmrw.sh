@@ -5,7 +5,7 @@
 dir=$mp_dir/files
 mkdir "$dir"
 looks_right() {
-    ./nbmrw -q -r 5 -c 1K:1M -f 1M:1M -S 2 -w 1,2 -d "$dir" --json="$mp_dir/json" --svg "$mp_dir/plot.svg" >"$mp_dir/table" || return
+    ./nbmrw -q -r 3 -c 1K:1M -f 1M:1M -S 2 -w 1,2 -d "$dir" --json="$mp_dir/json" --svg "$mp_dir/plot.svg" >"$mp_dir/table" || return
     cat "$mp_dir/table"
     for word in write-fresh write-over read stat open-close create unlink; do
         for way in direct forwarded; do grep -q "^$word *$way" "$mp_dir/table" || return; done
