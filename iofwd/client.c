@@ -284,6 +284,7 @@ void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char
     atomic_fetch_add(&cl->deaths, 1);
     if (state == FWD_LINK_READY) {
         amph_am_unwatch_fd(cl->ep, link->door);
+        shutdown(link->door, SHUT_RDWR); /* if it lives after all, it drops what it has of this client, locks too */
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
     }
     amph_error("I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,

@@ -266,7 +266,7 @@ static void feed(struct bulk_op *op)
 
 static bool has_answer(const struct bulk_op *op)
 {
-    return op->inflight && atomic_load_explicit(&op->ring[op->head].pend->state, memory_order_acquire) == FWD_PEND_DONE;
+    return op->inflight && fwd_pend_is_done(op->ring[op->head].pend);
 }
 
 /* All ops at once: whichever has an answer goes on; where none has, one is waited for, and the others' answers come in meanwhile. */

@@ -86,6 +86,11 @@ void fwd_guard_leave(struct fwd_guard *g)
 
 /* ---- pending records ---- */
 
+bool fwd_pend_is_done(const struct fwd_pend *p)
+{
+    return atomic_load_explicit(&p->state, memory_order_acquire) == FWD_PEND_WORD(p->seq, FWD_PEND_DONE);
+}
+
 struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl)
 {
     uint64_t bits = atomic_load_explicit(&cl->pends, memory_order_relaxed);
@@ -115,7 +120,7 @@ struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl)
 
 void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p)
 {
-    atomic_store_explicit(&p->state, FWD_PEND_FREE, memory_order_relaxed);
+    atomic_store_explicit(&p->state, FWD_PEND_WORD(p->seq, FWD_PEND_FREE), memory_order_relaxed);
     atomic_fetch_or_explicit(&cl->pends, UINT64_C(1) << (p - cl->pend), memory_order_release);
 }
 
@@ -135,7 +140,7 @@ static int send_built(struct amph_fwd_client *cl, struct fwd_link *link, struct 
     if (atomic_load_explicit(&link->state, memory_order_acquire) != FWD_LINK_READY)
         return EIO;
     p->peer = link->server - cl->first;
-    atomic_store_explicit(&p->state, FWD_PEND_WAITING, memory_order_release);
+    atomic_store_explicit(&p->state, FWD_PEND_WORD(p->seq, FWD_PEND_WAITING), memory_order_release);
     enum amph_status st = amph_am_request(cl->ep, p->peer, &am, 0, NULL);
     if (st == AMPH_OK)
         return 0;
@@ -165,12 +170,14 @@ int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
 /* Gives up waiting.  A reply that is being taken right now is let finish, since it writes to the caller's memory. */
 static int leave_pend(struct fwd_pend *p)
 {
-    uint32_t expected = FWD_PEND_WAITING;
-    if (atomic_compare_exchange_strong(&p->state, &expected, FWD_PEND_LEFT))
-        return EIO;
-    while (atomic_load_explicit(&p->state, memory_order_acquire) == FWD_PEND_FILLING)
+    for (;;) {
+        uint64_t expected = FWD_PEND_WORD(p->seq, FWD_PEND_WAITING);
+        if (atomic_compare_exchange_strong(&p->state, &expected, FWD_PEND_WORD(p->seq, FWD_PEND_LEFT)))
+            return EIO;
+        if (fwd_pend_is_done(p))
+            return p->error;
         amph_cpu_relax();
-    return p->error;
+    }
 }
 
 /* Tells the server that request seq need not wait any longer; its own answer says what has become of it. */
@@ -189,7 +196,7 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
     struct amph_waiter w = AMPH_WAITER_INIT;
     uint64_t next = 0;
     unsigned rounds = 0;
-    while (atomic_load_explicit(&p->state, memory_order_acquire) != FWD_PEND_DONE) {
+    while (!fwd_pend_is_done(p)) {
         amph_am_wait_step(cl->ep, &w);
         if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
             return leave_pend(p);
@@ -267,14 +274,17 @@ void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
         return;
     }
     struct fwd_pend *p = &cl->pend[head.seq % FWD_PENDS];
-    uint32_t expected = FWD_PEND_WAITING;
-    if (p->seq != head.seq || p->peer != token->peer ||
-        !atomic_compare_exchange_strong_explicit(&p->state, &expected, FWD_PEND_FILLING, memory_order_acq_rel,
+    uint64_t waiting = FWD_PEND_WORD(head.seq, FWD_PEND_WAITING), expected = waiting;
+    if (!atomic_compare_exchange_strong_explicit(&p->state, &expected, FWD_PEND_WORD(head.seq, FWD_PEND_FILLING), memory_order_acq_rel,
                                                  memory_order_relaxed))
         return; /* of a call that nobody waits for any more */
+    if (p->peer != token->peer) { /* not that server's to answer */
+        atomic_store_explicit(&p->state, waiting, memory_order_release);
+        return;
+    }
     skip_tags(&r, &head, p);
     p->error = head.error ? fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);
-    atomic_store_explicit(&p->state, FWD_PEND_DONE, memory_order_release);
+    atomic_store_explicit(&p->state, FWD_PEND_WORD(head.seq, FWD_PEND_DONE), memory_order_release);
 }
 
 /* ---- calls ---- */

@@ -48,7 +48,7 @@ struct collector {
     struct amph_fwd_file file;
     struct amph_fwd_client *cl;
     struct fwd_link *link;
-    enum mode mode;
+    _Atomic(enum mode) mode;   /* set by set_mode; without entering, only looked at */
     bool by_offset;            /* a run of read() or write(), not of pread() or pwrite() */
     bool checked, able, append;
     int access;                /* O_RDONLY, O_WRONLY, O_RDWR */
@@ -108,6 +108,24 @@ static void leave(struct collector *c)
     atomic_store_explicit(&c->owner, 0, memory_order_release);
 }
 
+static void set_mode(struct collector *c, enum mode mode)
+{
+    enum mode old = atomic_exchange(&c->mode, mode);
+    if ((old == IDLE) != (mode == IDLE))
+        atomic_fetch_add(&all.dirty, mode == IDLE ? UINT32_MAX : 1);
+}
+
+/* The same for one file: a collector whose file was closed meanwhile may have another's by now. */
+static bool enter_for(struct collector *c, const struct amph_fwd_file *file)
+{
+    if (!enter(c))
+        return false;
+    if (atomic_load_explicit(&c->handle, memory_order_relaxed) == file->part[0].handle && c->server == file->part[0].server)
+        return true;
+    leave(c);
+    return false;
+}
+
 static struct collector *find(const struct amph_fwd_file *file)
 {
     uint64_t handle = file->part[0].handle;
@@ -117,10 +135,11 @@ static struct collector *find(const struct amph_fwd_file *file)
     return c;
 }
 
+static _Atomic bool making; /* somebody is in find_or_make */
+
 /* A collector for file, new or one whose file was closed.  NULL: no memory. */
 static struct collector *find_or_make(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
-    static _Atomic bool making;
     struct collector *c = find(file);
     struct collector *_Atomic *bucket = &all.bucket[file->part[0].handle % BUCKETS];
     if (c)
@@ -136,7 +155,7 @@ static struct collector *find_or_make(struct amph_fwd_client *cl, const struct a
         c->file = *file;
         c->cl = cl;
         c->server = file->part[0].server;
-        c->mode = c->last = c->announced = IDLE;
+        c->last = c->announced = IDLE;
         c->checked = c->able = c->append = false;
         c->late = 0;
         c->n = c->head = 0;
@@ -320,16 +339,15 @@ static void settle(struct collector *c)
         if (c->mode == WRITING)
             note_late(c, err);
     }
-    c->mode = IDLE;
+    set_mode(c, IDLE);
     c->ended = false;
-    atomic_fetch_sub(&all.dirty, 1);
 }
 
 void fwd_collect_settle_all(void)
 {
     for (unsigned i = 0; i < BUCKETS && atomic_load(&all.dirty); i++)
         for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next)
-            if (atomic_load(&c->handle) && enter(c)) {
+            if (atomic_load(&c->handle) && atomic_load(&c->mode) != IDLE && enter(c)) { /* in an idle one a thread may wait for long */
                 settle(c);
                 leave(c);
             }
@@ -391,8 +409,7 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
     c->head = c->n = 0;
     c->taken = 0;
     c->ended = false;
-    c->mode = mode;
-    atomic_fetch_add(&all.dirty, 1);
+    set_mode(c, mode);
     return true;
 }
 
@@ -410,7 +427,8 @@ static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t of
 static bool prepare(struct collector *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
     bool run = is_run(c, mode, by_offset, off, len);
-    if (c->mode != IDLE && (c->mode != mode || c->by_offset != by_offset || (!by_offset && off != c->pos) || len > SMALL))
+    bool dead = c->mode == WRITING && !c->on_heap && atomic_load_explicit(&c->link->state, memory_order_acquire) != FWD_LINK_READY;
+    if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset || (!by_offset && off != c->pos) || len > SMALL))
         settle(c);
     if (c->mode == mode)
         return true;
@@ -508,10 +526,11 @@ static void fetch_ahead(struct collector *c)
         if (!b)
             break;
         b->len = most - (uint64_t)(off - c->pos) < c->block_bytes ? (size_t)(most - (uint64_t)(off - c->pos)) : c->block_bytes;
-        if (block_send(c, b)) {
+        if (block_send(c, b)) { /* the plain call that follows says why, or finds another server */
             slot_give(c, b->slot);
             c->n--;
             c->ended = true;
+            break;
         }
     }
     fwd_guard_leave(&g);
@@ -604,7 +623,7 @@ static int take_late(struct collector *c)
 static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, const struct data_call *d)
 {
     struct collector *c = all.session && d->len <= SMALL ? find_or_make(call->client, d->file) : find(d->file);
-    if (!c || !enter(c))
+    if (!c || !enter_for(c, d->file))
         return amph_layer_pass(self->next, call);
     c->cl = call->client;
     bool collected = prepare(c, d->mode, d->by_offset, d->off, d->len);
@@ -627,11 +646,16 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, co
 static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, struct collector *c)
 {
     bool reports = call->id == AMPH_FWD_CLOSE || call->id == AMPH_FWD_FSYNC || call->id == AMPH_FWD_FDATASYNC;
-    if (!enter(c))
+    bool waits = call->id == AMPH_FWD_WAITLOCK || call->id == AMPH_FWD_PWAITLOCK || call->id == AMPH_FWD_FLOCK;
+    if (!enter_for(c, fwd_call_file(&fwd_calls[call->id], &call->u)))
         return amph_layer_pass(self->next, call);
     settle(c);
     if (call->id == AMPH_FWD_SETFLAGS)
         c->checked = false;
+    if (waits) { /* other threads go on with the file, and the process may fork */
+        leave(c);
+        return amph_layer_pass(self->next, call);
+    }
     int late = reports ? take_late(c) : 0, err = amph_layer_pass(self->next, call);
     if (call->id == AMPH_FWD_CLOSE) {
         free(c->heap);
@@ -659,10 +683,30 @@ static int collect_call(const struct amph_layer *self, struct amph_fwd_call *cal
     return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);
 }
 
+/* In a forked child: what other threads of the parent were at is the parent's to finish, and to tell. */
+static void forget_parent(void)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct collector *c = atomic_load(&all.bucket[i]); c; c = c->next) {
+            if (atomic_load(&c->owner) == self()) /* below a signal handler: goes on where it was */
+                continue;
+            set_mode(c, IDLE);
+            c->announced = IDLE;
+            c->n = c->head = 0;
+            c->taken = 0;
+            c->late = 0;
+            leave(c);
+        }
+    atomic_store(&all.slots, 0); /* the child's client has an area of its own */
+    atomic_store(&making, false);
+}
+
 static void collect_event(const struct amph_layer *self, enum amph_layer_event event)
 {
     if (event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_EXEC || event == AMPH_LAYER_EXIT)
         fwd_collect_settle_all();
+    if (event == AMPH_LAYER_FORK_CHILD)
+        forget_parent();
     if (event == AMPH_LAYER_EXIT)
         atomic_store(&all.over, true);
 }
@@ -694,7 +738,7 @@ int fwd_collect_announce(struct amph_fwd_client *cl, const struct amph_fwd_file 
 {
     atomic_store(&all.in_use, true);
     struct collector *c = find_or_make(cl, file);
-    if (!c || !enter(c))
+    if (!c || !enter_for(c, file))
         return ENOMEM;
     c->cl = cl;
     settle(c);

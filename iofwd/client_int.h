@@ -32,10 +32,11 @@
 #define FWD_OWN_FDS 64          /* the client's descriptors lie above this, out of the program's way */
 
 enum fwd_pend_state { FWD_PEND_FREE, FWD_PEND_WAITING, FWD_PEND_FILLING, FWD_PEND_DONE, FWD_PEND_LEFT };
+#define FWD_PEND_WORD(seq, state) ((seq) << 3 | (uint64_t)(state))
 
 /* A request that waits for its reply. */
 struct fwd_pend {
-    _Atomic uint32_t state;
+    _Atomic uint64_t state;            /* FWD_PEND_WORD: a late reply of a call before this one never fits */
     uint32_t peer;                     /* place of its server in the endpoint */
     uint64_t seq;
     const struct fwd_call_desc *desc;  /* NULL: a service without a table row; raw gets its answer */
@@ -132,6 +133,7 @@ struct fwd_guard {
 bool fwd_is_interposed(void); /* the preload library is there: it says when the process forks */
 void fwd_guard_enter(struct fwd_guard *g);
 void fwd_guard_leave(struct fwd_guard *g);
+bool fwd_pend_is_done(const struct fwd_pend *p);
 struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl);
 struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl);
 void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p);

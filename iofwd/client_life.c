@@ -177,10 +177,11 @@ void amph_fwd_fork_before(void)
             fwd_link_child(cl, &cl->link[i], &fork_number);
 }
 
-static void leave_fork(void)
+static void leave_fork(bool child)
 {
     struct fwd_guard g = fork_guard;
     pthread_mutex_unlock(&fwd_state.lock);
+    amph_layer_event(child ? AMPH_LAYER_FORK_CHILD : AMPH_LAYER_FORK_PARENT);
     fwd_guard_leave(&g);
 }
 
@@ -194,7 +195,7 @@ void amph_fwd_fork_parent(pid_t pid_or_error)
             close(cl->link[i].child_door);
             cl->link[i].child_door = -1;
         }
-    leave_fork();
+    leave_fork(false);
 }
 
 void amph_fwd_fork_child(void)
@@ -219,7 +220,7 @@ void amph_fwd_fork_child(void)
         atomic_store(&fwd_state.client, NULL);
     }
     fwd_state.new_image = false;
-    leave_fork();
+    leave_fork(true);
 }
 
 /* In a program that nothing is preloaded into, the C library says when it forks. */
