@@ -19,6 +19,7 @@ enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const
 void amph_inet_report(const struct sockaddr_storage *sa, int err);
 
 /* version | family (4, 6) | port, network order | IP address, network order (4 or 16 bytes); 8 or 20 bytes. */
+#define AMPH_INET_BLOB_BYTES 20
 size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob);
 enum amph_status amph_inet_get(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p);
 

@@ -349,8 +349,8 @@ static void on_tick(struct amph_am_ep *ep)
 static enum amph_status open_endpoint(struct amph_fwd_client *cl)
 {
     struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = cl->nlinks, .threaded = true,
-                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !cl->job->several_machines, .on_peer_error = on_peer_error,
-                                  .user = cl };
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !cl->job->several_machines,
+                                  .on_peer_error = on_peer_error, .user = cl };
     cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)] : NULL);
     memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
     enum amph_status st = AMPH_OK;
@@ -459,6 +459,17 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
     return st == AMPH_OK ? AMPH_ERR_PEER : st;
 }
 
+static void say_why(const struct amph_fwd_client *cl, enum amph_status st)
+{
+    bool standing = cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
+    if (st == AMPH_ERR_PEER && cl->nservers && !standing) /* the job is there, and goes on without that server (-on-server-death) */
+        amph_error("files cannot be forwarded: I/O server %" PRIu32 ", to which this process belongs, has ended; its calls give EIO",
+                   cl->servers[0]);
+    else
+        amph_error("files cannot be forwarded: no connection to the I/O servers (%s); is %s running?", amph_status_text(st),
+                   standing ? "iofwd-server -daemon" : "amphora-run -servers");
+}
+
 static int open_client(struct amph_fwd_client **client_p)
 {
     struct amph_fwd_client *cl = calloc(1, sizeof *cl);
@@ -492,8 +503,7 @@ static int open_client(struct amph_fwd_client **client_p)
     if (st == AMPH_OK)
         st = open_links(cl);
     if (st != AMPH_OK) {
-        amph_error("files cannot be forwarded: no connection to the job's I/O servers (%s); is amphora-run -servers running?",
-                   amph_status_text(st));
+        say_why(cl, st);
         if (cl->ep)
             amph_am_close(cl->ep);
         if (cl->boot)

@@ -2,7 +2,6 @@
 /* The door's frames and proofs, and the client's end of its conversation; see door.h.  Layer: iofwd. */
 #include "iofwd/door.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/platform.h"
+#include "conduits/inet.h"
 #include "iofwd/marshal.h"
 
 size_t fwd_frame_build(uint8_t *out, enum fwd_frame type, const void *body, size_t len)
@@ -195,19 +195,19 @@ enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct
 
 size_t fwd_door_addr_build(uint8_t *out, size_t room, const struct fwd_door_addr *a)
 {
+    uint8_t tcp[AMPH_INET_BLOB_BYTES];
     struct amph_wr w;
     amph_wr_init(&w, out, room);
     amph_wr_u8(&w, FWD_VERSION);
     amph_wr_blob(&w, a->unix_name, strlen(a->unix_name));
-    amph_wr_u32(&w, a->ip);
-    amph_wr_u16(&w, a->port);
+    amph_wr_blob(&w, tcp, a->tcp.ss_family == AF_UNSPEC ? 0 : amph_inet_put(&a->tcp, tcp));
     return w.bad ? 0 : amph_wr_len(&w);
 }
 
 bool fwd_door_addr_take(const uint8_t *buf, size_t len, struct fwd_door_addr *a)
 {
     struct amph_rd r;
-    size_t n;
+    size_t n, tcp_len;
     memset(a, 0, sizeof *a);
     amph_rd_init(&r, buf, len);
     uint8_t version = amph_rd_u8(&r);
@@ -215,9 +215,8 @@ bool fwd_door_addr_take(const uint8_t *buf, size_t len, struct fwd_door_addr *a)
     if (!name || n >= sizeof a->unix_name || version != FWD_VERSION)
         return false;
     memcpy(a->unix_name, name, n);
-    a->ip = amph_rd_u32(&r);
-    a->port = amph_rd_u16(&r);
-    return !r.bad;
+    const void *tcp = amph_rd_blob(&r, &tcp_len);
+    return tcp && !r.bad && (tcp_len == 0 || amph_inet_get(tcp, tcp_len, &a->tcp) == AMPH_OK);
 }
 
 /* ---- the client's end ---- */
@@ -244,10 +243,9 @@ enum amph_status fwd_door_connect(const struct fwd_door_addr *a, bool same_host,
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         return fd < 0 ? AMPH_ERR_NOMEM : connect_to(fd, &sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), fd_p);
     }
-    if (!a->ip)
+    if (a->tcp.ss_family == AF_UNSPEC)
         return AMPH_ERR_PEER;
-    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(a->port), .sin_addr.s_addr = htonl(a->ip) };
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, idle = 5, count = 3, limit_ms = 15000;
+    int fd = socket(a->tcp.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, idle = 5, count = 3, limit_ms = 15000;
     if (fd < 0)
         return AMPH_ERR_NOMEM;
     /* A host that vanishes without a word is noticed too. */
@@ -257,7 +255,7 @@ enum amph_status fwd_door_connect(const struct fwd_door_addr *a, bool same_host,
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
-    return connect_to(fd, &sin, sizeof sin, fd_p);
+    return connect_to(fd, &a->tcp, (socklen_t)amph_inet_len(&a->tcp), fd_p);
 }
 
 static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "am/am.h"
 #include "base/auth.h"
@@ -104,8 +105,7 @@ enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct
 #define FWD_DOOR_KEY AMPH_BOOT_DOOR_KEY
 struct fwd_door_addr {
     char unix_name[64];   /* abstract name without the leading NUL; "" where there is none */
-    uint32_t ip;          /* IPv4, host order; 0: none */
-    uint16_t port;
+    struct sockaddr_storage tcp; /* IPv4 or IPv6; AF_UNSPEC: none */
 };
 size_t fwd_door_addr_build(uint8_t *out, size_t room, const struct fwd_door_addr *a);
 bool fwd_door_addr_take(const uint8_t *buf, size_t len, struct fwd_door_addr *a);

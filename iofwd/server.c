@@ -42,8 +42,8 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 static enum amph_status open_endpoint(struct fwd_server *s)
 {
     struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = s->max_peers, .threaded = true,
-                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !s->job->several_machines, .on_peer_error = on_peer_error,
-                                  .user = s };
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !s->job->several_machines,
+                                  .on_peer_error = on_peer_error, .user = s };
     cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
     memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
     if (fwd_needs_network(s->job)) {

@@ -4,7 +4,6 @@
  * Thread rule: fwd_door_thread is the door thread of server_int.h; open, start and stop are called by the thread that runs the
  * server.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,27 +46,19 @@ static int listen_unix(struct fwd_server *s)
 
 static int listen_tcp(struct fwd_server *s)
 {
-    struct sockaddr_storage any;
-    struct sockaddr_in sin = { .sin_family = AF_INET };
-    socklen_t len = sizeof sin;
-    if (amph_inet_choose("the I/O server", !s->job->several_machines, amph_env_str(AMPH_ENV_INTERFACE), &any) != AMPH_OK)
+    struct sockaddr_storage sa;
+    if (amph_inet_choose("the I/O server", !s->job->several_machines, amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
         return -1;
-    if (any.ss_family != AF_INET) {
-        amph_error("the I/O server's door needs an IPv4 address, and the job's interface on this host has none; AMPHORA_INTERFACE "
-                   "chooses another one");
-        return -1;
-    }
-    memcpy(&sin, &any, sizeof sin);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof sin) != 0 || listen(fd, 1024) != 0 ||
-        getsockname(fd, (struct sockaddr *)&sin, &len) != 0) {
-        amph_error("the I/O server cannot open its door on a TCP port: %m");
+    socklen_t len = (socklen_t)amph_inet_len(&sa);
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, len) != 0 || listen(fd, 1024) != 0 ||
+        getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
+        amph_inet_report(&sa, errno);
         if (fd >= 0)
             close(fd);
         return -1;
     }
-    s->door.ip = ntohl(sin.sin_addr.s_addr);
-    s->door.port = ntohs(sin.sin_port);
+    s->door.tcp = sa;
     return fd;
 }
 
@@ -244,14 +235,16 @@ static void take_notices(struct fwd_server *s)
     }
 }
 
-/* Who knocks and then says nothing is sent away. */
+/* Who knocks and then says nothing is sent away, and counted. */
 static void end_silent(struct fwd_server *s)
 {
     uint64_t now = amph_now_ns();
     for (struct fwd_conn *c = s->conns, *next; c; c = next) {
         next = c->next;
-        if (!c->greeted && now > c->deadline_ns)
+        if (!c->greeted && now > c->deadline_ns) {
+            amph_count_exact(DROP_STRANGER, 1);
             end_conn(s, c);
+        }
     }
 }
 

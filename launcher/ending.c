@@ -27,7 +27,7 @@
 #define QUIT_NS (15 * AMPH_NS_PER_S)
 #define QUIT_FAR_NS (3 * AMPH_NS_PER_S)  /* for agents of other hosts */
 #define SILENCE_NS (2 * AMPH_NS_PER_S)   /* of a host, while the job is being ended */
-enum { KILL_STEPS_MAX = 20, TIMEOUT_CODE = 124 };
+enum { KILL_STEPS_MAX = 20, TIMEOUT_CODE = 124, EXIT_PATIENCE = 4 };
 
 static void advance(struct amph_launch *l);
 
@@ -224,6 +224,37 @@ static void judge(struct amph_lproc *p, bool by_signal, int number, bool core)
     }
 }
 
+static void on_exit_late(void *arg)
+{
+    struct amph_launch *l = arg;
+    bool first = l->kill_step++ == 0;
+    if (l->phase != AMPH_PHASE_RUN)
+        return;
+    if (first) {
+        amph_say("%u compute processes have not ended %.3g s after the first gasnet_exit(0); they are ended now",
+                 l->nliving[AMPH_COMPUTE], (double)(amph_now_ns() - l->exit_ns) / 1e9);
+        amph_control_event(l, AMPH_COMPUTE, false, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
+    }
+    for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && !first; i++)
+        if (!l->procs[i].ended) {
+            l->procs[i].signalled = true;
+            amph_signal_proc(&l->procs[i], l->kill_step == 2 ? SIGTERM : SIGKILL);
+        }
+    amph_timer_set(&l->loop, &l->step, first ? WORD_NS : TERM_NS, on_exit_late, l);
+}
+
+/* The processes that are left get their time anew whenever one has ended, for a machine that is busy with their ends: up to
+ * EXIT_PATIENCE times as much in all, but no more than was asked for where somebody has asked. */
+static void give_time(struct amph_launch *l)
+{
+    uint64_t limit = amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]), now = amph_now_ns();
+    uint64_t last = l->exit_ns + EXIT_PATIENCE * limit;
+    bool waiting = l->exit_called && l->kill_step == 0 && l->phase == AMPH_PHASE_RUN && l->nliving[AMPH_COMPUTE] > 0;
+    if (!waiting || amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
+        return;
+    amph_timer_set(&l->loop, &l->step, now + limit < last ? limit : now < last ? last - now : 0, on_exit_late, l);
+}
+
 void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
@@ -237,6 +268,7 @@ void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core
         amph_stdio_stop_input(l);
     judge(p, by_signal, number, core);
     amph_control_changed(p);
+    give_time(l);
     advance(l);
 }
 
@@ -270,25 +302,6 @@ void amph_proc_lost(struct amph_lproc *p)
 
 /* ---- exit and abort ---- */
 
-static void on_exit_late(void *arg)
-{
-    struct amph_launch *l = arg;
-    bool first = l->kill_step++ == 0;
-    if (l->phase != AMPH_PHASE_RUN)
-        return;
-    if (first) {
-        amph_say("%u compute processes have not ended %g s after the first gasnet_exit(0); they are ended now",
-                 l->nliving[AMPH_COMPUTE], (double)amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]) / 1e9);
-        amph_control_event(l, AMPH_COMPUTE, false, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
-    }
-    for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && !first; i++)
-        if (!l->procs[i].ended) {
-            l->procs[i].signalled = true;
-            amph_signal_proc(&l->procs[i], l->kill_step == 2 ? SIGTERM : SIGKILL);
-        }
-    amph_timer_set(&l->loop, &l->step, first ? WORD_NS : TERM_NS, on_exit_late, l);
-}
-
 void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
 {
     struct amph_launch *l = p->launch;
@@ -300,6 +313,7 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
     } else if (!l->exit_called) {
         /* The others are given time: one that still prints its results after the last barrier must not lose them. */
         l->exit_called = true;
+        l->exit_ns = amph_now_ns();
         amph_timer_set(&l->loop, &l->step, amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]), on_exit_late, l);
     }
 }

@@ -134,6 +134,7 @@ struct amph_launch {
     int nsignals;       /* SIGINT and the like, forwarded so far */
     int kill_step;
     bool exit_called; /* gasnet_exit(0) */
+    uint64_t exit_ns;  /* when the first one was */
     bool table_printed;
     struct amph_timer timeout, step, abort_timer, table_timer;
     uint32_t abort_rank;

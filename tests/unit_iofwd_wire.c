@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* iofwd on the wire: the table, every call there and back, the door's proofs, and bytes that a stranger may send. */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -210,4 +211,25 @@ Test(split, last_places_are_servers)
     cr_assert_eq(iofwd_split(2, 2, p), EINVAL);
     cr_assert_eq(iofwd_split(1, 0, p), 0);
     cr_assert_eq(p[0].server, IOFWD_NONE);
+}
+
+Test(door, its_address_of_either_family)
+{
+    uint8_t buf[128];
+    struct fwd_door_addr a = { .unix_name = "amphora-door-1" }, back;
+    for (int family = 0; family < 3; family++) {
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&a.tcp;
+        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a.tcp;
+        memset(&a.tcp, 0, sizeof a.tcp);
+        if (family == 1)
+            *v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(4711), .sin_addr.s_addr = htonl(0x0a000001) };
+        else if (family == 2)
+            *v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(4711), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+        size_t n = fwd_door_addr_build(buf, sizeof buf, &a);
+        cr_assert_gt(n, 0u);
+        cr_assert(fwd_door_addr_take(buf, n, &back));
+        cr_assert_eq(memcmp(&a, &back, sizeof a), 0, "family %d", family);
+        for (size_t cut = 0; cut < n; cut++)
+            cr_assert_not(fwd_door_addr_take(buf, cut, &back), "%zu bytes of %zu", cut, n);
+    }
 }

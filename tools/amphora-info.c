@@ -76,13 +76,14 @@ int main(int argc, char **argv)
         letters[i + 1] = parts[i].letter;
     }
     int letter, printed = 0;
+    opterr = 0; /* what is wrong is said below */
     while ((letter = getopt_long_only(argc, argv, letters, options, NULL)) != -1) {
         if (letter == 'h') {
             usage(stdout);
             return 0;
         }
         if (letter == '?') {
-            usage(stderr);
+            fprintf(stderr, "amphora-info: there is no option \"%s\"; amphora-info -h lists those that there are\n", argv[optind - 1]);
             return 2;
         }
         for (size_t i = 0; i < AMPH_COUNTOF(parts); i++)

@@ -612,16 +612,13 @@ static void test_killed(void)
     close(up[1]);
 }
 
-/* What a stranger says at the door is answered with one sentence. */
-static void knock(const char *what, const uint8_t *frame, size_t len, const char *want)
+/* What a stranger says at a door of the client's server is answered with one sentence. */
+static void knock(const struct fwd_door_addr *where, bool same_host, const char *what, const uint8_t *frame, size_t len, const char *want)
 {
-    struct sockaddr_storage sa;
-    socklen_t sa_len = sizeof sa;
     uint8_t buf[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST];
     struct fwd_frame_in in;
-    CHECK(getpeername(cl->link[cl->servers[0] - cl->first].door, (struct sockaddr *)&sa, &sa_len) == 0);
-    int fd = socket(sa.ss_family, SOCK_STREAM, 0);
-    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&sa, sa_len) == 0);
+    int fd;
+    CHECK(fwd_door_connect(where, same_host, &fd) == AMPH_OK);
     CHECK(fwd_door_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
     CHECK(fwd_door_send(fd, frame, len) == AMPH_OK);
     CHECK(fwd_door_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_REFUSE);
@@ -633,17 +630,31 @@ static void knock(const char *what, const uint8_t *frame, size_t len, const char
     close(fd);
 }
 
-static void test_door(void)
+static void knock_wrongly(const struct fwd_door_addr *where, bool same_host)
 {
     uint8_t frame[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST], key[AMPH_KEY_BYTES] = { 1 }, nonce[FWD_NONCE_BYTES] = { 0 };
     struct fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8 };
     size_t n = fwd_frame_build(frame, FWD_FRAME_ASK, NULL, 0);
     frame[4] = FWD_VERSION + 1;
-    knock("another version", frame, n, "one version of Amphora");
+    knock(where, same_host, "another version", frame, n, "one version of Amphora");
     n = fwd_hello_build(frame + FWD_DOOR_HEAD_BYTES, FWD_DOOR_BODY_MOST, &h, key, nonce);
     n = fwd_frame_build(frame, FWD_FRAME_HELLO, frame + FWD_DOOR_HEAD_BYTES, n);
-    knock("another key", frame, n, "key");
-    knock("another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18, "not the iofwd protocol");
+    knock(where, same_host, "another key", frame, n, "key");
+    knock(where, same_host, "another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18, "not the iofwd protocol");
+}
+
+/* At the door for its own host, and at the one on a port, where the job has one. */
+static void test_door(void)
+{
+    struct fwd_door_addr where;
+    void *value;
+    size_t len;
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_DOOR_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
+    CHECK(fwd_door_addr_take(value, len, &where));
+    free(value);
+    knock_wrongly(&where, true);
+    if (where.tcp.ss_family != AF_UNSPEC)
+        knock_wrongly(&where, false);
 }
 
 static void test_counters(void)

@@ -13,4 +13,15 @@ for c in smp tcp tcp-smp; do
         mp_run tests/mp/iofwd_calls -n $n -c $c -t 60 -o "-servers 2 -iofwd /fwd=$mp_dir/srv" -- "$mp_dir/srv"
     done
 done
+
+# Strangers at the doors, also at those of IPv6: each was counted (three at the host's own door, three at the port).
+v6=""
+grep -q ' lo$' /proc/net/if_inet6 2>/dev/null && v6=::1
+for address in 127.0.0.1 $v6; do
+    fresh
+    AMPHORA_STATS=1 AMPHORA_SMP=0 AMPHORA_INTERFACE=$address timeout -k 5 60 "$AMPHORA_RUN" -n 1 -conduit tcp \
+        -servers 1 -iofwd "/fwd=$mp_dir/srv" "$builddir/tests/mp/iofwd_calls" "$mp_dir/srv" >"$mp_dir/out" 2>&1 </dev/null &&
+        grep -q '^iofwd server 1: .* 6 strangers sent away' "$mp_dir/out"
+    mp_report $? "strangers at the doors on $address are sent away and counted" "$mp_dir/out"
+done
 mp_done

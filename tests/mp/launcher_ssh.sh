@@ -55,29 +55,34 @@ hosts 'nodeA:2\nnodeB:2\nnodeC:2\nnodeD:2\n'
 expect "environment and working directory" 0 "^\[7\] the same" sh -c "run=\$(realpath '$run'); cd '$mp_dir/a b' && EXPECTED='$mp_dir/a b' \
     exec \$run -hosts ../hosts -n 8 -label sh '$mp_dir/look'"
 for fanout in 1 2 16; do
-    expect "exchange, 5 + 3 processes, fan-out $fanout" 0 "joined its job already" env AMPHORA_SSH_FANOUT=$fanout JOB_MODE=check "$run" -hosts "$mp_dir/hosts" -n 5 \
-        -servers 3 -server-program "$job" "$job"
+    expect "exchange, 5 + 3 processes, fan-out $fanout" 0 "joined its job already" env AMPHORA_SSH_FANOUT=$fanout JOB_MODE=check \
+        "$run" -hosts "$mp_dir/hosts" -n 5 -servers 3 -server-program "$job" "$job"
     expect "network between the hosts, fan-out $fanout" 0 "over 8 processes: sum [0-9]*, right" env AMPHORA_SSH_FANOUT=$fanout \
         "$run" -hosts "$mp_dir/hosts" -n 8 "$builddir/examples/ring"
 done
-expect "pmi1 over hosts" 0 "joined its job already" env AMPHORA_BOOT=pmi1 JOB_MODE=check AMPHORA_SSH_FANOUT=1 "$run" -hosts "$mp_dir/hosts" -n 7 "$job"
+expect "pmi1 over hosts" 0 "joined its job already" env AMPHORA_BOOT=pmi1 JOB_MODE=check AMPHORA_SSH_FANOUT=1 \
+    "$run" -hosts "$mp_dir/hosts" -n 7 "$job"
 mkdir "$mp_dir/kept"
 expect "files through servers on hosts of their own" 0 "kept" sh -c "echo nodeS:2 >$mp_dir/shosts
     $run -hosts $mp_dir/hosts -server-hosts $mp_dir/shosts -n 2 -servers 2 -iofwd /fwd=$mp_dir/kept sh -c '
         echo \$AMPHORA_RANK >/fwd/\$AMPHORA_RANK' && [ \$(cat $mp_dir/kept/0)\$(cat $mp_dir/kept/1) = 01 ] && echo kept"
-expect "input reaches process 0, output is whole" 0 "^20000 588895$" sh -c "seq 100000 120000 | head -n 20000 | $run -hosts $mp_dir/hosts -n 3 sh -c '
+expect "input reaches process 0, output is whole" 0 "^20000 588895$" sh -c "seq 100000 120000 | head -n 20000 |
+    $run -hosts $mp_dir/hosts -n 3 sh -c '
     [ \$AMPHORA_RANK = 0 ] && cat; :' | awk '{ n++; b += length(\$0) } END { print n, b + 468895 }'"
-expect "exit code of a process elsewhere" 7 "compute 2 \(process [0-9]*\) on nodeB ended with exit code 7" "$run" -hosts "$mp_dir/hosts" -n 3 \
-    sh -c '[ $AMPHORA_RANK = 2 ] && exit 7; sleep 30'
+expect "exit code of a process elsewhere" 7 "compute 2 \(process [0-9]*\) on nodeB ended with exit code 7" \
+    "$run" -hosts "$mp_dir/hosts" -n 3 sh -c '[ $AMPHORA_RANK = 2 ] && exit 7; sleep 30'
 expect "a program that is not there" 127 "cannot start /no/such on host nodeA" "$run" -hosts "$mp_dir/hosts" -n 2 /no/such
 hosts "arch=$(uname -m) program=/bin/echo\nnodeA\nnodeB program=/usr/bin/printf\n"
-expect "a program for a host and for a kind of machine" 0 "^%s nodes" "$run" -hosts "$mp_dir/hosts" -n 2 true '%s nodes\n' x
+expect "a program for a host and for a kind of machine" 0 "^%s nodes" "$run" -hosts "$mp_dir/hosts" -n 2 \
+    true '%s nodes\n' x
 expect "the other host's" 0 "^x nodes\$" "$run" -hosts "$mp_dir/hosts" -n 2 true '%s nodes\n' x
 hosts 'nodeA\nnodeB run=/no/amphora-run\n'
-expect "amphora-run is not there" 1 "the host nodeB cannot be reached or has no agent \(exit code 127" "$run" -hosts "$mp_dir/hosts" -n 2 true
+expect "amphora-run is not there" 1 "the host nodeB cannot be reached or has no agent \(exit code 127" \
+    "$run" -hosts "$mp_dir/hosts" -n 2 true
 hosts 'nodeA\ndead1\nnodeC\n'
 expect "a dead host" 1 "the host dead1 cannot be reached.*No route to host" "$run" -hosts "$mp_dir/hosts" -n 3 true
-expect "a dead host further down" 1 "the host dead1 cannot be reached.*No route to host" env AMPHORA_SSH_FANOUT=1 "$run" -hosts "$mp_dir/hosts" -n 3 true
+expect "a dead host further down" 1 "the host dead1 cannot be reached.*No route to host" env AMPHORA_SSH_FANOUT=1 \
+    "$run" -hosts "$mp_dir/hosts" -n 3 true
 hosts 'nodeA\nmute1\n'
 expect "a host that says nothing" 1 "the host mute1 cannot be reached: no agent has answered within 1 s" env AMPHORA_SSH_TIMEOUT=1s "$run" \
     -hosts "$mp_dir/hosts" -n 2 true
@@ -86,8 +91,8 @@ expect "a shell that greets" 1 "the host noisy1 does not answer as an agent does
 hosts 'nodeA program=\n'
 expect "a path that is empty" 1 "line 1 of the host file" "$run" -hosts "$mp_dir/hosts" -n 1 true
 hosts 'nodeA\n'
-expect "no room for the servers" 1 "of the servers has 1 places, but 2" sh -c "echo nodeS >$mp_dir/s; exec $run -hosts $mp_dir/hosts -server-hosts $mp_dir/s \
-    -servers 2 -server-program true true"
+expect "no room for the servers" 1 "of the servers has 1 places, but 2" sh -c "echo nodeS >$mp_dir/s
+    exec $run -hosts $mp_dir/hosts -server-hosts $mp_dir/s -servers 2 -server-program true true"
 expect "no ssh" 1 "cannot execute no-such-ssh" "$run" -ssh no-such-ssh -hosts "$mp_dir/hosts" true
 
 # ---- kill -9 ----

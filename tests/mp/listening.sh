@@ -8,6 +8,7 @@ if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
     AMPHORA_INTERFACE=::1
     export AMPHORA_INTERFACE
     mp_run tests/mp/listening -n 2 -c "tcp udp" -- ::1
+    mp_run tests/mp/listening -n 2 -c "tcp udp tcp-smp" -o "-servers 1 -iofwd /fwd=$mp_dir/kept" -- ::1 2
     mp_run tests/mp/gex_am -n 2 -c "tcp udp"
 else
     mp_count=$((mp_count + 1))
