@@ -55,7 +55,8 @@ struct upc_file {
     int64_t position;         /* of the file pointer */
     iofwd_file_t *forwarded;  /* or NULL: fd */
     int fd;
-    uint64_t buffer_bytes;    /* for collecting scattered memory */
+    char *buffer;             /* twice buffer_bytes, for collecting scattered memory; NULL: none yet */
+    uint64_t buffer_bytes, buffer_addr; /* buffer_addr: where it lies in the own shared memory, or 0: private */
     int64_t unit;             /* threads' shares of a collective call begin at multiples of it */
     int writers;              /* threads that read and write in collective calls */
     bool flush_writes;        /* strong consistency where the client gathers writes */
@@ -76,6 +77,8 @@ int upc_raw_unlink(const char *name);
 int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset, uint64_t *done_p);
 
 /* io.c */
+/* Makes the buffers; false: no memory. */
+bool upc_file_buffers(struct upc_file *f);
 struct upc_file *upc_file_find(upc_file_t *fd);
 
 /* io_move.c: carries a movement out; fills in done and error.  With all memory mapped here it makes no gex call, so a thread may do it. */

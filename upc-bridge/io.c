@@ -7,7 +7,7 @@
 
 #include "upc-bridge/files.h"
 
-#define BUFFER_BYTES (1u << 20)
+#define BUFFER_BYTES (2u << 20)
 #define SHARE_UNIT 65536
 
 static struct {
@@ -49,6 +49,33 @@ static struct upc_file *quiet(upc_file_t *fd)
     return f;
 }
 
+/* ---- buffers ---- */
+
+#define BUFFERS 2 /* one for the file's call, one for what comes from elsewhere */
+
+/* In shared memory, which a server reaches in place, unless that is scarce. */
+bool upc_file_buffers(struct upc_file *f)
+{
+    uint64_t bytes = BUFFERS * f->buffer_bytes;
+    if (f->buffer)
+        return true;
+    if (bytes <= upc_self.size / 16 && (f->buffer_addr = amphora_upc_alloc(bytes).addr) != 0)
+        f->buffer = amph_upc_mine(f->buffer_addr);
+    else
+        f->buffer = malloc(bytes);
+    return f->buffer != NULL;
+}
+
+static void drop_buffers(struct upc_file *f)
+{
+    if (f->buffer_addr)
+        amph_upc_scratch_free(f->buffer_addr);
+    else
+        free(f->buffer);
+    f->buffer = NULL;
+    f->buffer_addr = 0;
+}
+
 /* ---- hints ---- */
 
 /* Keeps the hint and does what it says; those that are not known are kept for UPC_GET_HINTS only. */
@@ -59,9 +86,11 @@ static int apply_hint(struct upc_file *f, const struct upc_hint *h)
         return EINVAL;
     unsigned long long n = strtoull(h->value, &end, 10);
     bool number = end != h->value && *end == 0;
-    if (strcmp(h->key, "cb_buffer_size") == 0 && number && n >= 4096 && n <= (uint64_t)1 << 30)
+    if (strcmp(h->key, "cb_buffer_size") == 0 && number && n >= 4096 && n <= (uint64_t)1 << 30) {
+        drop_buffers(f);
         f->buffer_bytes = n;
-    else if (strcmp(h->key, "cb_nodes") == 0 && number && n > 0)
+    }
+    if (strcmp(h->key, "cb_nodes") == 0 && number && n > 0)
         f->writers = n < (unsigned)upc_self.threads ? (int)n : upc_self.threads;
     else if (strcmp(h->key, "collective_buffering") == 0)
         f->writers = strcmp(h->value, "false") == 0 ? 1 : upc_self.threads;
@@ -135,6 +164,7 @@ static int open_all(struct upc_file *f)
 
 static void forget(struct upc_file *f)
 {
+    drop_buffers(f);
     for (size_t i = 0; i < f->nhints; i++) {
         free((void *)(uintptr_t)f->hints[i].key);
         free((void *)(uintptr_t)f->hints[i].value);

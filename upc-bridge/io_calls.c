@@ -87,6 +87,8 @@ static upc_off_t finish(struct upc_async *a)
 static upc_off_t start(struct upc_async *a, bool async)
 {
     struct upc_file *f = a->move.file;
+    if (!a->refused && (a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) && !upc_file_buffers(f))
+        a->refused = ENOMEM;
     if (a->refused)
         a->move.nruns = 0;
     amph_upc_enter(a->flags, "UPC-IO");

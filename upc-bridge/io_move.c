@@ -63,25 +63,20 @@ static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct
     }
 }
 
-static bool fetch_parts(struct part *parts, bool to_file, char **room_p)
+/* Where each part's bytes are, or will be, in this thread's memory: what is not mapped gets a place in room. */
+static bool fetch_parts(struct part *parts, bool to_file, char *room)
 {
     uint64_t need = 0;
-    *room_p = NULL;
-    for (int t = 0; t < upc_self.threads; t++)
-        need += here_of((uint32_t)t) ? 0 : parts[t].len;
-    if (need && !(*room_p = malloc(need)))
-        return false;
-    need = 0;
     for (int t = 0; t < upc_self.threads; t++) {
         uintptr_t here = here_of((uint32_t)t);
-        parts[t].bytes = here ? (char *)here + parts[t].addr : *room_p + need;
+        parts[t].bytes = here ? (char *)here + parts[t].addr : room + need;
         if (!here && to_file && parts[t].len)
             amphora_upc_memget_nbi(parts[t].bytes, (struct upc_wide){ parts[t].addr, (uint32_t)t, 0 }, parts[t].len);
         need += here ? 0 : parts[t].len;
     }
-    if (*room_p && to_file)
+    if (need && to_file)
         upc_synci();
-    return true;
+    return need > 0;
 }
 
 static void store_parts(const struct part *parts)
@@ -92,23 +87,19 @@ static void store_parts(const struct part *parts)
     upc_synci();
 }
 
-static int move_stretch(const struct upc_piece *p, uint64_t x, uint64_t n, char *buf, bool to_file)
+static int move_stretch(const struct upc_move *m, const struct upc_piece *p, uint64_t x, uint64_t n, char *buf)
 {
     struct part *parts = calloc((size_t)upc_self.threads, sizeof *parts);
-    char *room;
+    bool far;
     if (!parts)
         return ENOMEM;
-    each_block(p, x, n, parts, NULL, to_file);
-    if (!fetch_parts(parts, to_file, &room)) {
-        free(parts);
-        return ENOMEM;
-    }
+    each_block(p, x, n, parts, NULL, m->writing);
+    far = fetch_parts(parts, m->writing, m->file->buffer + m->file->buffer_bytes);
     for (int t = 0; t < upc_self.threads; t++)
         parts[t].len = 0;
-    each_block(p, x, n, parts, buf, to_file);
-    if (room && !to_file)
+    each_block(p, x, n, parts, buf, m->writing);
+    if (far && !m->writing)
         store_parts(parts);
-    free(room);
     free(parts);
     return 0;
 }
@@ -151,8 +142,9 @@ static char *straight(const struct cursor *c, uint64_t *n_p)
 }
 
 /* n bytes from the cursor on, to or from buf. */
-static int move_memory(struct cursor *c, char *buf, uint64_t n, bool to_file)
+static int move_memory(const struct upc_move *m, struct cursor *c, char *buf, uint64_t n)
 {
+    const bool to_file = m->writing;
     int err = 0;
     while (n && !err) {
         uint64_t len = c->piece->len - c->at < n ? c->piece->len - c->at : n, run;
@@ -160,7 +152,7 @@ static int move_memory(struct cursor *c, char *buf, uint64_t n, bool to_file)
         if (memory && run >= len)
             copy(to_file, buf, memory, len);
         else if (c->piece->block)
-            err = move_stretch(c->piece, c->at, len, buf, to_file);
+            err = move_stretch(m, c->piece, c->at, len, buf);
         else if (to_file)
             upc_read_far(buf, (struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, len);
         else
@@ -174,25 +166,24 @@ static int move_memory(struct cursor *c, char *buf, uint64_t n, bool to_file)
 
 /* ---- a run of the file ---- */
 
-static void move_run(struct upc_move *m, struct cursor *c, char **buf_p, int64_t offset, uint64_t len)
+static void move_run(struct upc_move *m, struct cursor *c, int64_t offset, uint64_t len)
 {
+    struct upc_file *f = m->file;
     while (len && !m->error) {
         uint64_t n, done = 0;
         char *memory = straight(c, &n);
         if (memory && (n >= DIRECT || n >= len)) {
             n = n < len ? n : len;
-            m->error = upc_raw_move(m->file, m->writing, memory, n, offset, &done);
+            m->error = upc_raw_move(f, m->writing, memory, n, offset, &done);
             advance(c, done);
         } else {
-            n = len < m->file->buffer_bytes ? len : m->file->buffer_bytes;
-            if (!*buf_p && !(*buf_p = malloc(m->file->buffer_bytes)))
-                m->error = ENOMEM;
-            if (!m->error && m->writing)
-                m->error = move_memory(c, *buf_p, n, true);
+            n = len < f->buffer_bytes ? len : f->buffer_bytes;
+            if (m->writing)
+                m->error = move_memory(m, c, f->buffer, n);
             if (!m->error)
-                m->error = upc_raw_move(m->file, m->writing, *buf_p, n, offset, &done);
+                m->error = upc_raw_move(f, m->writing, f->buffer, n, offset, &done);
             if (!m->error && !m->writing)
-                m->error = move_memory(c, *buf_p, done, false);
+                m->error = move_memory(m, c, f->buffer, done);
         }
         m->done += done;
         offset += (int64_t)done;
@@ -205,7 +196,6 @@ static void move_run(struct upc_move *m, struct cursor *c, char **buf_p, int64_t
 void upc_move_run(struct upc_move *m)
 {
     struct cursor c = { m->piece, m->npieces, 0 };
-    char *buf = NULL;
     m->done = 0;
     m->error = 0;
     advance(&c, m->skip);
@@ -213,13 +203,12 @@ void upc_move_run(struct upc_move *m)
         uint64_t len = m->run[i].len, before = m->done;
         for (next = i + 1; next < m->nruns && m->run[next].offset == m->run[i].offset + (int64_t)len; next++)
             len += m->run[next].len;
-        move_run(m, &c, &buf, m->run[i].offset, len);
+        move_run(m, &c, m->run[i].offset, len);
         if (m->done - before < len)
             break;
     }
     if (m->writing && !m->error && m->file->flush_writes)
         m->error = upc_raw_sync(m->file);
-    free(buf);
 }
 
 bool upc_move_is_near(const struct upc_move *m)
