@@ -94,7 +94,7 @@ struct perf_test {
 };
 #define PERF_END UINT32_MAX
 
-/* What is to be reached (see the table): by value/limit, or by the value alone. */
+/* What is to be reached (see the table): by value/limit, or by the value alone.  Two rows in a row for one test: either will do. */
 struct perf_target {
     const char *test, *conduit; /* conduit NULL: any */
     uint32_t bytes;             /* 0: any */
@@ -107,6 +107,7 @@ extern const struct perf_test perf_tests[];
 extern const size_t perf_test_count;
 const struct perf_test *perf_find(const char *name, size_t len);
 const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit, uint32_t bytes, unsigned procs);
+const struct perf_target *perf_target_else(const struct perf_target *g); /* the other way to meet it, or NULL */
 bool perf_selected(const struct perf_options *opt, const struct perf_test *t);
 /* The job sizes of t under these options; returns how many. */
 unsigned perf_procs(const struct perf_options *opt, const struct perf_test *t, unsigned out[3]);

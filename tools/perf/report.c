@@ -31,7 +31,7 @@ double perf_median(const struct perf_series *s)
 struct verdict {
     const char *limit;
     double limit_value, ratio;
-    char target[32];
+    char target[48];
     int met;
 };
 
@@ -49,10 +49,14 @@ static void judge(const struct perf_row *row, double value, struct verdict *v)
     v->target[0] = '\0';
     if (!g)
         return;
-    double seen = g->is_ratio ? v->ratio : value;
-    v->met = g->at_least ? seen >= g->number : seen <= g->number;
-    snprintf(v->target, sizeof v->target, "%s %g%s%s", g->at_least ? ">=" : "<=", g->number, g->is_ratio ? " x" : " ",
-             g->is_ratio ? "" : row->test->unit);
+    size_t n = 0;
+    v->met = 0;
+    for (; g && n < sizeof v->target; g = perf_target_else(g)) {
+        double seen = g->is_ratio ? v->ratio : value;
+        v->met |= g->at_least ? seen >= g->number : seen <= g->number;
+        n += (size_t)snprintf(v->target + n, sizeof v->target - n, "%s%s %g%s%s", n ? " or " : "", g->at_least ? ">=" : "<=", g->number,
+                              g->is_ratio ? " x" : " ", g->is_ratio ? "" : row->test->unit);
+    }
 }
 
 /* Four significant digits, without an exponent. */

@@ -182,6 +182,7 @@ static const struct perf_target targets[] = {
     { "put_lat", "smp", 8, 2, false, false, 0.008 },       { "get_lat", "smp", 8, 2, false, false, 0.008 },
     { "put_bw", "smp", 1u << 20, 2, true, true, 0.9 },     { "get_bw", "smp", 1u << 20, 2, true, true, 0.9 },
     { "am_short_rtt", "udp", 0, 2, true, false, 1.5 },     { "put_bw", "udp", 1u << 20, 2, true, true, 0.8 },
+    { "put_bw", "udp", 1u << 20, 2, false, true, 4000 },
     { "put_bw", "tcp", 1u << 20, 2, true, true, 0.85 },    { "get_bw", "tcp", 1u << 20, 2, true, true, 0.85 },
     { "barrier", "smp", 0, 8, false, false, 20 },          { "barrier", "tcp", 0, 8, false, false, 200 },
     { "coll_barrier2", "smp", 0, 2, true, false, 1.0 }, { "fadd_contended", "smp", 0, 2, true, false, 1.3 },
@@ -218,6 +219,15 @@ const struct perf_target *perf_target_of(const struct perf_test *t, const char *
             return g;
     }
     return NULL;
+}
+
+const struct perf_target *perf_target_else(const struct perf_target *g)
+{
+    const struct perf_target *next = g + 1;
+    return next < targets + AMPH_COUNTOF(targets) && next->conduit && g->conduit && strcmp(next->test, g->test) == 0 &&
+                   strcmp(next->conduit, g->conduit) == 0 && next->bytes == g->bytes && next->procs == g->procs
+               ? next
+               : NULL;
 }
 
 bool perf_selected(const struct perf_options *opt, const struct perf_test *t)
