@@ -14,31 +14,41 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "iofwd/ranges.h"
 
-#define SLOTS 16384
+#define SLOTS ((uint32_t)1 << 15)
+#define SLOT_TRIES 4096u
 #define BUCKETS 256
-#define LOCKS_MOST 64
+#define TABLE_NAME "iofwd-failover"
 #define POS_END (-1) /* appended: where the file ends */
 
 /* What the processes that share an open file share of it. */
 struct shared {
-    _Atomic uint32_t users;  /* processes; 0: free */
+    _Atomic uint32_t users;  /* processes; 0: free.  One that is killed or makes way for a new image stays counted. */
+    struct amph_fwd_ref name; /* as its users call it */
     _Atomic uint32_t mover;  /* process that is looking for another server */
     _Atomic uint32_t server; /* absolute number: where the file is open now */
     _Atomic int lost;        /* it could not be taken over: why */
     _Atomic uint64_t handle;
     _Atomic int64_t pos;
+    /* for images that come to it by exec; empty path: too long, they ask the server */
+    _Atomic int oflags;
+    dev_t dev;
+    ino_t ino;
+    char path[424];
 };
 
 /* An open file. */
@@ -53,14 +63,19 @@ struct entry {
     dev_t dev;
     ino_t ino;
     int flock_op;             /* LOCK_SH, LOCK_EX or 0 */
-    uint32_t nlocks;          /* calls that set and removed byte locks, in order; more than LOCKS_MOST: not known */
-    struct flock *locks;
+    struct fwd_ranges locks;  /* under the table's lock */
+};
+
+/* The file behind it is shared with forked children, and found again by the images that these become. */
+struct table {
+    _Atomic uint32_t next; /* slots from here on have not been used yet, until the table is full */
+    struct shared slot[SLOTS];
 };
 
 static struct {
     struct entry *bucket[BUCKETS]; /* under fwd_state.lock */
-    struct shared *slots;          /* [SLOTS], shared with forked children */
-    uint32_t next;
+    struct table *table;
+    int fd;                        /* of the table, where there is one */
 } all;
 
 bool fwd_failover_on(void)
@@ -139,14 +154,52 @@ static struct entry *find(const struct amph_fwd_file *file)
     return e;
 }
 
+/* fd -1: the images that forked children become will not find it. */
+static bool map_table(int fd)
+{
+    int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
+    void *mem = mmap(NULL, sizeof *all.table, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (mem == MAP_FAILED)
+        return false;
+    all.table = mem;
+    all.fd = fd;
+    return true;
+}
+
+/* The table of the image before this one: its descriptor came along.  Signals are blocked. */
+static bool find_table(void)
+{
+    static const char name[] = "/memfd:" TABLE_NAME " ";
+    static bool looked;
+    char path[40], target[64];
+    for (int fd = 3; !all.table && !looked && fd < 1024; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, target, sizeof target);
+        if (n > (ssize_t)sizeof name && memcmp(target, name, sizeof name - 1) == 0)
+            map_table(fd);
+    }
+    looked = true;
+    return all.table != NULL;
+}
+
+static bool make_table(void)
+{
+    struct rlimit most;
+    bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table; /* beyond it there is a signal */
+    int low = may ? memfd_create(TABLE_NAME, 0) : -1, fd = low >= 0 ? fcntl(low, F_DUPFD, FWD_OWN_FDS) : -1;
+    if (low >= 0)
+        close(low);
+    if (fd >= 0 && ftruncate(fd, (off_t)sizeof *all.table) == 0 && map_table(fd))
+        return true;
+    if (fd >= 0)
+        close(fd);
+    return map_table(-1);
+}
+
 static struct shared *take_slot(void)
 {
-    if (!all.slots) {
-        void *mem = mmap(NULL, SLOTS * sizeof *all.slots, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        all.slots = mem == MAP_FAILED ? NULL : mem;
-    }
-    for (uint32_t i = 0; all.slots && i < SLOTS; i++) {
-        struct shared *s = &all.slots[all.next++ % SLOTS];
+    for (uint32_t i = 0; (find_table() || make_table()) && i < SLOT_TRIES; i++) {
+        struct shared *s = &all.table->slot[atomic_fetch_add(&all.table->next, 1) % SLOTS];
         uint32_t none = 0;
         if (atomic_compare_exchange_strong(&s->users, &none, 1))
             return s;
@@ -154,10 +207,29 @@ static struct shared *take_slot(void)
     return NULL;
 }
 
+/* The slot of a file that came from the image before. */
+static struct shared *find_slot(const struct amph_fwd_ref *name)
+{
+    uint32_t used = find_table() ? atomic_load(&all.table->next) : 0;
+    for (uint32_t i = 0; i < used && i < SLOTS; i++) {
+        struct shared *s = &all.table->slot[i];
+        if (atomic_load(&s->users) && same(&s->name, name)) {
+            atomic_fetch_add(&s->users, 1);
+            return s;
+        }
+    }
+    return NULL;
+}
+
+bool fwd_failover_owns(int fd)
+{
+    return all.table && fd >= 0 && fd == all.fd;
+}
+
 static void free_entry(struct entry *e)
 {
     free(e->path);
-    free(e->locks);
+    free(e->locks.item);
     free(e);
 }
 
@@ -185,6 +257,16 @@ void fwd_failover_fork(bool undo)
             atomic_fetch_add(&e->shared->users, undo ? UINT32_MAX : 1);
 }
 
+/* A copy of an entry's path, which a rename may change at any time. */
+static char *path_of(const struct entry *e)
+{
+    struct fwd_guard g;
+    lock_table(&g);
+    char *path = strdup(e->path);
+    unlock_table(&g);
+    return path;
+}
+
 /* The path of dir and what lies below it; NULL: not known. */
 static char *whole_path(const struct amph_fwd_file *dir, const char *path)
 {
@@ -192,9 +274,11 @@ static char *whole_path(const struct amph_fwd_file *dir, const char *path)
     if (path[0] == '/' || !dir)
         return strdup(path);
     const struct entry *e = find(dir);
-    if (!e)
-        return NULL;
-    return asprintf(&whole, "%s%s%s", e->path, path[0] ? "/" : "", path) < 0 ? NULL : whole;
+    char *above = e ? path_of(e) : NULL;
+    if (!above || asprintf(&whole, "%s%s%s", above, path[0] ? "/" : "", path) < 0)
+        whole = NULL;
+    free(above);
+    return whole;
 }
 
 /* The server has died right after it opened the file: the next one does, which neither makes nor empties it once more. */
@@ -202,6 +286,32 @@ static int open_again(struct amph_fwd_client *cl, const char *path, const struct
 {
     struct amph_fwd_args_open again = { .path = path, .flags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC), .file = a->file };
     return find_home(cl) != 0 ? EIO : fwd_client_once(cl, AMPH_FWD_OPEN, &again);
+}
+
+static void publish_path(struct entry *e)
+{
+    size_t len = strlen(e->path);
+    if (len < sizeof e->shared->path)
+        memcpy(e->shared->path, e->path, len + 1);
+    else
+        e->shared->path[0] = 0;
+}
+
+static void publish(struct entry *e)
+{
+    struct shared *s = e->shared;
+    publish_path(e);
+    atomic_store(&s->oflags, e->oflags);
+    s->dev = e->dev;
+    s->ino = e->ino;
+    s->name = e->name;
+}
+
+static void enlist(struct entry *e)
+{
+    struct entry **at = &all.bucket[e->name.handle % BUCKETS];
+    e->next = *at;
+    *at = e;
 }
 
 static void add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
@@ -223,18 +333,72 @@ static void add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
     e->ino = st.st_ino;
     lock_table(&g);
     if ((e->shared = take_slot()) != NULL) {
+        publish(e);
         atomic_store(&e->shared->server, e->name.server);
         atomic_store(&e->shared->handle, e->name.handle);
         atomic_store(&e->shared->pos, 0);
         atomic_store(&e->shared->lost, 0);
         atomic_store(&e->shared->mover, 0);
-        struct entry **at = &all.bucket[e->name.handle % BUCKETS];
-        e->next = *at;
-        *at = e;
+        enlist(e);
     }
     unlock_table(&g);
     if (!e->shared)
         free_entry(e);
+}
+
+/* Path, flags and identity of the file: as those before have noted them, or as its server says. */
+static bool learn(struct amph_fwd_client *cl, struct entry *e, const struct amph_fwd_file *now, const struct shared *s)
+{
+    if (s->path[0]) {
+        e->path = strdup(s->path);
+        e->oflags = atomic_load(&s->oflags);
+        e->dev = s->dev;
+        e->ino = s->ino;
+        return e->path;
+    }
+    struct stat st;
+    char name[PATH_MAX];
+    size_t len;
+    struct amph_fwd_args_nameof nameof_args = { .file = now, .name = name, .name_cap = sizeof name - 1, .name_len = &len };
+    struct amph_fwd_args_getflags flags_args = { .file = now, .flags = &e->oflags };
+    struct amph_fwd_args_fstat fstat_args = { .file = now, .st = &st };
+    if (fwd_client_once(cl, AMPH_FWD_NAMEOF, &nameof_args) || fwd_client_once(cl, AMPH_FWD_GETFLAGS, &flags_args) ||
+        fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args))
+        return false;
+    name[len] = 0;
+    e->path = strdup(name);
+    e->dev = st.st_dev;
+    e->ino = st.st_ino;
+    return e->path;
+}
+
+struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+{
+    struct fwd_guard g;
+    struct amph_fwd_ref now = file->part[0];
+    struct entry *e = find(file);
+    if (e)
+        return e->held.handle ? e->held : now;
+    lock_table(&g);
+    struct shared *s = find_slot(&file->part[0]);
+    unlock_table(&g);
+    if (!s)
+        return now;
+    now = (struct amph_fwd_ref){ atomic_load(&s->server), atomic_load(&s->handle) };
+    struct amph_fwd_file there = { .nparts = 1, .part = { now } };
+    e = calloc(1, sizeof *e);
+    if (!e || !learn(cl, e, &there, s)) {
+        atomic_fetch_sub(&s->users, 1);
+        if (e)
+            free_entry(e);
+        return now;
+    }
+    e->name = file->part[0]; /* held: nothing for sure, as who has moved the file may have ended */
+    e->shared = s;
+    lock_table(&g);
+    enlist(e);
+    unlock_table(&g);
+    return now;
 }
 
 /* What lies under a renamed path has another path now. */
@@ -250,6 +414,7 @@ static void rename_paths(const char *from, const char *to)
                 asprintf(&path, "%s%s", to, e->path + len) >= 0) {
                 free(e->path);
                 e->path = path;
+                publish_path(e);
             }
         }
     unlock_table(&g);
@@ -257,40 +422,53 @@ static void rename_paths(const char *from, const char *to)
 
 /* ---- what calls leave behind ---- */
 
-#define RECORD_LOCK 1 /* in l_pid of a noted lock: of the process (F_SETLK); 0: of the open file */
+#define RECORD_LOCK 1 /* kind of a noted lock: of the process (F_SETLK); 0: of the open file */
 
-/* A file that is wholly unlocked has none of that kind. */
-static void forget_kind(struct entry *e, pid_t kind)
+/* The bytes that a lock is about, with places counted from the start of the file.  false: they cannot be asked for any more. */
+static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *file, const struct flock *lock, struct fwd_range *r)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < e->nlocks && e->nlocks <= LOCKS_MOST; i++)
-        if (e->locks[i].l_pid != kind)
-            e->locks[kept++] = e->locks[i];
-    if (e->nlocks <= LOCKS_MOST)
-        e->nlocks = kept;
+    struct stat st;
+    off_t base = 0;
+    struct amph_fwd_args_lseek seek = { .file = file, .whence = SEEK_CUR, .pos = &base };
+    struct amph_fwd_args_fstat look = { .file = file, .st = &st };
+    if (lock->l_whence == SEEK_CUR && fwd_client_once(cl, AMPH_FWD_LSEEK, &seek))
+        return false;
+    if (lock->l_whence == SEEK_END && fwd_client_once(cl, AMPH_FWD_FSTAT, &look))
+        return false;
+    if (lock->l_whence == SEEK_END)
+        base = st.st_size;
+    r->from = base + lock->l_start + (lock->l_len < 0 ? lock->l_len : 0);
+    r->to = lock->l_len < 0 ? base + lock->l_start : lock->l_len == 0 || lock->l_len > FWD_RANGE_END - r->from ? FWD_RANGE_END : r->from + lock->l_len;
+    r->type = lock->l_type;
+    return true;
 }
 
-static void note_lock(struct entry *e, const struct flock *lock, pid_t kind)
+static void note_lock(struct amph_fwd_client *cl, struct entry *e, const struct amph_fwd_file *file, const struct flock *lock, short kind)
 {
-    bool whole = lock->l_type == F_UNLCK && lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
-    if (!e->locks && !(e->locks = calloc(LOCKS_MOST, sizeof *e->locks))) {
-        e->nlocks = LOCKS_MOST + 1;
-        return;
-    }
-    if (whole)
-        forget_kind(e, kind);
-    else if (e->nlocks < LOCKS_MOST) {
-        e->locks[e->nlocks] = *lock;
-        e->locks[e->nlocks++].l_pid = kind;
-    } else
-        e->nlocks = LOCKS_MOST + 1;
+    struct fwd_guard g;
+    struct fwd_range r = { .kind = kind };
+    bool known = range_of(cl, file, lock, &r);
+    lock_table(&g);
+    if (known && r.type == F_UNLCK && r.from == 0 && r.to == FWD_RANGE_END)
+        fwd_ranges_forget(&e->locks, kind);
+    else if (!known || !fwd_ranges_set(&e->locks, r))
+        e->locks.unknown = true;
+    unlock_table(&g);
+}
+
+static void note_unlocked(struct entry *e)
+{
+    struct fwd_guard g;
+    lock_table(&g);
+    fwd_ranges_forget(&e->locks, RECORD_LOCK);
+    unlock_table(&g);
 }
 
 void fwd_failover_child(void)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct entry *e = all.bucket[i]; e; e = e->next)
-            forget_kind(e, RECORD_LOCK);
+            fwd_ranges_forget(&e->locks, RECORD_LOCK);
 }
 
 static void move_pos(struct entry *e, size_t by)
@@ -336,12 +514,15 @@ static void note(struct amph_fwd_client *cl, enum amph_fwd_id id, const union am
         break;
     case AMPH_FWD_LSEEK: atomic_store(&e->shared->pos, *u->lseek.pos); break;
     case AMPH_FWD_GETDENTS: note_entries(e, &u->getdents); break;
-    case AMPH_FWD_SETFLAGS: e->oflags = (e->oflags & ~(O_APPEND | O_NONBLOCK)) | (u->setflags.flags & (O_APPEND | O_NONBLOCK)); break;
-    case AMPH_FWD_SETLOCK: note_lock(e, &u->setlock.lock[0], 0); break;
-    case AMPH_FWD_WAITLOCK: note_lock(e, &u->waitlock.lock[0], 0); break;
-    case AMPH_FWD_PSETLOCK: note_lock(e, &u->psetlock.lock[0], RECORD_LOCK); break;
-    case AMPH_FWD_PWAITLOCK: note_lock(e, &u->pwaitlock.lock[0], RECORD_LOCK); break;
-    case AMPH_FWD_PUNLOCK: forget_kind(e, RECORD_LOCK); break;
+    case AMPH_FWD_SETFLAGS:
+        e->oflags = (e->oflags & ~(O_APPEND | O_NONBLOCK)) | (u->setflags.flags & (O_APPEND | O_NONBLOCK));
+        atomic_store(&e->shared->oflags, e->oflags);
+        break;
+    case AMPH_FWD_SETLOCK: note_lock(cl, e, u->setlock.file, &u->setlock.lock[0], 0); break;
+    case AMPH_FWD_WAITLOCK: note_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], 0); break;
+    case AMPH_FWD_PSETLOCK: note_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], RECORD_LOCK); break;
+    case AMPH_FWD_PWAITLOCK: note_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], RECORD_LOCK); break;
+    case AMPH_FWD_PUNLOCK: note_unlocked(e); break;
     case AMPH_FWD_FLOCK: e->flock_op = u->flock.op & LOCK_UN ? 0 : u->flock.op & (LOCK_SH | LOCK_EX); break;
     default: break;
     }
@@ -364,21 +545,27 @@ static int lock_again(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     return err;
 }
 
-static int replay_kind(struct amph_fwd_client *cl, const struct entry *e, const struct amph_fwd_file *file, pid_t kind)
+static int replay_kind(struct amph_fwd_client *cl, struct entry *e, const struct amph_fwd_file *file, short kind)
 {
-    int err = e->nlocks > LOCKS_MOST ? ENOLCK : 0;
-    for (uint32_t i = 0; i < e->nlocks && !err; i++) {
-        if (e->locks[i].l_pid != kind)
-            continue;
-        struct flock lock = e->locks[i];
+    struct fwd_guard g;
+    struct fwd_ranges now;
+    lock_table(&g);
+    int err = e->locks.unknown || !fwd_ranges_copy(&e->locks, &now) ? ENOLCK : 0;
+    unlock_table(&g);
+    if (err)
+        return err;
+    for (uint32_t i = 0; i < now.n && !err; i++) {
+        const struct fwd_range *r = &now.item[i];
+        struct flock lock = { .l_type = r->type, .l_start = r->from, .l_len = r->to == FWD_RANGE_END ? 0 : r->to - r->from };
         struct amph_fwd_args_setlock a = { .file = file, .lock = &lock };
-        lock.l_pid = 0;
-        err = lock_again(cl, kind == RECORD_LOCK ? AMPH_FWD_PSETLOCK : AMPH_FWD_SETLOCK, &a);
+        if (r->kind == kind)
+            err = lock_again(cl, kind == RECORD_LOCK ? AMPH_FWD_PSETLOCK : AMPH_FWD_SETLOCK, &a);
     }
+    free(now.item);
     return err;
 }
 
-static int replay_locks(struct amph_fwd_client *cl, const struct entry *e, const struct amph_fwd_file *file)
+static int replay_locks(struct amph_fwd_client *cl, struct entry *e, const struct amph_fwd_file *file)
 {
     int err = replay_kind(cl, e, file, 0);
     if (!err)
@@ -391,15 +578,17 @@ static int replay_locks(struct amph_fwd_client *cl, const struct entry *e, const
 }
 
 /* Opens the file anew at one server: the same file, at its offset, with its locks. */
-static int reopen_at(struct amph_fwd_client *cl, const struct entry *e, struct fwd_link *link, struct amph_fwd_file *file)
+static int reopen_at(struct amph_fwd_client *cl, struct entry *e, struct fwd_link *link, struct amph_fwd_file *file)
 {
     struct stat st;
     off_t now, pos = (off_t)atomic_load(&e->shared->pos);
-    struct amph_fwd_args_open open_args = { .path = e->path, .flags = e->oflags, .file = file };
+    char *path = path_of(e);
+    struct amph_fwd_args_open open_args = { .path = path, .flags = e->oflags, .file = file };
     struct amph_fwd_args_fstat fstat_args = { .file = file, .st = &st };
     struct amph_fwd_args_lseek seek = { .file = file, .off = pos == POS_END ? 0 : pos, .whence = pos == POS_END ? SEEK_END : SEEK_SET,
                                         .pos = &now };
-    int err = fwd_client_simple(cl, link, AMPH_FWD_OPEN, &open_args);
+    int err = path ? fwd_client_simple(cl, link, AMPH_FWD_OPEN, &open_args) : ENOMEM;
+    free(path);
     if (err)
         return err;
     err = fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args);
@@ -445,6 +634,25 @@ static void move(struct amph_fwd_client *cl, struct entry *e)
     amph_error("%s cannot be taken over from I/O server %" PRIu32 " (%s): calls on it give EIO", e->path, old, strerror(err));
 }
 
+/* Has that process ended?  A zombie has: its parent may be who asks. */
+static bool is_gone(pid_t pid)
+{
+    char path[40], text[256];
+    if (kill(pid, 0) != 0)
+        return errno == ESRCH;
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    struct fwd_guard g; /* the preload library leaves the file alone meanwhile */
+    fwd_guard_enter(&g);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    fwd_guard_leave(&g);
+    text[n > 0 ? n : 0] = 0;
+    const char *state = strrchr(text, ')');
+    return state && (state[2] == 'Z' || state[2] == 'X');
+}
+
 /* Waits for another process (or thread) that is at it; true: it is ours to do. */
 static bool become_mover(struct shared *s)
 {
@@ -452,7 +660,7 @@ static bool become_mover(struct shared *s)
     struct timespec pause = { .tv_nsec = 1000 * 1000 };
     if (atomic_compare_exchange_strong(&s->mover, &other, self))
         return true;
-    if (other != self && kill((pid_t)other, 0) != 0 && errno == ESRCH && atomic_compare_exchange_strong(&s->mover, &other, self))
+    if (other != self && is_gone((pid_t)other) && atomic_compare_exchange_strong(&s->mover, &other, self))
         return true;
     nanosleep(&pause, NULL);
     return false;
@@ -492,7 +700,7 @@ static struct entry *locked_at_dead(struct amph_fwd_client *cl)
     lock_table(&g);
     for (unsigned i = 0; i < BUCKETS && !found; i++)
         for (struct entry *e = all.bucket[i]; e && !found; e = e->next)
-            if (!e->pinned && (e->nlocks || e->flock_op) && !atomic_load(&e->shared->lost) && is_dead(cl, e->held.server))
+            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) && !atomic_load(&e->shared->lost) && is_dead(cl, e->held.server))
                 found = e;
     if (found)
         found->pinned = true;
@@ -508,15 +716,13 @@ static void save_locks(struct amph_fwd_client *cl)
         return;
     while ((e = locked_at_dead(cl))) {
         struct fwd_guard g;
-        int err = settle_entry(cl, e);
+        (void)settle_entry(cl, e); /* one that is lost is not asked for again */
         lock_table(&g);
         e->pinned = false;
         bool gone = e->gone;
         unlock_table(&g);
         if (gone)
             free_entry(e);
-        if (err)
-            return;
     }
 }
 
@@ -618,10 +824,23 @@ static bool is_short(enum amph_fwd_id id, const union amph_fwd_args *u)
     }
 }
 
+/* A file that was spread and has moved: its other parts are still open where their servers are there. */
+static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+{
+    for (uint32_t i = 1; i < file->nparts; i++) {
+        struct amph_fwd_file part = { .nparts = 1, .part = { file->part[i] } };
+        struct amph_fwd_args_close a = { .file = &part };
+        if (!is_dead(cl, file->part[i].server))
+            (void)fwd_client_once(cl, AMPH_FWD_CLOSE, &a);
+    }
+}
+
 int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
     const struct fwd_call_desc *desc = &fwd_calls[id];
     const struct amph_fwd_file *file = fwd_call_file(desc, args);
+    if (id == AMPH_FWD_HOLD)
+        fwd_failover_adopt(cl, file);
     struct entry *e = file && desc->arg[0].word == FWD_IN_FILE ? find(file) : NULL;
     int err = EIO;
     save_locks(cl);
@@ -646,6 +865,8 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     if (id == AMPH_FWD_CLOSE) {
         if (err == EIO && e)
             err = 0; /* with its server the handle has gone as well */
+        if (e && !same(&e->held, &e->name))
+            close_rest(cl, file);
         forget(file);
     } else if (!err)
         note(cl, id, args, e);

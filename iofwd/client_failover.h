@@ -14,6 +14,11 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
 /* The first server of the client that is there: 0, or EIO where none is.  With fwd_state.lock held: by the client's opening. */
 void fwd_failover_rotate(struct amph_fwd_client *cl);
 
+/* A file that came with a descriptor from the image before: it is taken care of like one that was opened here, where that image or its
+ * parents did so.  Gives the place where the file is open now. */
+struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file);
+bool fwd_failover_owns(int fd); /* a descriptor of ours */
+
 /* Around fork, with fwd_state.lock held: the child will share the open files; undo: it did not come. */
 void fwd_failover_fork(bool undo);
 void fwd_failover_child(void); /* record locks are not inherited */

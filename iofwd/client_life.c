@@ -97,6 +97,11 @@ int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
 int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *files, size_t nfiles)
 {
     int worst = 0;
+    struct amph_fwd_ref *first = calloc(nfiles + 1, sizeof *first); /* of each file, where it is open now */
+    if (!first)
+        return ENOMEM;
+    for (size_t f = 0; f < nfiles; f++)
+        first[f] = cl->failover ? fwd_failover_adopt(cl, &files[f]) : files[f].part[0];
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         struct fwd_link *link = &cl->link[i];
         uint64_t handles[1024];
@@ -106,13 +111,16 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
             continue;
         amph_wr_init(&w, handles, sizeof handles);
         for (size_t f = 0; f < nfiles; f++)
-            for (uint32_t k = 0; k < files[f].nparts; k++)
-                if (files[f].part[k].server == link->server)
-                    amph_wr_u64(&w, files[f].part[k].handle);
+            for (uint32_t k = 0; k < files[f].nparts; k++) {
+                const struct amph_fwd_ref *ref = k ? &files[f].part[k] : &first[f];
+                if (ref->server == link->server)
+                    amph_wr_u64(&w, ref->handle);
+            }
         n = amph_wr_len(&w);
         int err = w.bad ? ENOBUFS : fwd_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0, &got);
         worst = err ? err : worst;
     }
+    free(first);
     return worst;
 }
 
@@ -148,7 +156,7 @@ bool amph_fwd_owns_fd(int fd)
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
             return true;
-    if (fwd_own_is(fd))
+    if (fwd_own_is(fd) || fwd_failover_owns(fd))
         return true;
     for (uint32_t i = 0; fwd_state.inherited.any && i < fwd_state.inherited.n; i++)
         if (fd >= 0 && fwd_state.inherited.door[i] == fd)

@@ -18,6 +18,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_collect.c iofwd/client_collect.h iofwd/client_int.h iofwd/client_life.c iofwd/client_own.c iofwd/client_own.h \
 	iofwd/client_pace.c iofwd/client_pace.h iofwd/client_segment.c \
 	iofwd/client_failover.c iofwd/client_failover.h \
+	iofwd/ranges.c iofwd/ranges.h \
 	iofwd/client_stripe.c iofwd/client_stripe.h \
 	iofwd/door.c iofwd/door.h iofwd/encode.c iofwd/encode.h iofwd/exports.c iofwd/exports.h iofwd/layer.c \
 	iofwd/marshal.c iofwd/marshal.h iofwd/server.c iofwd/server.h iofwd/server_daemon.c iofwd/server_direct.c iofwd/server_door.c iofwd/server_exec.c iofwd/server_file.c \

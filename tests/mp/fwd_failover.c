@@ -3,6 +3,7 @@
  * fwd_failover DIRECTORY KEPT KILLS DELAY_US: works on files in many ways while, DELAY_US after the start and again after each further
  * pause, the process that it reaches its files by is killed (KILLS times; 0 in a local directory).  Every call must give what it gives
  * without the kills.  fwd_failover.sh compares the trees.  KEPT: the servers' directory, as the test sees it.
+ * fwd_failover kill DIRECTORY: only kills that process, and returns when it has gone.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -25,6 +26,7 @@ static const char *dir, *kept;
 static int kills;
 static useconds_t delay;
 static _Atomic int killed;
+static pid_t last_killed;
 
 static void check(int ok, int line, const char *what)
 {
@@ -79,7 +81,7 @@ static int kill_server(void)
             seen = seen || done[i] == cred.pid;
         if (seen)
             continue;
-        done[n++] = cred.pid;
+        last_killed = done[n++] = cred.pid;
         kill(cred.pid, SIGKILL);
         killed++;
         return 1;
@@ -173,7 +175,25 @@ static void check_lock(void)
     int fd = open(path, O_RDWR);
     MUST(fd >= 0);
     MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_WRLCK && l.l_start == 10);
+    l = (struct flock){ .l_type = F_WRLCK, .l_start = 100, .l_len = 1000 };
+    MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_RDLCK && l.l_start == 250 && l.l_len == 50);
+    l = (struct flock){ .l_type = F_WRLCK, .l_start = 300, .l_len = 800 };
+    MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_UNLCK);
     close(fd);
+}
+
+/* Many locks come and go; bytes 250 to 300 stay locked, and those that were before. */
+static void many_locks(int fd)
+{
+    for (int i = 0; i < 150; i++) {
+        struct flock l = { .l_type = i % 2 ? F_RDLCK : F_WRLCK, .l_whence = SEEK_CUR, .l_start = 100 + i, .l_len = 200 };
+        MUST(fcntl(fd, F_SETLK, &l) == 0);
+        l.l_type = F_UNLCK;
+        l.l_len = 1;
+        MUST(fcntl(fd, F_SETLK, &l) == 0);
+    }
+    struct flock l = { .l_type = F_UNLCK, .l_start = 300, .l_len = 500 };
+    MUST(fcntl(fd, F_SETLK, &l) == 0);
 }
 
 static void work(void)
@@ -187,6 +207,7 @@ static void work(void)
     struct flock l = { .l_type = F_WRLCK, .l_start = 10, .l_len = 5 };
     MUST(locked >= 0 && seq >= 0 && region >= 0 && source >= 0 && shared >= 0 && fresh >= 0);
     MUST(fcntl(locked, F_SETLK, &l) == 0);
+    many_locks(locked);
     MUST(write(fresh, "before\n", 7) == 7);
     pid_t pid = start_child(shared, a, b);
     struct turns turns = { shared, b[0], a[1] };
@@ -218,8 +239,22 @@ static void work(void)
          close(fresh) == 0);
 }
 
+/* For shell scripts: the server of this very process, which has gone when this returns. */
+static int kill_only(void)
+{
+    struct stat st;
+    MUST(stat(dir, &st) == 0 && kill_server());
+    while (kill(last_killed, 0) == 0)
+        usleep(1000);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "kill") == 0) {
+        dir = argv[2];
+        return kill_only();
+    }
     if (argc != 5)
         return 2;
     dir = argv[1];

@@ -36,4 +36,19 @@ kill_at "udp: likewise" "AMPHORA_SMP=0 AMPHORA_CONDUIT=udp" 2 1 "5000 30000"
 kill_at "two of three servers, one after the other" AMPHORA_SMP=1 3 2 "3000 20000"
 kill_at "files spread over four servers" "AMPHORA_SMP=1 IOFWD_STRIPE=3" 4 1 "2000 15000"
 kill_at "collected calls: what was not acknowledged is written again" "AMPHORA_SMP=1 IOFWD_CONSISTENCY=session" 2 1 "1000 8000 30000"
+
+# Files that programs of a shell inherit: the offset goes on where the program before has left it.
+mkdir "$mp_dir/sh"
+for smp in 1 0; do
+    rm -f "$mp_dir"/sh/*
+    # shellcheck disable=SC2016 # for the shell inside
+    AMPHORA_SMP=$smp timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 3 -on-server-death failover -iofwd "/fwd=$mp_dir/sh" -timeout 50 sh -c '
+        k="$1 kill /fwd"
+        (seq 1000; $k; seq 1001 2000; cat /proc/self/comm; $k; seq 3) >/fwd/out
+        (read -r first; head -c 1 >/dev/null; cat) </fwd/out | sed 5q >/fwd/in' sh "$program" >"$mp_dir/out" 2>&1 </dev/null
+    code=$?
+    (seq 2000; echo cat; seq 3) >"$mp_dir/wanted"
+    test $code -eq 0 && cmp "$mp_dir/wanted" "$mp_dir/sh/out" >>"$mp_dir/out" 2>&1
+    mp_report $? "what the programs of a shell write to one file, over two deaths (smp $smp)" "$mp_dir/out"
+done
 mp_done
