@@ -40,6 +40,29 @@ AMPHORA_SMP=0 heat "udp, 3 processes" -n 3 -conduit udp
 mkdir "$mp_dir/served"
 file=$mp_dir/served/heat.pgm out=/fwd/heat.pgm
 heat "its picture through I/O servers" -n 3 -servers 2 -iofwd "/fwd=$mp_dir/served"
+# The same objects in a static program: no library is placed before libc there, the linker leads the calls.
+libs="$builddir/.libs/libiofwd_wrap.a $builddir/.libs/libiofwd.a $builddir/.libs/libamphora.a"
+objects="$builddir/examples/shmem/heat-heat.o $builddir/examples/shmem/.libs/libshmem.a"
+missing=
+for lib in $libs $objects; do
+    [ -r "$lib" ] || missing=$lib
+done
+# shellcheck disable=SC2086
+if [ "$missing" ]; then
+    echo "# no static program: there is no $missing"
+elif ! ${CC:-cc} -static -o "$mp_dir/heat" $objects "@$builddir/iofwd/preload/iofwd-wrap.args" $libs -lm -lcrypto -ldl -lpthread \
+    >"$mp_dir/out" 2>&1; then
+    if grep -q 'cannot find -l' "$mp_dir/out"; then
+        echo "# no static program: $(grep -m 1 'cannot find -l' "$mp_dir/out")"
+    else
+        mp_report 1 "a static program is linked" "$mp_dir/out"
+    fi
+else
+    rm -f "$file"
+    timeout -k 5 60 "$AMPHORA_RUN" -timeout 50 -n 3 -servers 2 -iofwd "/fwd=$mp_dir/served" "$mp_dir/heat" 64 100 "$out" \
+        >"$mp_dir/out" 2>&1 </dev/null && cmp "$file" "$mp_dir/heat1.pgm" >>"$mp_dir/out" 2>&1
+    mp_report $? "heat: static, its picture through I/O servers" "$mp_dir/out"
+fi
 mp_run examples/shmem/sort -n "1 3 7" -c "smp"
 mp_run examples/shmem/sort -n "4" -c "tcp udp"
 mp_run examples/shmem/histogram -n "1 4" -c "smp"

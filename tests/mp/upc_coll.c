@@ -97,19 +97,46 @@ static upc_pts_t element(upc_pts_t base, size_t size, size_t i)
     return upc_pts_add(upc_resetphase(base), size, shape.block, (ptrdiff_t)i);
 }
 
+/* The parts of all threads of an array of `room` bytes a thread, fetched at once: element by element would be a message each. */
+static struct {
+    unsigned char *bytes;
+    size_t room;
+    uint64_t addr;
+} mirror;
+
+static void fetch(upc_pts_t base, size_t room)
+{
+    mirror.bytes = realloc(mirror.bytes, room * (size_t)THREADS);
+    mirror.room = room;
+    mirror.addr = upc_pts_addr(base);
+    CHECK(mirror.bytes);
+    for (int t = 0; t < THREADS; t++)
+        upc_memget_nbi(mirror.bytes + (size_t)t * room, upc_pts_make((uint32_t)t, 0, mirror.addr), room);
+    upc_synci();
+}
+
+static void *fetched(upc_pts_t p)
+{
+    size_t at = upc_pts_addr(p) - mirror.addr;
+    CHECK(at < mirror.room);
+    return mirror.bytes + upc_threadof(p) * mirror.room + at;
+}
+
 #define TRY_REDUCE(NAME, T, OP, EXPR, FUNC) \
     { \
         T acc = 0, got; \
-        for (size_t i = (size_t)MYTHREAD; i < shape.n; i += (size_t)THREADS) \
-            UPC_STORE(T, element(src, sizeof(T), i), (T)VALUE(i)); \
+        for (size_t i = 0; i < shape.n; i++) \
+            if (upc_threadof(element(src, sizeof(T), i)) == (size_t)MYTHREAD) \
+                UPC_STORE(T, element(src, sizeof(T), i), (T)VALUE(i)); \
         upc_flag_t flags = random_flags(); \
         upc_barrier(); \
         upc_all_reduce##NAME(dst, src, OP, shape.n, shape.block, FUNC, flags); \
         upc_all_prefix_reduce##NAME(all, src, OP, shape.n, shape.block, FUNC, flags); \
+        fetch(all, room); \
         for (size_t i = 0; i < shape.n; i++) { \
             T a = acc, b = (T)VALUE(i); \
             acc = i == 0 ? b : (T)(EXPR); \
-            got = UPC_LOAD(T, element(all, sizeof(T), i)); \
+            memcpy(&got, fetched(element(all, sizeof(T), i)), sizeof got); \
             CHECK(got == acc); \
         } \
         CHECK(UPC_LOAD(T, dst) == acc); \
@@ -173,13 +200,16 @@ static void sorting(void)
         int key = (int)(next_random(&common) % (unsigned)spread) - spread / 2;
         struct record r = { key, { key * 3, ~key } };
         sum += (int64_t)key * key + key;
-        if ((int)(i % (size_t)THREADS) == MYTHREAD)
-            UPC_STORE(struct record, upc_pts_add(a, size, block, (ptrdiff_t)i), r);
+        upc_pts_t p = upc_pts_add(a, size, block, (ptrdiff_t)i);
+        if (upc_threadof(p) == (size_t)MYTHREAD)
+            UPC_STORE(struct record, p, r);
     }
     upc_all_sort(a, size, n, block, by_key, random_flags());
     int last = -0x7fffffff;
+    fetch(a, room);
     for (size_t i = 0; i < n; i++) {
-        struct record r = UPC_LOAD(struct record, upc_pts_add(a, size, block, (ptrdiff_t)i));
+        struct record r;
+        memcpy(&r, fetched(upc_pts_add(a, size, block, (ptrdiff_t)i)), sizeof r);
         CHECK(r.key >= last && r.check[0] == r.key * 3 && r.check[1] == ~r.key);
         last = r.key;
         after += (int64_t)r.key * r.key + r.key;
