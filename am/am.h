@@ -185,9 +185,10 @@ struct amph_waiter {
     uint64_t nap_ns;
     uint32_t seen;  /* what had happened when the condition was last looked at */
     uint32_t phase; /* what the next idle step does */
+    bool soon;      /* set by who waits for something that is being done now: sleeps late also where processes outnumber cores */
 };
 enum amph_waiter_phase { AMPH_WAITER_SPINS, AMPH_WAITER_YIELDS, AMPH_WAITER_SLEEPS };
-#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0 }
+#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0, false }
 
 /* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions
  * which no message announces are seen too.  Use: while (!condition) amph_am_wait_step(ep, &w); */
@@ -204,6 +205,7 @@ enum amph_wait_mode { AMPH_WAIT_ADAPTIVE, AMPH_WAIT_SPIN, AMPH_WAIT_BLOCK };
 void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; AMPHORA_WAIT's at start */
 /* Says how many processes of the job share this host's cores: where they outnumber the cores the spin is zero. */
 void amph_am_set_crowd(unsigned procs_on_host);
+unsigned amph_am_cores(void); /* that this process's job may use on this host */
 
 /* ---- one-sided transfers ---- */
 

@@ -26,7 +26,7 @@
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS)   /* after a second without an event */
 #define YIELD_NS (500 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
 
-enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
+enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, SOON_YIELDS = 1024, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
 
 /* ---- the policy of the process ---- */
 
@@ -49,7 +49,7 @@ static enum amph_wait_mode wait_mode(void)
 
 /* Cores of the job on this host.  A process that was bound to one core by its launcher sees only that one; the launcher sees
  * all. */
-static unsigned cores(void)
+unsigned amph_am_cores(void)
 {
     cpu_set_t own, parent;
     int n = 1, m;
@@ -62,7 +62,7 @@ static unsigned cores(void)
 
 void amph_am_set_crowd(unsigned procs_on_host)
 {
-    amph_job.crowded = procs_on_host > cores();
+    amph_job.crowded = procs_on_host > amph_am_cores();
 }
 
 /* ---- waking ---- */
@@ -257,7 +257,7 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
         w->phase = AMPH_WAITER_SLEEPS;
         w->start_ns = amph_now_ns();
     } else if (amph_am_crowded()) {
-        if (w->rounds == CROWD_YIELDS) {
+        if (w->rounds == (w->soon ? SOON_YIELDS : CROWD_YIELDS)) {
             w->phase = AMPH_WAITER_SLEEPS;
             w->start_ns = amph_now_ns();
         }

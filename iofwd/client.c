@@ -354,6 +354,7 @@ static enum amph_status open_endpoint(struct amph_fwd_client *cl)
     cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)] : NULL);
     memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
     enum amph_status st = AMPH_OK;
+    fwd_note_crowd(cl->job, host_of(cl, cl->rank));
     if (fwd_needs_network(cl->job))
         st = fwd_choose_network(cl->job, &cfg.net);
     if (st == AMPH_OK)
@@ -374,6 +375,8 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
     if (cl->nslots > SLOTS_MOST)
         cl->nslots = SLOTS_MOST;
     cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
+    unsigned cores = amph_am_cores();
+    cl->near_most = cores > 2 ? cores - 1 : 1; /* this process copies beside them */
     cl->part_bytes = amph_area_part_bytes(page);
     while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MOST)
         cl->nparts--;

@@ -251,6 +251,8 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
 /* Sends what there is room for.  Only a call that has nothing under way may wait for a record: others hold theirs meanwhile. */
 static void feed(struct bulk_op *op)
 {
+    if (!op->begun && is_past_end(op))
+        op->closed = true; /* its server need not know of the call at all */
     while (!op->closed && op->inflight < op->window) {
         struct fwd_pend *pend = op->call->inflight ? fwd_pend_try(op->cl) : fwd_pend_take(op->cl);
         if (!pend)
@@ -269,28 +271,53 @@ static bool has_answer(const struct bulk_op *op)
     return op->inflight && fwd_pend_is_done(op->ring[op->head].pend);
 }
 
-/* All ops at once: whichever has an answer goes on; where none has, one is waited for, and the others' answers come in meanwhile. */
+/* A server that is gone answers, too: take_piece does not wait for it. */
+static bool may_take(const struct bulk_op *op)
+{
+    return op->inflight && (has_answer(op) || atomic_load_explicit(&op->link->state, memory_order_acquire) == FWD_LINK_DEAD);
+}
+
+/*
+ * Servers of this host work on a call one after the other where there are no cores for them to work at the same time: a server that is
+ * woken for each piece only takes the core from the others, and the pieces of them all do not fit into one cache.
+ */
+static void feed_all(struct bulk_op *op, unsigned n)
+{
+    unsigned busy = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (op[i].closed || (op[i].link->near && busy >= op[i].cl->near_most))
+            continue;
+        feed(&op[i]);
+        busy += op[i].link->near && !op[i].closed;
+    }
+}
+
+/* The op whose oldest piece has its answer, from the turn's on; NULL: all that is under way has been taken.  Whichever comes first goes
+ * on: to wait for a certain one could be for ever, where another call waits for this one at its server, and this one for that at its. */
+static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn, struct fwd_guard *g)
+{
+    struct fwd_wait wait = FWD_WAIT_INIT;
+    bool sent = true;
+    for (unsigned i = 0; i < n; i++)
+        sent = sent && op[i].closed;
+    while (op[0].call->inflight) {
+        for (unsigned i = 0; i < n; i++)
+            if (may_take(&op[(turn + i) % n]))
+                return &op[(turn + i) % n];
+        if (fwd_wait_step(op[0].cl, &wait) && sent)
+            fwd_let_signals_in(g);
+    }
+    return NULL;
+}
+
 static void run(struct bulk_op *op, unsigned n, struct fwd_guard *g)
 {
-    for (unsigned i = 0; i < n; i++)
-        feed(&op[i]);
     for (unsigned turn = 0;; turn++) {
-        struct bulk_op *next = NULL;
-        for (unsigned i = 0; i < n && !(next && has_answer(next)); i++) {
-            struct bulk_op *o = &op[(turn + i) % n];
-            if (o->inflight && (!next || has_answer(o)))
-                next = o;
-        }
-        if (next) {
-            take_piece(next, g);
-            feed(next);
-            continue;
-        }
-        /* An op that found no record goes on now. */
-        for (unsigned i = 0; i < n; i++)
-            feed(&op[i]);
-        if (!op[0].call->inflight)
+        feed_all(op, n);
+        struct bulk_op *next = n > 1 ? next_answered(op, n, turn, g) : op[0].inflight ? &op[0] : NULL;
+        if (!next)
             return;
+        take_piece(next, g);
     }
 }
 

@@ -57,14 +57,19 @@ static bool all_restart(const sigset_t *set)
     return any;
 }
 
+void fwd_let_signals_in(struct fwd_guard *g)
+{
+    fwd_guard_leave(g);
+    fwd_guard_enter(g);
+}
+
 /* Lets in the signals that came meanwhile.  true: one of them ends the call. */
 static bool let_signals_in(struct fwd_guard *g)
 {
     const struct timespec none = { 0, 0 };
     sigset_t pending;
     if (!g->ends_wait) {
-        fwd_guard_leave(g);
-        fwd_guard_enter(g);
+        fwd_let_signals_in(g);
         return false;
     }
     sigpending(&pending);
@@ -191,27 +196,31 @@ static void cancel(struct amph_fwd_client *cl, struct fwd_link *link, uint64_t s
     fwd_client_special(cl, link, FWD_SERVICE_CANCEL, &body, sizeof body, NULL, 0, &got);
 }
 
+bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait)
+{
+    amph_am_wait_step(cl->ep, &wait->w);
+    if (wait->rounds < 64) { /* a quick answer costs no look at the clock */
+        wait->rounds++;
+        return false;
+    }
+    uint64_t now = amph_now_ns();
+    if (wait->next_ns == 0)
+        wait->next_ns = now + CHECK_NS;
+    if (now < wait->next_ns)
+        return false;
+    wait->next_ns = now + CHECK_NS;
+    fwd_client_check(cl);
+    return true;
+}
+
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in)
 {
-    struct amph_waiter w = AMPH_WAITER_INIT;
-    uint64_t next = 0;
-    unsigned rounds = 0;
+    struct fwd_wait wait = FWD_WAIT_INIT;
     while (!fwd_pend_is_done(p)) {
-        amph_am_wait_step(cl->ep, &w);
+        bool late = fwd_wait_step(cl, &wait);
         if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
             return leave_pend(p);
-        if (rounds < 64) { /* a quick answer costs no look at the clock */
-            rounds++;
-            continue;
-        }
-        uint64_t now = amph_now_ns();
-        if (next == 0)
-            next = now + CHECK_NS;
-        if (now < next)
-            continue;
-        next = now + CHECK_NS;
-        fwd_client_check(cl);
-        if (let_in && let_signals_in(let_in)) {
+        if (late && let_in && let_signals_in(let_in)) {
             cancel(cl, link, p->seq);
             let_in->ends_wait = false;
         }

@@ -82,6 +82,7 @@ struct amph_fwd_client {
     uint32_t segment_which;
     size_t part_bytes, piece;          /* piece: of a slot, the largest there are */
     uint32_t nslots, nparts, parts_used;
+    uint32_t near_most;                /* servers of this host that are to work on one call at one time */
     _Atomic uint64_t pends;            /* bit set: free */
     _Atomic uint64_t counter;
     _Atomic uint64_t checked_ns;
@@ -140,6 +141,15 @@ void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p);
 /* Sends one request; bulk NULL: none; data: of the bulk call, inline.  0 or an errno value; then p waits for its reply. */
 int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk,
                   const void *data);
+/* One step of a wait for replies; true, every now and then: signals may be let in. */
+struct fwd_wait {
+    struct amph_waiter w;
+    uint64_t next_ns;
+    unsigned rounds;
+};
+#define FWD_WAIT_INIT { .w = { .soon = true } }
+bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait);
+void fwd_let_signals_in(struct fwd_guard *g); /* where they do not end the wait */
 /* Waits for the reply; let_in: signals may come in now and then.  0 or an errno value. */
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in);
 

@@ -187,6 +187,14 @@ bool fwd_needs_network(const struct amph_jobdesc *job)
     return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP);
 }
 
+void fwd_note_crowd(const struct amph_jobdesc *job, uint32_t host)
+{
+    unsigned here = 0;
+    for (uint32_t i = 0; i < job->nproc[AMPH_COMPUTE] + job->nproc[AMPH_SERVER]; i++)
+        here += job->proc[i].host == host;
+    amph_am_set_crowd(here);
+}
+
 enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p)
 {
     return amph_conduit_choose_for(job->conduit[0] ? job->conduit : NULL, false, ops_p);

@@ -99,6 +99,8 @@ enum amph_status fwd_welcome_take(const uint8_t *body, size_t len, struct fwd_we
 
 /* Must clients and servers of this job be able to talk over a network, and over which. */
 bool fwd_needs_network(const struct amph_jobdesc *job);
+/* Tells waits whether the job has more processes on that host than it has cores. */
+void fwd_note_crowd(const struct amph_jobdesc *job, uint32_t host);
 enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p);
 
 /* What a server publishes under FWD_DOOR_KEY: where its door is. */

@@ -46,6 +46,7 @@ static enum amph_status open_endpoint(struct fwd_server *s)
                                   .on_peer_error = on_peer_error, .user = s };
     cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
     memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
+    fwd_note_crowd(s->job, s->job->proc[s->self].host);
     if (fwd_needs_network(s->job)) {
         enum amph_status st = fwd_choose_network(s->job, &cfg.net);
         if (st != AMPH_OK)
