@@ -14,10 +14,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/wire.h"
 
-enum { ADDRESS_VERSION = 1, FLAG_SMP = 1 };
+enum { ADDRESS_VERSION = 2, FLAG_SMP = 1, FLAG_NARROW = 2 }; /* NARROW: pointers of 32 bits */
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t len_bytes)
 {
@@ -39,14 +40,18 @@ uint64_t amph_am_host_id(const char *host_name)
 
 /* Processes can map each other's memory only under one running kernel and in one process name space; in different network name
  * spaces they count as different machines, since what belongs to shared memory (doors, doorbells) has abstract sockets; and so do
- * processes of different byte order or width of pointers (under an emulator), since the rings hold words as the machine has them. */
+ * processes of different byte order, width of pointers or processor (under an emulator), since the rings hold words as the machine has
+ * them, ordered as it orders them. */
 static uint64_t machine_id(void)
 {
     static const char *const spaces[] = { "/proc/self/ns/pid", "/proc/self/ns/net" };
-    const uint8_t kind[] = { AMPH_BIG_ENDIAN, sizeof(void *) };
+    const uint8_t kind[] = { AMPH_BIG_ENDIAN, amph_pointer_bytes() };
     char boot_id[64];
     struct stat ns;
+    struct utsname u;
     uint64_t h = hash(hash_start, kind, sizeof kind);
+    if (uname(&u) == 0)
+        h = hash(h, u.machine, strlen(u.machine));
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         ssize_t n = read(fd, boot_id, sizeof boot_id);
@@ -66,7 +71,7 @@ enum amph_status amph_address_make(struct amph_am_ep *ep)
     struct amph_wr w;
     amph_wr_init(&w, ep->addr, sizeof ep->addr);
     amph_wr_u16(&w, ADDRESS_VERSION);
-    amph_wr_u8(&w, ep->cfg.use_smp ? FLAG_SMP : 0);
+    amph_wr_u8(&w, (uint8_t)((ep->cfg.use_smp ? FLAG_SMP : 0) | (amph_pointer_bytes() == 4 ? FLAG_NARROW : 0)));
     amph_wr_u64(&w, machine_id());
     amph_wr_u64(&w, ep->cfg.host_id);
     amph_wr_blob(&w, smp->addr, smp->addr_len);
@@ -88,7 +93,9 @@ enum amph_status amph_address_parse(const void *bytes, size_t len_bytes, struct 
     amph_rd_init(&r, bytes, len_bytes);
     if (amph_rd_u16(&r) != ADDRESS_VERSION)
         return AMPH_ERR_PROTO;
-    addr_p->smp_allowed = amph_rd_u8(&r) & FLAG_SMP;
+    uint8_t flags = amph_rd_u8(&r);
+    addr_p->smp_allowed = flags & FLAG_SMP;
+    addr_p->narrow = flags & FLAG_NARROW;
     addr_p->machine = amph_rd_u64(&r);
     addr_p->host = amph_rd_u64(&r);
     addr_p->smp = amph_rd_blob(&r, &addr_p->smp_len);
@@ -102,7 +109,7 @@ enum amph_status amph_address_parse(const void *bytes, size_t len_bytes, struct 
 /* The conduit by which both sides reach each other; both decide by the same facts.  NULL: none (logged). */
 static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct amph_address *to, bool self)
 {
-    struct amph_address mine;
+    struct amph_address mine = { 0 };
     struct amph_cx *smp = ep->cx[AMPH_CX_SMP], *net = ep->cx[AMPH_CX_NET];
     if (self)
         return smp;
@@ -110,8 +117,8 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
         to->machine == mine.machine && to->host == mine.host)
         return smp;
     if (!net) {
-        amph_error("%s: peer %u is on another host (or shared memory is off, AMPHORA_SMP=0) and this process has no network; "
-                   "choose one, for instance AMPHORA_CONDUIT=tcp", ep->cfg.name, peer);
+        amph_error("%s: peer %u is on another host, or a process of another kind of machine (or shared memory is off, AMPHORA_SMP=0), "
+                   "and this process has no network; choose one, for instance AMPHORA_CONDUIT=tcp", ep->cfg.name, peer);
         return NULL;
     }
     if (to->net_name_len != strlen(net->ops->name) || memcmp(to->net_name, net->ops->name, to->net_name_len)) {
@@ -119,7 +126,7 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
                    peer, (int)to->net_name_len, to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
         return NULL;
     }
-    return net;
+    return to->narrow == mine.narrow || !ep->cx[AMPH_CX_EMULATED] ? net : ep->cx[AMPH_CX_EMULATED];
 }
 
 static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
@@ -127,6 +134,10 @@ static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
     for (unsigned i = 0; i < ep->nactive; i++)
         if (ep->active[i].cx == cx)
             return;
+    if (cx == ep->cx[AMPH_CX_EMULATED]) {
+        amph_info("%s: there are hosts of 32 and of 64 bits; put and get between them go by messages", ep->cfg.name);
+        activate(ep, ep->cx[AMPH_CX_NET]);
+    }
     ep->active[ep->nactive].cx = cx;
     ep->active[ep->nactive].progress = cx->ops->progress;
     ep->windowed |= !cx->caps.self_flow;

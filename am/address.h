@@ -11,7 +11,8 @@
 /* An address as it was read; the pointers lead into the bytes. */
 struct amph_address {
     bool smp_allowed;
-    uint64_t machine;    /* boot and process name space: where smp can work at all */
+    bool narrow;         /* its pointers have 32 bits */
+    uint64_t machine;    /* kind of machine, boot and process name space: where smp can work at all */
     uint64_t host;       /* amph_am_host_id */
     const void *smp, *net;
     size_t smp_len, net_len;

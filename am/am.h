@@ -90,7 +90,6 @@ void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer); /* reached through shared memory */
 const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
 
-bool amph_am_reaches_any_width(struct amph_am_ep *ep); /* do put and get work between hosts of 32 and 64 bits? */
 const char *amph_am_network(struct amph_am_ep *ep); /* of all peers with a network: its conduit; "smp": there is none */
 
 /* Says that peer is dead (the launcher's death notice): sends to it fail with AMPH_ERR_PEER from now on, also those that wait for
@@ -213,8 +212,8 @@ unsigned amph_am_cores(void); /* that this process's job may use on this host */
 struct amph_am_mem {
     void *base;
     size_t len_bytes;
-    struct amph_mem part[2];
-    uint8_t key[2 * AMPH_KEY_BLOB_MAX_BYTES + 32]; /* portable bytes for amph_am_mem_import */
+    struct amph_mem part[3];
+    uint8_t key[3 * AMPH_KEY_BLOB_MAX_BYTES + 32]; /* portable bytes for amph_am_mem_import */
     size_t key_len;
 };
 

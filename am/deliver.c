@@ -12,6 +12,7 @@
 #include "am/check.h"
 #include "am/ep.h"
 #include "base/log.h"
+#include "conduits/emulate.h"
 
 static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
 {
@@ -151,8 +152,11 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
             drop(ep, peer, am, "it gives back more credits than were used");
         }
     }
-    if (am->kind == AMPH_AM_INTERNAL)
+    if (am->kind == AMPH_AM_INTERNAL) {
+        if (am->handler >= AMPH_EMULATE_FIRST && p->cx == ep->cx[AMPH_CX_EMULATED])
+            amph_emulate_take(p->cx, peer, lane, am);
         return;
+    }
     if (lane == AMPH_LANE_REQUEST)
         __atomic_add_fetch(&p->owed, 1, __ATOMIC_RELAXED); /* before the handler: its reply takes the credit home */
     deliver(ep, peer, lane, am);
@@ -171,6 +175,9 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
 
 static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
+    struct amph_am_ep *ep = up;
+    if (peer < ep->max_peers && ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_EMULATED])
+        amph_emulate_peer_gone(ep->peer[peer].cx, peer);
     amph_am_peer_failed(up, peer, st, why);
 }
 

@@ -46,6 +46,9 @@ static enum amph_status open_conduits(struct amph_am_ep *ep)
     enum amph_status st = open_conduit(ep, AMPH_CX_SMP, &amph_smp_ops);
     if (st == AMPH_OK && ep->cfg.net)
         st = open_conduit(ep, AMPH_CX_NET, ep->cfg.net);
+    const struct amph_cx *net = ep->cx[AMPH_CX_NET];
+    if (st == AMPH_OK && net && !net->caps.mixed_width)
+        st = amph_emulate_beside(ep->cx[AMPH_CX_NET], ep->threaded ? &ep->send_lock : NULL, &ep->cx[AMPH_CX_EMULATED]);
     if (st == AMPH_OK)
         st = amph_address_make(ep);
     if (st != AMPH_OK)
@@ -103,11 +106,6 @@ void amph_am_close(struct amph_am_ep *ep)
     pthread_mutex_destroy(&ep->send_lock);
     free(ep->peer);
     free(ep);
-}
-
-bool amph_am_reaches_any_width(struct amph_am_ep *ep)
-{
-    return !ep->cx[AMPH_CX_NET] || ep->cx[AMPH_CX_NET]->caps.mixed_width;
 }
 
 const char *amph_am_network(struct amph_am_ep *ep)
@@ -180,7 +178,7 @@ static uint32_t least(struct amph_am_ep *ep, uint32_t peer, uint32_t (*fact)(con
         return ep->peer[peer].cx ? fact(ep->peer[peer].cx) : 0;
     uint32_t least = UINT32_MAX;
     for (int i = 0; i < AMPH_NCX; i++)
-        if (ep->cx[i] && fact(ep->cx[i]) < least)
+        if (ep->cx[i] && (i != AMPH_CX_EMULATED || amph_ep_emulates(ep)) && fact(ep->cx[i]) < least)
             least = fact(ep->cx[i]);
     return least;
 }

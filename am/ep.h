@@ -14,7 +14,8 @@
 #include "am/am.h"
 #include "base/counters.h"
 
-enum { AMPH_CX_SMP = 0, AMPH_CX_NET = 1, AMPH_NCX = 2 };
+/* EMULATED: put and get over the network's messages, for peers that its own do not reach. */
+enum { AMPH_CX_SMP = 0, AMPH_CX_NET = 1, AMPH_CX_EMULATED = 2, AMPH_NCX = 3 };
 
 #define AMPH_AM_WINDOW 64u       /* unanswered requests to one peer, where the conduit keeps no bounds */
 #define AMPH_AM_BUDGET 32u       /* messages taken in one progress call; bounds the replies that can be put off */
@@ -202,6 +203,15 @@ void amph_carry_close(struct amph_am_ep *ep);
 static inline bool amph_ep_carries(const struct amph_am_ep *ep, uint32_t peer)
 {
     return ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && ep->carry;
+}
+
+/* Has some peer put and get by messages over the network? */
+static inline bool amph_ep_emulates(const struct amph_am_ep *ep)
+{
+    for (unsigned i = 0; i < ep->nactive; i++)
+        if (ep->active[i].cx == ep->cx[AMPH_CX_EMULATED])
+            return true;
+    return false;
 }
 
 /* ---- vm.c ---- */

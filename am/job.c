@@ -214,21 +214,6 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     return st;
 }
 
-/* libfabric's tcp providers put the sender's own words into what they send for put and get. */
-static enum amph_status check_widths(const struct amph_jobdesc *desc)
-{
-    uint32_t other = amph_job.size, first = amph_job.first;
-    for (uint32_t i = 0; i < amph_job.size; i++)
-        if (desc->proc[first + i].stated && desc->proc[first + i].pointer_bytes != sizeof(void *))
-            other = i;
-    if (other == amph_job.size || amph_am_reaches_any_width(amph_job.ep))
-        return AMPH_OK;
-    amph_error("process %u on host %s has pointers of %u bits and this one of %zu: put and get between them are carried by messages "
-               "with AMPHORA_RMA=emulate, set for the whole job (amphora-run carries it), or with the conduit udp",
-               first + other, host_of(desc, first + other), 8u * desc->proc[first + other].pointer_bytes, 8 * sizeof(void *));
-    return AMPH_ERR_NOSYS;
-}
-
 /* Publishes the own address, and gets to know everyone. */
 static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self, enum amph_group group)
 {
@@ -248,8 +233,6 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
         st = amph_boot_wait_servers(amph_job.boot, SERVERS_WAIT_NS);
     if (st == AMPH_OK)
         st = negotiate_pages(desc);
-    if (st == AMPH_OK)
-        st = check_widths(desc);
     for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++) {
         st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self, amph_job.first + i);
         if (st != AMPH_OK)

@@ -3,7 +3,8 @@
  * One-sided transfers of an endpoint: memory that all its conduits know, put and get.
  * Layer: am.  Thread rule: see am.h; registration takes the send lock.
  *
- * Key bytes of registered memory: smp key blob, network key blob; an empty one: not reachable that way.
+ * Key bytes of registered memory: smp key blob, network key blob, that of put and get over the network's messages; an empty one: not
+ * reachable that way.
  */
 #include <string.h>
 
@@ -61,7 +62,9 @@ enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const 
     amph_rd_init(&r, key, key_len);
     for (int i = 0; i < AMPH_NCX; i++)
         part[i] = amph_rd_blob(&r, &part_len[i]);
-    int which = cx == ep->cx[AMPH_CX_SMP] ? AMPH_CX_SMP : AMPH_CX_NET;
+    int which = AMPH_CX_SMP;
+    while (which < AMPH_NCX - 1 && cx != ep->cx[which])
+        which++;
     if (r.bad || amph_rd_left(&r) || part_len[which] == 0 || part_len[which] > AMPH_KEY_BLOB_MAX_BYTES)
         return AMPH_ERR_PROTO;
     if (which == AMPH_CX_SMP && amph_carry_is_key(part[which], part_len[which]))

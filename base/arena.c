@@ -84,6 +84,12 @@ size_t amph_page_bytes(void)
     return pretended ? (size_t)pretended : (size_t)sysconf(_SC_PAGESIZE);
 }
 
+uint8_t amph_pointer_bytes(void)
+{
+    static const uint8_t bytes[] = { sizeof(void *), 4, 8 }; /* by the words of AMPHORA_TEST_WIDTH */
+    return bytes[amph_env_enum(AMPH_ENV_TEST_WIDTH)];
+}
+
 uint64_t amph_phys_mem_bytes(void)
 {
     return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -64,6 +64,9 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
 /* The page size this process states to others: AMPHORA_TEST_PAGE or the system's. */
 size_t amph_page_bytes(void);
 
+/* The width of pointers this process states to others: AMPHORA_TEST_WIDTH's or the real one. */
+uint8_t amph_pointer_bytes(void);
+
 /* Physical memory of this host in bytes, and how much of it is available now. */
 uint64_t amph_phys_mem_bytes(void);
 uint64_t amph_avail_mem_bytes(void);

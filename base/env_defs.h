@@ -84,6 +84,7 @@
     ENV(UDP_LOSS, "AMPHORA_UDP_LOSS", INT, "0", "percent", 0, 90, "testing", "the udp conduit does not send this many of its datagrams") \
     ENV(UDP_SEED, "AMPHORA_UDP_SEED", INT, "1", "", 0, 1000000000, "testing", "chooses which datagrams AMPHORA_UDP_LOSS takes") \
     ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", "pretend this page size (0: the real one)") \
+    ENV(TEST_WIDTH, "AMPHORA_TEST_WIDTH", ENUM, "native|32|64", "", 0, 0, "testing", "pretend that pointers have so many bits: stated to peers") \
     ENV(TEST_SWAP, "AMPHORA_TEST_SWAP", BOOL, "0", "", 0, 0, "testing", "pretend the other byte order: state it to peers and put wire words in the swapped order")
 
 /*

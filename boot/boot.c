@@ -135,7 +135,7 @@ enum amph_status amph_boot_state(struct amph_boot *boot, uint64_t memory_bytes, 
     struct amph_proc *p = &boot->job.proc[boot->self];
     p->stated = true;
     p->big_endian = (AMPH_BIG_ENDIAN != 0) != amph_env_bool(AMPH_ENV_TEST_SWAP);
-    p->pointer_bytes = sizeof(void *);
+    p->pointer_bytes = amph_pointer_bytes();
     p->page_bytes = (uint32_t)amph_page_bytes();
     p->memory_bytes = memory_bytes;
     p->area_bytes = area_bytes;

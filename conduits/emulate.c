@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; the own lock guards the transfers and the inner
- * conduit's send side, because fragments and answers are sent from progress too.  done is called without the lock.
+ * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; one lock guards the transfers and the inner conduit's
+ * send side, because fragments and answers are sent from progress too.  Laid over a conduit the lock is our own, taken in every
+ * operation; beside one it is the caller's, which it holds in operations of the send side.  done is called without the lock, or,
+ * beside a conduit, inside an operation of the send side with the caller's.
  *
  * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are unanswered, so a peer that does
  * not answer, or has no room, holds up nobody else's transfers; it may let us owe it as many answers and no more.
@@ -72,7 +74,9 @@ struct em_cx {
     struct amph_cx base;
     struct amph_conduit_ops ops; /* the inner table with our operations over it */
     struct amph_cx *inner;
-    pthread_mutex_t lock;
+    bool beside;             /* inner is another's, and has peers of its own */
+    pthread_mutex_t own_lock;
+    pthread_mutex_t *lock;   /* NULL: one thread at a time */
     struct region *regions;
     struct transfer *transfers;
     struct owed *owed, **owed_tail;
@@ -89,6 +93,31 @@ struct em_cx {
 static struct em_cx *em_of(struct amph_cx *cx)
 {
     return (struct em_cx *)cx;
+}
+
+/* In operations of the progress side; from the caller of an operation of the send side. */
+static void lock(struct em_cx *em)
+{
+    if (em->lock)
+        pthread_mutex_lock(em->lock);
+}
+
+static void unlock(struct em_cx *em)
+{
+    if (em->lock)
+        pthread_mutex_unlock(em->lock);
+}
+
+static void lock_send(struct em_cx *em)
+{
+    if (!em->beside)
+        lock(em);
+}
+
+static void unlock_send(struct em_cx *em)
+{
+    if (!em->beside)
+        unlock(em);
 }
 
 static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code code, const struct head *h, const void *data)
@@ -299,13 +328,9 @@ static const struct {
     { on_data, AMPH_LANE_REPLY, true },
 };
 
-static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+void amph_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
-    struct em_cx *em = up;
-    if (am->kind != AMPH_AM_INTERNAL || am->handler < AMPH_EMULATE_FIRST) {
-        em->base.cfg.upcalls->on_am(em->base.cfg.up, peer, lane, am);
-        return;
-    }
+    struct em_cx *em = em_of(cx);
     unsigned code = am->handler - AMPH_EMULATE_FIRST;
     struct head h;
     struct amph_rd r;
@@ -322,9 +347,18 @@ static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct 
         amph_count(DROP_MALFORMED);
         return;
     }
-    pthread_mutex_lock(&em->lock);
+    lock(em);
     actions[code].fn(em, peer, &h, r.at);
-    pthread_mutex_unlock(&em->lock);
+    unlock(em);
+}
+
+static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    struct em_cx *em = up;
+    if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
+        amph_emulate_take(&em->base, peer, lane, am);
+    else
+        em->base.cfg.upcalls->on_am(em->base.cfg.up, peer, lane, am);
 }
 
 /* Drops the answers that are owed to peer. */
@@ -357,17 +391,24 @@ static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
     drop_owed(em, peer);
 }
 
+void amph_emulate_peer_gone(struct amph_cx *cx, uint32_t peer)
+{
+    struct em_cx *em = em_of(cx);
+    if (peer >= em->base.cfg.max_peers)
+        return;
+    lock(em);
+    fail_transfers(em, peer, AMPH_ERR_PEER);
+    struct transfer *done = reap(em);
+    unlock(em);
+    tell(done);
+}
+
 static void em_on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
     struct em_cx *em = up;
-    if (peer >= em->base.cfg.max_peers)
-        return;
-    pthread_mutex_lock(&em->lock);
-    fail_transfers(em, peer, AMPH_ERR_PEER);
-    struct transfer *done = reap(em);
-    pthread_mutex_unlock(&em->lock);
-    tell(done);
-    em->base.cfg.upcalls->on_peer_error(em->base.cfg.up, peer, st, why);
+    amph_emulate_peer_gone(&em->base, peer);
+    if (peer < em->base.cfg.max_peers)
+        em->base.cfg.upcalls->on_peer_error(em->base.cfg.up, peer, st, why);
 }
 
 static const struct amph_upcalls upcalls = { em_on_am, em_on_peer_error };
@@ -390,8 +431,9 @@ static void em_close(struct amph_cx *cx)
         em->regions = r->next;
         free(r);
     }
-    em->inner->ops->close(em->inner);
-    pthread_mutex_destroy(&em->lock);
+    if (!em->beside)
+        em->inner->ops->close(em->inner);
+    pthread_mutex_destroy(&em->own_lock);
     free(em->flow);
     free(em->bounce);
     free(em);
@@ -400,9 +442,9 @@ static void em_close(struct amph_cx *cx)
 static enum amph_status em_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
 {
     struct em_cx *em = em_of(cx);
-    pthread_mutex_lock(&em->lock);
+    lock_send(em);
     enum amph_status st = em->inner->ops->add_peer(em->inner, peer, spec);
-    pthread_mutex_unlock(&em->lock);
+    unlock_send(em);
     return st;
 }
 
@@ -411,11 +453,11 @@ static void em_del_peer(struct amph_cx *cx, uint32_t peer)
     struct em_cx *em = em_of(cx);
     if (peer >= cx->cfg.max_peers)
         return;
-    pthread_mutex_lock(&em->lock);
+    lock_send(em);
     fail_transfers(em, peer, AMPH_ERR_PEER);
     struct transfer *done = reap(em);
     em->inner->ops->del_peer(em->inner, peer);
-    pthread_mutex_unlock(&em->lock);
+    unlock_send(em);
     tell(done);
 }
 
@@ -428,10 +470,10 @@ static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_by
         return AMPH_ERR_NOMEM;
     *r = (struct region){ .base = base, .len_bytes = len_bytes };
     amph_random(&r->key, sizeof r->key);
-    pthread_mutex_lock(&em->lock);
+    lock_send(em);
     r->next = em->regions;
     em->regions = r;
-    pthread_mutex_unlock(&em->lock);
+    unlock_send(em);
     struct amph_wr w;
     amph_wr_init(&w, mem->key, sizeof mem->key);
     amph_wr_u32(&w, KEY_VERSION);
@@ -448,7 +490,7 @@ static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_by
 static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 {
     struct em_cx *em = em_of(cx);
-    pthread_mutex_lock(&em->lock);
+    lock_send(em);
     for (struct region **at = &em->regions; *at; at = &(*at)->next)
         if (*at == mem->impl) {
             struct region *r = *at;
@@ -456,7 +498,7 @@ static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
             free(r);
             break;
         }
-    pthread_mutex_unlock(&em->lock);
+    unlock_send(em);
     mem->impl = NULL;
     mem->key_len = 0;
 }
@@ -481,9 +523,9 @@ static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_
     struct em_cx *em = em_of(cx);
     if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
         return AMPH_ERR_ARG;
-    pthread_mutex_lock(&em->lock);
+    lock_send(em);
     enum amph_status st = em->inner->ops->am_send(em->inner, peer, lane, am, lc);
-    pthread_mutex_unlock(&em->lock);
+    unlock_send(em);
     return st;
 }
 
@@ -502,13 +544,13 @@ static enum amph_status start(struct em_cx *em, const struct transfer *what)
         return AMPH_OK;
     }
     __atomic_add_fetch(&em->work, 1, __ATOMIC_RELAXED);
-    pthread_mutex_lock(&em->lock);
+    lock_send(em);
     t->id = em->next_id++;
     for (at = &em->transfers; *at; at = &(*at)->next)
         ;
     *at = t;
     push(em);
-    pthread_mutex_unlock(&em->lock);
+    unlock_send(em);
     return AMPH_OK;
 }
 
@@ -532,21 +574,21 @@ static enum amph_status em_get(struct amph_cx *cx, uint32_t peer, const struct a
 static void em_flush(struct amph_cx *cx)
 {
     struct em_cx *em = em_of(cx);
-    pthread_mutex_lock(&em->lock);
+    lock_send(em);
     em->inner->ops->flush(em->inner);
-    pthread_mutex_unlock(&em->lock);
+    unlock_send(em);
 }
 
 static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct em_cx *em = em_of(cx);
-    unsigned n = em->inner->ops->progress(em->inner, lanes, budget);
+    unsigned n = em->beside ? 0 : em->inner->ops->progress(em->inner, lanes, budget);
     if (!__atomic_load_n(&em->work, __ATOMIC_RELAXED))
         return n;
-    pthread_mutex_lock(&em->lock);
+    lock(em);
     n += push(em);
     struct transfer *done = reap(em);
-    pthread_mutex_unlock(&em->lock);
+    unlock(em);
     for (struct transfer *t = done; t; t = t->next)
         n++;
     tell(done);
@@ -555,7 +597,8 @@ static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 
 static int em_wait_fd(struct amph_cx *cx)
 {
-    return em_of(cx)->inner->ops->wait_fd(em_of(cx)->inner);
+    struct em_cx *em = em_of(cx);
+    return em->beside ? -1 : em->inner->ops->wait_fd(em->inner);
 }
 
 static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
@@ -563,14 +606,14 @@ static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t t
     struct em_cx *em = em_of(cx);
     /* Room is not announced by a message, so for a while nobody sleeps who waits for it. */
     if (how != AMPH_ARM_OFF && __atomic_load_n(&em->work, __ATOMIC_RELAXED)) {
-        pthread_mutex_lock(&em->lock);
+        lock(em);
         bool busy = push(em) || (em->full && ++em->full_arms < FULL_ARMS);
-        pthread_mutex_unlock(&em->lock);
+        unlock(em);
         if (busy)
             return AMPH_AGAIN;
     }
     em->full_arms = 0;
-    return em->inner->ops->arm(em->inner, how, timeout_ns);
+    return em->beside ? AMPH_OK : em->inner->ops->arm(em->inner, how, timeout_ns);
 }
 
 static void lay_over(struct em_cx *em)
@@ -589,7 +632,7 @@ static void lay_over(struct em_cx *em)
     em->ops.get = em_get;
     em->ops.atomic = amph_conduit_no_atomic;
     if (em->ops.flush != amph_conduit_no_flush)
-        em->ops.flush = em_flush;
+        em->ops.flush = em->beside ? amph_conduit_no_flush : em_flush;
     em->ops.progress = em_progress;
     em->ops.wait_fd = em_wait_fd;
     em->ops.arm = em_arm;
@@ -602,6 +645,24 @@ static void lay_over(struct em_cx *em)
     em->base.caps.mixed_width = true;
 }
 
+/* The rest of an instance whose inner conduit is there. */
+static enum amph_status finish(struct em_cx *em, const struct amph_cx_config *cfg)
+{
+    lay_over(em);
+    em->base.cfg = *cfg;
+    em->owed_tail = &em->owed;
+    em->fragment = em->inner->caps.max_medium - HEAD_BYTES;
+    em->flow = calloc(cfg->max_peers, sizeof *em->flow);
+    em->bounce = malloc(em->inner->caps.max_medium);
+    if (em->flow && em->bounce) {
+        pthread_mutex_init(&em->own_lock, NULL);
+        return AMPH_OK;
+    }
+    free(em->flow);
+    free(em->bounce);
+    return AMPH_ERR_NOMEM;
+}
+
 enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     struct em_cx *em = calloc(1, sizeof *em);
@@ -610,27 +671,38 @@ enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const str
     struct amph_cx_config inner_cfg = *cfg;
     inner_cfg.upcalls = &upcalls;
     inner_cfg.up = em;
+    em->lock = &em->own_lock;
     enum amph_status st = ops->open(&inner_cfg, &em->inner);
     if (st != AMPH_OK)
         goto free_em;
-    lay_over(em);
-    em->base.cfg = *cfg;
-    em->owed_tail = &em->owed;
-    em->fragment = em->inner->caps.max_medium - HEAD_BYTES;
-    em->flow = calloc(cfg->max_peers, sizeof *em->flow);
-    em->bounce = malloc(em->inner->caps.max_medium);
-    st = AMPH_ERR_NOMEM;
-    if (!em->flow || !em->bounce)
+    st = finish(em, cfg);
+    if (st != AMPH_OK)
         goto close_inner;
-    pthread_mutex_init(&em->lock, NULL);
     *cx_p = &em->base;
     return AMPH_OK;
 
 close_inner:
     ops->close(em->inner);
-    free(em->flow);
-    free(em->bounce);
 free_em:
     free(em);
     return st;
+}
+
+enum amph_status amph_emulate_beside(struct amph_cx *inner, pthread_mutex_t *send_lock, struct amph_cx **cx_p)
+{
+    struct em_cx *em = calloc(1, sizeof *em);
+    if (!em)
+        return AMPH_ERR_NOMEM;
+    em->inner = inner;
+    em->beside = true;
+    em->lock = send_lock;
+    enum amph_status st = finish(em, &inner->cfg);
+    if (st != AMPH_OK) {
+        free(em);
+        return st;
+    }
+    em->base.caps.can_sleep = false;
+    em->base.caps.fd_blocks = true; /* there is nothing to wait for but what inner brings */
+    *cx_p = &em->base;
+    return AMPH_OK;
 }

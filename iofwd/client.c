@@ -115,7 +115,7 @@ static int move_up(int fd)
 
 static void fill_hello(const struct amph_fwd_client *cl, const struct fwd_link *link, struct fwd_hello *h)
 {
-    *h = (struct fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = sizeof(void *),
+    *h = (struct fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = amph_pointer_bytes(),
                              .page_bytes = (uint32_t)amph_page_bytes(), .rank = cl->hello_rank, .number = cl->number,
                              .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid(), .index = link->server - cl->first };
 }

@@ -8,19 +8,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/numbers.h"
 #include "iofwd/preload/targets.h"
-
-#ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452
-#endif
-#ifndef SYS_faccessat2
-#define SYS_faccessat2 439
-#endif
 
 /* An argument as a descriptor or number, as a pointer, as a length. */
 #define I(n) ((int)a[n])
@@ -124,7 +117,7 @@ static long sys_futimens(const long *a)
 CALLS(FUNCTION)
 #undef FUNCTION
 
-static long (*const calls[512])(const long *a) = {
+static long (*const calls[FWD_ALL_NUMBERS])(const long *a) = {
 #define ROW(name, call) [SYS_##name] = call_##name,
     CALLS(ROW)
 #undef ROW
@@ -133,7 +126,7 @@ static long (*const calls[512])(const long *a) = {
 long x_syscall(long number, long a0, long a1, long a2, long a3, long a4, long a5)
 {
     const long a[6] = { a0, a1, a2, a3, a4, a5 };
-    if (!fwd_state.on || fwd_inside || number < 0 || (size_t)number >= AMPH_COUNTOF(calls) || !calls[number])
+    if (!fwd_state.on || fwd_inside || number < 0 || number >= FWD_REAL_NUMBERS || !calls[number])
         return real_syscall(number, a0, a1, a2, a3, a4, a5);
     return calls[number](a);
 }

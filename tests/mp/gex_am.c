@@ -191,7 +191,8 @@ static void test_messages(void)
         gex_Rank_t to = (me + k) % size;
         for (int m = 0; m < NH; m++) {
             size_t medium = sizes[(unsigned)m % (sizeof sizes / sizeof *sizes)];
-            size_t long_bytes = m == 5 ? HALF : m == 6 ? 0 : next_random(&seed) % 100000;
+            size_t long_bytes = m == 5 ? HALF : m == 6 ? 0 : next_random(&seed) % 100000, most = gex_AM_LUBRequestLong();
+            long_bytes = long_bytes < most ? long_bytes : most;
             send_all(to, m, medium, long_bytes, &expected);
         }
     }

@@ -5,6 +5,7 @@
  * which a host keeps numbers, as messages do in the other tests of the API.   mixed [DIRECTORY for the files]
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,12 +41,33 @@ static void say_facts(void)
         large += p.page_bytes > 4096;
         page = p.page_bytes > page ? p.page_bytes : page;
         if (i == me)
-            CHECK(p.pointer_bytes == sizeof(void *));
+            CHECK(getenv("AMPHORA_TEST_WIDTH") || p.pointer_bytes == sizeof(void *));
     }
     CHECK(GASNET_PAGESIZE >= page);
     if (me == 0)
         printf("%u processes: %u big-endian, %u 32-bit, %u with large pages, the job's page %u\n", size, big, narrow, large,
                (unsigned)GASNET_PAGESIZE);
+}
+
+/* Shared memory joins processes of one host and of one kind of machine only, and those all. */
+static void test_neighbours(void)
+{
+    gex_RankInfo_t *info;
+    gex_Rank_t n, mine;
+    bool near[64] = { false };
+    struct amphora_proc own, p;
+    const char *smp = getenv("AMPHORA_SMP");
+    gex_System_QueryNbrhdInfo(&info, &n, &mine);
+    CHECK(info[mine].gex_jobrank == me && size <= 64);
+    for (gex_Rank_t i = 0; i < n; i++)
+        near[info[i].gex_jobrank] = true;
+    CHECK(amphora_proc(amphora_member(AMPHORA_COMPUTE, me), &own) == 0);
+    for (gex_Rank_t i = 0; i < size; i++) {
+        CHECK(amphora_proc(amphora_member(AMPHORA_COMPUTE, i), &p) == 0);
+        bool alike = strcmp(p.host_name, own.host_name) == 0 && p.big_endian == own.big_endian && p.pointer_bytes == own.pointer_bytes &&
+                     p.page_bytes == own.page_bytes;
+        CHECK(near[i] == (i == me || (alike && !(smp && smp[0] == '0'))));
+    }
 }
 
 /* ---- barriers ---- */
@@ -216,6 +238,7 @@ int main(int argc, char **argv)
     for (gex_Rank_t r = 0; r < size; r++)
         CHECK(gex_Segment_QueryBound(team, r, &base[r], NULL, NULL) == 0);
     say_facts();
+    test_neighbours();
     test_barriers();
     test_bytes(base);
     barrier();

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers for syscall.c of calls that a machine does not have, or takes in another form than its C library does: numbers that no kernel
+ * gives out, so that what a program asks for under a real number goes to the kernel, which refuses it on a forwarded file's
+ * descriptor.  Layer: iofwd (preload).  Thread rule: constants.
+ */
+#ifndef AMPH_IOFWD_NUMBERS_H
+#define AMPH_IOFWD_NUMBERS_H
+
+#include <sys/syscall.h>
+
+#define FWD_REAL_NUMBERS 512              /* those below may be asked for */
+#define FWD_ABSENT(n) (FWD_REAL_NUMBERS + (n))
+#define FWD_ALL_NUMBERS FWD_ABSENT(64)
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
+
+/* Machines younger than the calls with a directory have those only. */
+#ifndef SYS_open
+#define SYS_open FWD_ABSENT(0)
+#define SYS_creat FWD_ABSENT(1)
+#define SYS_dup2 FWD_ABSENT(2)
+#define SYS_stat FWD_ABSENT(3)
+#define SYS_lstat FWD_ABSENT(4)
+#define SYS_access FWD_ABSENT(5)
+#define SYS_getdents FWD_ABSENT(6)
+#define SYS_mkdir FWD_ABSENT(7)
+#define SYS_rmdir FWD_ABSENT(8)
+#define SYS_mknod FWD_ABSENT(9)
+#define SYS_unlink FWD_ABSENT(10)
+#define SYS_rename FWD_ABSENT(11)
+#define SYS_link FWD_ABSENT(12)
+#define SYS_symlink FWD_ABSENT(13)
+#define SYS_readlink FWD_ABSENT(14)
+#define SYS_chmod FWD_ABSENT(15)
+#define SYS_chown FWD_ABSENT(16)
+#define SYS_lchown FWD_ABSENT(17)
+#define SYS_utimes FWD_ABSENT(18)
+#define SYS_futimesat FWD_ABSENT(19)
+#endif
+#ifndef SYS_utime
+#define SYS_utime FWD_ABSENT(20)
+#endif
+#ifndef SYS_sync_file_range /* sync_file_range2 has the flags in another place */
+#define SYS_sync_file_range FWD_ABSENT(21)
+#endif
+#if !defined SYS_mmap || defined __s390x__ /* there it takes one pointer to its arguments */
+#undef SYS_mmap
+#define SYS_mmap FWD_ABSENT(22)
+#endif
+#ifndef SYS_newfstatat
+#define SYS_newfstatat FWD_ABSENT(23)
+#endif
+
+/* With words of 32 bits an offset takes two of them, and these write records or take numbers of 16 and 32 bits. */
+#if __SIZEOF_POINTER__ == 4
+#undef SYS_lseek
+#undef SYS_pread64
+#undef SYS_pwrite64
+#undef SYS_preadv
+#undef SYS_pwritev
+#undef SYS_preadv2
+#undef SYS_pwritev2
+#undef SYS_truncate
+#undef SYS_ftruncate
+#undef SYS_fallocate
+#undef SYS_readahead
+#undef SYS_sendfile
+#undef SYS_stat
+#undef SYS_lstat
+#undef SYS_fstat
+#undef SYS_statfs
+#undef SYS_fstatfs
+#undef SYS_getdents
+#undef SYS_chown
+#undef SYS_lchown
+#undef SYS_fchown
+#undef SYS_utimensat
+#undef SYS_utimes
+#undef SYS_futimesat
+#undef SYS_fcntl
+#define SYS_lseek FWD_ABSENT(24)
+#define SYS_pread64 FWD_ABSENT(25)
+#define SYS_pwrite64 FWD_ABSENT(26)
+#define SYS_preadv FWD_ABSENT(27)
+#define SYS_pwritev FWD_ABSENT(28)
+#define SYS_preadv2 FWD_ABSENT(29)
+#define SYS_pwritev2 FWD_ABSENT(30)
+#define SYS_truncate FWD_ABSENT(31)
+#define SYS_ftruncate FWD_ABSENT(32)
+#define SYS_fallocate FWD_ABSENT(33)
+#define SYS_readahead FWD_ABSENT(34)
+#define SYS_sendfile FWD_ABSENT(35)
+#define SYS_stat FWD_ABSENT(36)
+#define SYS_lstat FWD_ABSENT(37)
+#define SYS_fstat FWD_ABSENT(38)
+#define SYS_statfs FWD_ABSENT(39)
+#define SYS_fstatfs FWD_ABSENT(40)
+#define SYS_getdents FWD_ABSENT(41)
+#define SYS_chown FWD_ABSENT(42)
+#define SYS_lchown FWD_ABSENT(43)
+#define SYS_fchown FWD_ABSENT(44)
+#define SYS_utimensat FWD_ABSENT(45)
+#define SYS_utimes FWD_ABSENT(46)
+#define SYS_futimesat FWD_ABSENT(47)
+#define SYS_fcntl FWD_ABSENT(48)
+#endif
+
+#endif
