@@ -214,6 +214,15 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     return st;
 }
 
+/* A pointer of 32 bits must be able to name each member's segment. */
+static bool any_narrow(const struct amph_jobdesc *desc)
+{
+    for (uint32_t i = 0; i < amph_job.size; i++)
+        if (member(desc, i)->stated && member(desc, i)->pointer_bytes == 4)
+            return true;
+    return false;
+}
+
 /* Publishes the own address, and gets to know everyone. */
 static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self, enum amph_group group)
 {
@@ -233,6 +242,8 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
         st = amph_boot_wait_servers(amph_job.boot, SERVERS_WAIT_NS);
     if (st == AMPH_OK)
         st = negotiate_pages(desc);
+    if (st == AMPH_OK && any_narrow(desc))
+        amph_arena_stay_low();
     for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++) {
         st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self, amph_job.first + i);
         if (st != AMPH_OK)

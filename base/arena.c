@@ -21,8 +21,12 @@
 
 /* The area's place at the front is kept free for its largest size, so that an area made after the segment still fits before it. */
 #define AREA_PLACE_BYTES ((size_t)256 << 20)
-/* Of a 32-bit process's addresses no more than this goes to the segment. */
+/* Of what a pointer of 32 bits can name no more than this goes to the segment. */
 #define NARROW_SEGMENT_BYTES ((size_t)512 << 20)
+/* Where a 64-bit process looks for addresses that such a pointer can name: above what a program not made for moving has. */
+#define LOW_FROM UINT64_C(0x40000000)
+#define LOW_TO UINT64_C(0xf0000000)
+#define LOW_STEP UINT64_C(0x04000000)
 /* What rounding to the job's page size may take, twice. */
 #define SLACK_BYTES ((size_t)4 << 20)
 
@@ -30,6 +34,7 @@ static struct {
     pthread_mutex_t lock;
     char *reserved;
     size_t reserved_bytes;
+    bool low;          /* the job has pointers of 32 bits */
     struct amph_arena_part area, segment;
     /* of the segment, for who only asks: 0 where there is none */
     _Atomic uintptr_t segment_from, segment_to;
@@ -137,7 +142,35 @@ uint64_t amph_segsize_setting(uint32_t procs_on_host)
 size_t amph_arena_segment_most(void)
 {
     uint64_t phys = amph_phys_mem_bytes();
-    return sizeof(size_t) < 8 && phys > NARROW_SEGMENT_BYTES ? NARROW_SEGMENT_BYTES : (size_t)phys;
+    return (sizeof(size_t) < 8 || arena.low) && phys > NARROW_SEGMENT_BYTES ? NARROW_SEGMENT_BYTES : (size_t)phys;
+}
+
+void amph_arena_stay_low(void)
+{
+    arena.low = sizeof(size_t) == 8; /* others cannot do otherwise */
+}
+
+/* Free addresses below 4 GiB, without memory; NULL: none are left. */
+static void *find_low(size_t bytes)
+{
+    for (uint64_t at = LOW_FROM; bytes <= LOW_TO - at; at += LOW_STEP) {
+        void *want = (void *)(uintptr_t)at;
+        void *got = mmap(want, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (got == want)
+            return got;
+        if (got != MAP_FAILED)
+            munmap(got, bytes); /* a kernel before 4.17 takes the address for a wish */
+    }
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *amph_arena_map(size_t len_bytes, int fd)
+{
+    void *at = arena.low ? find_low(len_bytes) : NULL;
+    if (arena.low && !at)
+        return MAP_FAILED;
+    return mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
 }
 
 /* Only addresses, no memory; but not many more than may be used, since some systems (emulators of processors among them) keep a
@@ -166,13 +199,21 @@ static size_t expected_segment(void)
     return (size_t)(wanted < most ? wanted : most);
 }
 
-/* Makes a memory object and maps it at its place in the reserved range. */
-static enum amph_status place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, struct amph_arena_part *part)
+/* Makes a memory object and maps it at its place in the reserved range; low: at addresses below 4 GiB of its own. */
+static enum amph_status place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, bool low, struct amph_arena_part *part)
 {
     /* The reserved range starts on a system page; the job's page may be larger. */
     char *base = (char *)amph_align_up((uintptr_t)arena.reserved, page_bytes) + at;
     int fd;
-    if (at + len_bytes + page_bytes > arena.reserved_bytes) {
+    if (low) {
+        char *start = find_low(len_bytes + page_bytes);
+        if (!start) {
+            amph_error("no room for %s of %zu bytes below 4 GiB, where the 32-bit processes of this job can address it; set a smaller "
+                       "GASNET_MAX_SEGSIZE", what, len_bytes);
+            return AMPH_ERR_NOMEM;
+        }
+        base = (char *)amph_align_up((uintptr_t)start, page_bytes);
+    } else if (at + len_bytes + page_bytes > arena.reserved_bytes) {
         amph_error("no room for %s of %zu bytes: only %zu bytes of addresses could be reserved", what, len_bytes, arena.reserved_bytes);
         return AMPH_ERR_NOMEM;
     }
@@ -203,7 +244,7 @@ enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amp
     pthread_mutex_lock(&arena.lock);
     enum amph_status st = arena.area.base ? AMPH_OK : reserve(expected_segment());
     if (st == AMPH_OK && !arena.area.base)
-        st = place("amphora-area", 0, len_bytes, page_bytes, &arena.area);
+        st = place("amphora-area", 0, len_bytes, page_bytes, false, &arena.area);
     if (st == AMPH_OK)
         *part_p = arena.area;
     pthread_mutex_unlock(&arena.lock);
@@ -239,9 +280,11 @@ enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct 
         return AMPH_ERR_NOMEM;
     }
     pthread_mutex_lock(&arena.lock);
-    enum amph_status st = arena.segment.base ? AMPH_ERR_STATE : reserve(len_bytes > expected_segment() ? len_bytes : expected_segment());
+    enum amph_status st = arena.segment.base ? AMPH_ERR_STATE : AMPH_OK;
+    if (st == AMPH_OK && !arena.low)
+        st = reserve(len_bytes > expected_segment() ? len_bytes : expected_segment());
     if (st == AMPH_OK)
-        st = place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes, &arena.segment);
+        st = place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes, arena.low, &arena.segment);
     if (st == AMPH_OK) {
         *part_p = arena.segment;
         atomic_fetch_add(&arena.segments_made, 1);

@@ -34,11 +34,18 @@ size_t amph_area_part_bytes(size_t page_bytes);
  * same place.  The child's calling thread must be its only one. */
 void amph_arena_forget_area(void);
 
+/* Says that the job has processes with pointers of 32 bits: what is mapped for peers from now on lies below 4 GiB, so that those
+ * processes have addresses for it. */
+void amph_arena_stay_low(void);
+
+/* Maps the object fd, shared, anywhere that all processes of the job can address; MAP_FAILED (errno).  Unmap with munmap. */
+void *amph_arena_map(size_t len_bytes, int fd);
+
 /* Makes a client segment behind the area's place (room for which is always kept).  Untouched pages use no memory.
  * Errors: AMPH_ERR_NOMEM (with a sentence: asked, available), AMPH_ERR_STATE (made already). */
 enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
 
-/* The largest segment that a process of this host can have: its memory, and less where pointers are narrow. */
+/* The largest segment that a process of this host can have: its memory, and less where pointers are narrow, or a peer's. */
 size_t amph_arena_segment_most(void);
 
 /* GASNET_MAX_SEGSIZE in bytes of one process: a size, or a fraction of physical memory; "/P" of a process (a size's default), "/H" of

@@ -50,7 +50,7 @@ static enum amph_status allocate(struct amphora_segment *seg, uintptr_t length)
     enum amph_status st = amph_shm_create("amphora-segment", rounded(length), &seg->fd);
     if (st != AMPH_OK)
         return st;
-    seg->base = mmap(NULL, rounded(length), PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, 0);
+    seg->base = amph_arena_map(rounded(length), seg->fd);
     if (seg->base != MAP_FAILED)
         return AMPH_OK;
     close(seg->fd);

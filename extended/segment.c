@@ -147,6 +147,8 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
     uint64_t base = amph_rd_u64(r), len = amph_rd_u64(r);
     size_t key_len;
     const void *key = amph_rd_blob(r, &key_len);
+    if (amph_job.built_anywhere && base <= UINTPTR_MAX && len > UINTPTR_MAX - base)
+        len = UINTPTR_MAX - base; /* a peer with wider pointers; what it has beyond ours cannot be named here */
     if (r->bad || len > UINTPTR_MAX || base > UINTPTR_MAX - len)
         return AMPH_ERR_PROTO;
     if (!len)

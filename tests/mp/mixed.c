@@ -70,6 +70,17 @@ static void test_neighbours(void)
     }
 }
 
+/* What a process with pointers of 32 bits has to name lies below 4 GiB; those that only pretend do so too. */
+static void test_low(void *const base[])
+{
+    struct amphora_proc p;
+    bool any = false;
+    for (gex_Rank_t i = 0; i < size; i++)
+        any |= amphora_proc(amphora_member(AMPHORA_COMPUTE, i), &p) == 0 && p.pointer_bytes == 4;
+    for (gex_Rank_t i = 0; any && i < size; i++)
+        CHECK((uint64_t)(uintptr_t)base[i] + AREA <= UINT64_C(1) << 32);
+}
+
 /* ---- barriers ---- */
 
 static void test_barriers(void)
@@ -239,6 +250,7 @@ int main(int argc, char **argv)
         CHECK(gex_Segment_QueryBound(team, r, &base[r], NULL, NULL) == 0);
     say_facts();
     test_neighbours();
+    test_low(base);
     test_barriers();
     test_bytes(base);
     barrier();
