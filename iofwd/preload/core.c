@@ -54,7 +54,7 @@ static int closer(const struct amph_fwd_file *file)
 void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
 {
     char buf[4096];
-    int dir = real_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int dir = real_open64("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (dir < 0)
         return;
     for (;;) {

@@ -165,7 +165,7 @@ static int enter_void(void)
         snprintf(dir, sizeof dir, "%s/iofwd-void-XXXXXX", homes[i]);
         if (!real_mkdtemp(dir))
             continue;
-        int fd = real_open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        int fd = real_open64(dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         real_rmdir(dir);
         int moved = fd < 0 ? -1 : real_fchdir(fd);
         if (fd >= 0)

@@ -42,8 +42,8 @@ int fwd_own(int fd)
         return fd;
     int saved = errno;
     if (fd < OWN_LEAST) {
-        int cloexec = real_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
-        int high = real_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)OWN_LEAST);
+        int cloexec = real_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC;
+        int high = real_fcntl64(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)OWN_LEAST);
         if (high >= 0) {
             real_close(fd);
             fd = high;
@@ -88,8 +88,8 @@ static int placeholder(const struct amph_fwd_file *file, bool cloexec)
     if (fd < 0)
         return -1;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    int sealed = real_fcntl(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
-    int again = sealed < 0 ? -1 : real_open(link, O_WRONLY | O_CLOEXEC, 0);
+    int sealed = real_fcntl64(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
+    int again = sealed < 0 ? -1 : real_open64(link, O_WRONLY | O_CLOEXEC, 0);
     int held = again < 0 ? -1 : real_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
     int err = errno;
     if (again >= 0)
@@ -161,7 +161,7 @@ int x_openat(int dir, const char *path, int flags, mode_t mode)
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
     if (w.local)
-        return fwd_note_local(real_openat(w.dirfd, w.path, flags, mode));
+        return fwd_note_local(real_openat64(w.dirfd, w.path, flags, mode));
     if (!w.path[0])
         return open_again(&w, flags, mode);
     return open_forwarded(&w, flags, mode);
@@ -348,7 +348,7 @@ int x_fcntl(int fd, int command, void *arg)
 {
     struct fwd_ofile *of;
     if (fwd_inside) {
-        int result = real_fcntl(fd, command, arg);
+        int result = real_fcntl64(fd, command, arg);
         return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? fwd_own(result) : result;
     }
     switch (command) {
@@ -363,13 +363,13 @@ int x_fcntl(int fd, int command, void *arg)
     case F_GET_RW_HINT:
     case F_SET_RW_HINT:
     case F_DUPFD_QUERY:
-        return real_fcntl(fd, command, arg);
+        return real_fcntl64(fd, command, arg);
     }
     int err = fwd_file_get(fd, &of);
     if (err)
         return fwd_fail(err);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-        return enter_copy(real_fcntl(fd, command, arg), of);
+        return enter_copy(real_fcntl64(fd, command, arg), of);
     err = fwd_core_enter();
     int result = err ? fwd_fail(err) : fcntl_remote(of, command, arg);
     int saved = errno;
@@ -383,7 +383,7 @@ int x_ioctl(int fd, unsigned long request, void *arg)
     switch (request) {
     case FIOCLEX:
     case FIONCLEX:
-        return real_fcntl(fd, F_SETFD, (void *)(long)(request == FIOCLEX ? FD_CLOEXEC : 0));
+        return real_fcntl64(fd, F_SETFD, (void *)(long)(request == FIOCLEX ? FD_CLOEXEC : 0));
     case FICLONE:
     case FICLONERANGE:
     case FIDEDUPERANGE:

@@ -109,7 +109,7 @@ static FTSENT *entries_of(struct walk *w, FTSENT *dir, bool *failed_p)
     FTSENT *list = NULL, **end = &list;
     DIR *d = fwd_path(dir->fts_accpath) ? x_opendir(dir->fts_accpath) : real_opendir(dir->fts_accpath);
     *failed_p = !d;
-    for (struct dirent *entry; d && (entry = fwd_dir(d) ? x_readdir(d) : real_readdir(d)) != NULL;) {
+    for (struct dirent *entry; d && (entry = fwd_dir(d) ? x_readdir(d) : real_readdir64(d)) != NULL;) {
         bool dot = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
         if (dot && !(w->fts.fts_options & FTS_SEEDOT))
             continue;
@@ -127,7 +127,7 @@ FTS *x_fts_open(char *const *paths, int options, int (*order)(const FTSENT **, c
     for (size_t i = 0; paths[i]; i++)
         any |= fwd_path(paths[i]);
     if (!any)
-        return real_fts_open(paths, options, order);
+        return real_fts64_open(paths, options, order);
     struct walk *w = options & ~FTS_OPTIONMASK ? NULL : calloc(1, sizeof *w + 1);
     if (!w) {
         errno = options & ~FTS_OPTIONMASK ? EINVAL : ENOMEM;

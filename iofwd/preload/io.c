@@ -71,7 +71,7 @@ off_t x_lseek(int fd, off_t off, int whence)
 /* Access mode and O_APPEND of any descriptor: what the kernel looks at first.  -1 with errno. */
 static int any_flags(int fd)
 {
-    int flags = fwd_fd(fd) ? x_fcntl(fd, F_GETFL, NULL) : real_fcntl(fd, F_GETFL, NULL);
+    int flags = fwd_fd(fd) ? x_fcntl(fd, F_GETFL, NULL) : real_fcntl64(fd, F_GETFL, NULL);
     return flags >= 0 && (flags & O_PATH) ? fwd_fail(EBADF) : flags;
 }
 
@@ -104,7 +104,7 @@ static int iov_total(const struct iovec *iov, int count, size_t *total_p)
 /* A buffer of its own for the length of one call; mmap, so that signal handlers may. */
 static void *borrow(size_t len)
 {
-    void *p = real_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = real_mmap64(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -206,14 +206,14 @@ static ssize_t any_read(int fd, void *buf, size_t len, off_t off)
 {
     if (fwd_fd(fd))
         return read_at(fd, buf, len, off);
-    return off == -1 ? real_read(fd, buf, len) : real_pread(fd, buf, len, off);
+    return off == -1 ? real_read(fd, buf, len) : real_pread64(fd, buf, len, off);
 }
 
 static ssize_t any_write(int fd, const void *buf, size_t len, off_t off)
 {
     if (fwd_fd(fd))
         return write_at(fd, buf, len, off);
-    return off == -1 ? real_write(fd, buf, len) : real_pwrite(fd, buf, len, off);
+    return off == -1 ? real_write(fd, buf, len) : real_pwrite64(fd, buf, len, off);
 }
 
 /* One piece from in to out; what could not be written is given back to an input that is read at its own offset. */
@@ -229,7 +229,7 @@ static ssize_t copy_piece(int in, off_t in_off, int out, off_t out_off, size_t l
         int err = errno;
         off_t back = (put < 0 ? 0 : put) - got;
         if (back && in_off == -1)
-            (void)(fwd_fd(in) ? x_lseek(in, back, SEEK_CUR) : real_lseek(in, back, SEEK_CUR));
+            (void)(fwd_fd(in) ? x_lseek(in, back, SEEK_CUR) : real_lseek64(in, back, SEEK_CUR));
         errno = err;
     }
     void *other = __atomic_exchange_n(&spare, buf, __ATOMIC_ACQ_REL);
@@ -240,7 +240,7 @@ static ssize_t copy_piece(int in, off_t in_off, int out, off_t out_off, size_t l
 
 static int any_stat(int fd, struct stat *st)
 {
-    return fwd_fd(fd) ? x_fstat(fd, st) : real_fstat(fd, st);
+    return fwd_fd(fd) ? x_fstat(fd, st) : real_fstat64(fd, st);
 }
 
 /* One file, and the two ranges touch? */

@@ -51,7 +51,7 @@ static void *failed(int err)
 
 static void *anonymous(void *at, size_t len, int flags)
 {
-    return real_mmap(at, len, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    return real_mmap64(at, len, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
 }
 
 /* ---- what was changed goes out ---- */

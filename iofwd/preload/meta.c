@@ -25,7 +25,7 @@ int x_fstatat(int dir, const char *path, struct stat *st, int flags)
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)
-        return real_fstatat(w.dirfd, w.path, st, flags);
+        return real_fstatat64(w.dirfd, w.path, st, flags);
     if (!w.path[0])
         return fwd_where_end(&w, fwd_core.fstat(CLIENT, &w.dir->file, st));
     return fwd_where_end(&w, fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, st));
@@ -84,7 +84,7 @@ int x_statfs(const char *path, struct statfs *fs)
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return real_statfs(w.path, fs);
+        return real_statfs64(w.path, fs);
     if (!w.path[0])
         return fwd_where_end(&w, fwd_core.fstatfs(CLIENT, &w.dir->file, fs));
     return fwd_where_end(&w, fwd_core.statfs(CLIENT, FWD_AT(&w), fs));
@@ -107,7 +107,7 @@ static void to_statvfs(const struct statfs *fs, struct statvfs *v)
         .f_files = fs->f_files,
         .f_ffree = fs->f_ffree,
         .f_favail = fs->f_ffree,
-        .f_fsid = (unsigned)fs->f_fsid.__val[0] | (unsigned long)(unsigned)fs->f_fsid.__val[1] << 32,
+        .f_fsid = (unsigned long)((unsigned)fs->f_fsid.__val[0] | (uint64_t)(unsigned)fs->f_fsid.__val[1] << 32),
         .f_flag = (unsigned long)fs->f_flags & ~0x20UL, /* without the kernel's "these flags are valid" */
         .f_namemax = (unsigned long)fs->f_namelen,
     };
@@ -120,7 +120,7 @@ int x_statvfs(const char *path, struct statvfs *v)
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return real_statvfs(w.path, v);
+        return real_statvfs64(w.path, v);
     int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), &fs) : fwd_core.fstatfs(CLIENT, &w.dir->file, &fs);
     if (!err)
         to_statvfs(&fs, v);
@@ -341,7 +341,7 @@ int x_truncate(const char *path, off_t length)
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return real_truncate(w.path, length);
+        return real_truncate64(w.path, length);
     if (length < 0)
         return fwd_where_end(&w, EINVAL);
     if (!w.path[0])
@@ -398,4 +398,12 @@ int x_utime(const char *path, const struct utimbuf *times)
 {
     struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 }, { .tv_sec = times ? times->modtime : 0 } };
     return x_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
+}
+
+int fwd_set_times(int dir, const char *path, const struct fwd_short_time *times, int flags)
+{
+    struct timespec ts[2];
+    for (int i = 0; times && i < 2; i++)
+        ts[i] = (struct timespec){ .tv_sec = times[i].sec, .tv_nsec = times[i].nsec };
+    return path ? x_utimensat(dir, path, times ? ts : NULL, flags) : x_futimens(dir, times ? ts : NULL);
 }

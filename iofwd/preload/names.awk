@@ -28,6 +28,17 @@ function param_name(p) {
     return p
 }
 
+# Where off_t has 32 bits, names without 64 take offsets and records of another form.  These are of 64 bits always.
+function narrow(name) { return name !~ /64|^(llseek|sync_file_range|readahead|copy_file_range|splice)$/ }
+# Records that such names fill in or take, which forwarding has in the wide form only.
+function has_records(s) { return s ~ /struct (stat|statfs|statvfs|dirent|aiocb) |FTS|off_t \*/ }
+function in_form(s) {
+    gsub(/off_t/, "fwd_off_t", s)
+    gsub(/struct stat /, "struct fwd_stat ", s); gsub(/struct statfs /, "struct fwd_statfs ", s)
+    gsub(/struct statvfs /, "struct fwd_statvfs ", s); gsub(/struct dirent /, "struct fwd_dirent ", s)
+    return s
+}
+
 function guard_of(text,    n, i, part, w, s) {
     if (text == "always") return "1"
     n = split(text, part, / or /)
@@ -82,6 +93,13 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         count++
         f_name[count] = name[k]; f_type[count] = type; f_params[count] = params
         f_guard[count] = guard_of(trim($2)); f_target[count] = trim(target); f_after[count] = trim($NF)
+        f_time64[count] = sub(/ *time64$/, "", f_after[count])
+        if (f_time64[count] && f_after[count] == "") f_after[count] = "-"
+        if (!narrow(name[k])) continue
+        f_type[count] = in_form(type); f_params[count] = in_form(params)
+        if (has_records(type " " params) && trim($2) == "on") f_guard[count] = "FWD_WIDE && " f_guard[count]
+        else if (has_records(type " " params)) f_target[count] = (type ~ /\*$/ ? "FWD_WIDE_POINTER(" : "FWD_WIDE_ONLY(") f_target[count] ")"
+        else if (type == "off_t") f_target[count] = "fwd_narrow_off(" f_target[count] ")"
     }
 }
 
@@ -113,24 +131,29 @@ function shape_of(c,    n, i, p, v, w) {
 
 function star(type) { return type (type ~ /\*$/ ? "" : " ") }
 
+# Around what only a C library with two forms of time has.
+function before(c) { return f_time64[c] ? "#if FWD_LONG_TIMES\n" : "" }
+function after(c) { return f_time64[c] ? "\n#endif" : "" }
+
 function make_h(    c) {
     printf head, "iofwd/preload/names.def"
     print "#ifndef AMPH_IOFWD_NAMES_H\n#define AMPH_IOFWD_NAMES_H\n"
-    print "#include \"iofwd/preload/real.h\"\n"
+    print "#include \"iofwd/preload/long.h\"\n#include \"iofwd/preload/real.h\"\n"
     print "enum fwd_name {"
-    for (c = 1; c <= count; c++) print "    FWD_NAME_" f_name[c] ","
+    for (c = 1; c <= count; c++) print before(c) "    FWD_NAME_" f_name[c] "," after(c)
     print "    FWD_NAME_COUNT\n};\n"
     for (c = 1; c <= count; c++) {
         shape_of(c)
         if (variadic && va_type == "va_list") continue
+        printf "%s", before(c)
         print "static inline " star(f_type[c]) "real_" f_name[c] "(" fixed ")\n{"
-        print "    " (f_type[c] == "void" ? "" : "return ") "((" star(f_type[c]) "(*)(" proto "))fwd_real(FWD_NAME_" f_name[c] "))(" args ");\n}"
+        print "    " (f_type[c] == "void" ? "" : "return ") "((" star(f_type[c]) "(*)(" proto "))fwd_real(FWD_NAME_" f_name[c] "))(" args ");\n}" after(c)
     }
     print "\n#endif"
 }
 
 # A static program has no linker at run time, so what asks for it is left alone; and what this C library has only as an old version.
-function wrapped(c) { return f_name[c] !~ /^(dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
+function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
 
 function make_flags(    c) { for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,--wrap=" f_name[c] }
 
@@ -138,19 +161,20 @@ function make_c(    c, ret, real, call) {
     printf head, "iofwd/preload/names.def"
     print "#include \"iofwd/preload/names.h\"\n\n#include \"iofwd/preload/catch.h\"\n#include \"iofwd/preload/targets.h\"\n"
     print "const char *const fwd_name_texts[FWD_NAME_COUNT] = {"
-    for (c = 1; c <= count; c++) print "    \"" f_name[c] "\","
+    for (c = 1; c <= count; c++) print before(c) "    \"" f_name[c] "\"," after(c)
     print "};"
     if (wrap) {
         for (c = 1; c <= count; c++) if (wrapped(c)) print "extern char __real_" f_name[c] "[];"
         print "const char *const fwd_init_keep = &fwd_init_linked;"
     }
     print "void *fwd_real_slots[FWD_NAME_COUNT]" (wrap ? " = {" : ";")
-    for (c = 1; wrap && c <= count; c++) print "    " (wrapped(c) ? "__real_" f_name[c] : "NULL") ","
+    for (c = 1; wrap && c <= count; c++) print before(c) "    " (wrapped(c) ? "__real_" f_name[c] : "NULL") "," after(c)
     print wrap ? "};\n" : ""
     for (c = 1; c <= count; c++) {
         if (wrap && !wrapped(c)) continue
         shape_of(c)
         ret = f_type[c] == "void" ? "" : "return "
+        printf "%s", before(c)
         print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") FWD_EXPORT;"
         print star(f_type[c]) "caught_" f_name[c] "(" proto ")\n{"
         if (variadic && va_type == "va_list") {
@@ -180,7 +204,7 @@ function make_c(    c, ret, real, call) {
         if (f_after[c] == "new") real = "fwd_note_local(" real ")"
         else if (f_after[c] != "-" && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
         print "    if (" f_guard[c] ")\n        " ret f_target[c] ";"
-        print (f_type[c] == "void" ? "    else\n        " : "    ") ret real ";\n}\n"
+        print (f_type[c] == "void" ? "    else\n        " : "    ") ret real ";\n}\n" after(c)
     }
 }
 
@@ -207,9 +231,12 @@ function make_doc(    c, how) {
     print "that is writable is refused (ENODEV) while the process holds a record lock on the file; fcntl's F_SETLEASE and F_NOTIFY give"
     print "EOPNOTSUPP; FICLONE and its relatives give EOPNOTSUPP; values of extended attributes are limited to 32 KiB (E2BIG, ERANGE);"
     print "openat2 with RESOLVE flags gives EOPNOTSUPP; io_submit and io_uring, which no library sees, fail on a forwarded descriptor; a link that"
-    print "leads out of what the servers export gives EACCES; rename and link from one export to another give EXDEV.\n"
+    print "leads out of what the servers export gives EACCES; rename and link from one export to another give EXDEV."
+    print "On 32-bit machines programs have to be built for large files (_FILE_OFFSET_BITS=64), as Debian's are; others get EOVERFLOW where a"
+    print "call fills in a record. The names of glibc's 64-bit times (`__stat64_time64` and its like) are forwarded there too, but for ftw, fts,"
+    print "glob and aio_suspend.\n"
     print "| name | what becomes of it | how, or why |\n|---|---|---|"
-    for (c = 1; c <= count; c++) print doc_row(c)
+    for (c = 1; c <= count; c++) if (!f_time64[c]) print doc_row(c)
     for (c = 1; c <= rows; c++) {
         how = row_class[c] == "local" ? "local" : "forwarded"
         print "| `" row_name[c] "` | " how " | " row_why[c] " |"
@@ -229,7 +256,7 @@ END {
     else if (out == "names_wrap.c") { wrap = 1; make_c() }
     else if (out == "iofwd-wrap.args") make_flags()
     else if (out == "core.h") make_core()
-    else if (out == "names") { for (c = 1; c <= count; c++) print f_name[c] }
+    else if (out == "names") { for (c = 1; c <= count; c++) if (!f_time64[c]) print f_name[c] }
     else if (out == "doc") make_doc()
     else { print "names.awk: -v out= must name what to make" > "/dev/stderr"; exit 1 }
 }

@@ -158,7 +158,7 @@ int x_daemon(int no_chdir, int no_close)
     if (!no_chdir)
         (void)!x_chdir("/");
     if (!no_close) {
-        int fd = real_open("/dev/null", O_RDWR, 0);
+        int fd = real_open64("/dev/null", O_RDWR, 0);
         if (fd < 0)
             return -1;
         for (int i = 0; i < 3; i++)
@@ -208,7 +208,7 @@ static int start_script(int fd, const char *path, char *const argv[], char **env
 {
     char line[256];
     size_t argc = entries(argv);
-    ssize_t n = real_pread(fd, line, sizeof line - 1, 0);
+    ssize_t n = real_pread64(fd, line, sizeof line - 1, 0);
     line[n > 0 ? n : 0] = 0;
     line[strcspn(line, "\n")] = 0;
     char *interpreter = line + 2 + strspn(line + 2, " \t");
@@ -245,7 +245,7 @@ static int start_program(const char *path, char *const argv[], char **env, start
     if (fd < 0)
         return -1;
     int r;
-    if (real_pread(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
+    if (real_pread64(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
         r = start_script(fd, path, argv, env, start, how);
     } else {
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);

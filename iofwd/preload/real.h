@@ -34,6 +34,35 @@
 
 #include "base/platform.h"
 
+/* Names without 64 where off_t has two forms: offsets of 32 bits, and records that nobody here looks into.  This library is built with
+ * the wide form. */
+#if __SIZEOF_LONG__ == 8
+#define FWD_WIDE 1
+#define fwd_stat stat
+#define fwd_statfs statfs
+#define fwd_statvfs statvfs
+#define fwd_dirent dirent
+#define FWD_WIDE_ONLY(call) (call)
+#define FWD_WIDE_POINTER(call) (call)
+#else
+#define FWD_WIDE 0
+#define FWD_WIDE_ONLY(call) (errno = EOVERFLOW, -1)
+#define FWD_WIDE_POINTER(call) (errno = EOVERFLOW, NULL)
+#endif
+struct fwd_stat;
+struct fwd_statfs;
+struct fwd_statvfs;
+struct fwd_dirent;
+typedef __off_t fwd_off_t;
+
+static inline fwd_off_t fwd_narrow_off(off_t off)
+{
+    if ((fwd_off_t)off == off)
+        return (fwd_off_t)off;
+    errno = EOVERFLOW;
+    return -1;
+}
+
 #define FWD_EXPORT __attribute__((visibility("default")))
 
 extern void *fwd_real_slots[] AMPH_HIDDEN;

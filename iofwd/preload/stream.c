@@ -92,7 +92,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 static int cookie_seek(void *cookie, off_t *at, int whence)
 {
     int fd = ((struct stream *)cookie)->fd;
-    off_t now = fwd_fd(fd) ? x_lseek(fd, *at, whence) : real_lseek(fd, *at, whence);
+    off_t now = fwd_fd(fd) ? x_lseek(fd, *at, whence) : real_lseek64(fd, *at, whence);
     if (now < 0)
         return -1;
     *at = now;
@@ -175,7 +175,7 @@ FILE *x_fdopen(int fd, const char *mode)
     if ((wanted & O_APPEND) && !(have & O_APPEND) && x_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
         return NULL;
     if (wanted & O_CLOEXEC)
-        real_fcntl(fd, F_SETFD, (void *)(long)FD_CLOEXEC);
+        real_fcntl64(fd, F_SETFD, (void *)(long)FD_CLOEXEC);
     return new_stream(fd, mode);
 }
 
@@ -201,7 +201,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     int flags = flags_of(mode), fd = -1;
     fflush(f);
     if (flags >= 0 && path)
-        fd = fwd_path(path) ? x_openat(AT_FDCWD, path, flags, 0666) : real_open(path, flags, 0666);
+        fd = fwd_path(path) ? x_openat(AT_FDCWD, path, flags, 0666) : real_open64(path, flags, 0666);
     if (flags < 0 || (path && fd < 0)) {
         int err = errno;
         fclose(f);

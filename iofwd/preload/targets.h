@@ -7,6 +7,7 @@
 #define AMPH_IOFWD_TARGETS_H
 
 #include "iofwd/preload/core.h"
+#include "iofwd/preload/long.h"
 #include "iofwd/preload/real.h"
 
 extern char **environ;

@@ -14,7 +14,7 @@ static DIR *any_opendir(const char *path)
 
 static struct dirent *any_readdir(DIR *dir)
 {
-    return fwd_dir(dir) ? x_readdir(dir) : real_readdir(dir);
+    return fwd_dir(dir) ? x_readdir(dir) : real_readdir64(dir);
 }
 
 /* ---- scandir ---- */
@@ -107,13 +107,13 @@ static int glob_lstat(const char *path, struct stat *st)
 int x_glob(const char *pattern, int flags, int (*onerror)(const char *, int), glob_t *found)
 {
     if (flags & GLOB_ALTDIRFUNC)
-        return real_glob(pattern, flags, onerror, found);
+        return real_glob64(pattern, flags, onerror, found);
     found->gl_opendir = glob_opendir;
     found->gl_readdir = glob_readdir;
     found->gl_closedir = glob_closedir;
     found->gl_stat = glob_stat;
     found->gl_lstat = glob_lstat;
-    int r = real_glob(pattern, flags | GLOB_ALTDIRFUNC, onerror, found);
+    int r = real_glob64(pattern, flags | GLOB_ALTDIRFUNC, onerror, found);
     found->gl_flags &= ~GLOB_ALTDIRFUNC;
     return r;
 }

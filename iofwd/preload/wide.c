@@ -114,7 +114,7 @@ int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
     char *text = malloc(SCAN_BYTES);
     int fd = text ? real_memfd_create("wide", MFD_CLOEXEC) : -1;
     size_t n = fd < 0 ? 0 : fread(text, 1, SCAN_BYTES, f);
-    FILE *copy = fd >= 0 && real_write(fd, text, n) == (ssize_t)n && real_lseek(fd, 0, SEEK_SET) == 0 ? real_fdopen(fd, "r") : NULL;
+    FILE *copy = fd >= 0 && real_write(fd, text, n) == (ssize_t)n && real_lseek64(fd, 0, SEEK_SET) == 0 ? real_fdopen(fd, "r") : NULL;
     int got = copy ? real_vfwscanf(copy, format, ap) : EOF;
     off_t taken = copy ? ftello(copy) : 0;
     if (at >= 0 && taken >= 0)

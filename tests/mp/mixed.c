@@ -4,6 +4,7 @@
  * atomics on numbers, transfers of bytes, and files that one process writes and another reads.  Nothing here relies on the form in
  * which a host keeps numbers, as messages do in the other tests of the API.   mixed [DIRECTORY for the files]
  */
+#define _FILE_OFFSET_BITS 64 /* the files are large for 32-bit processes too */
 #include <errno.h>
 #include <stdbool.h>
 #include <fcntl.h>
