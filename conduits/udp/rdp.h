@@ -246,6 +246,7 @@ struct rdp_conn {
     struct rdp_txlane tx[RDP_NLANES];
     unsigned turn;
     uint64_t srtt_ns, rttvar_ns, last_sent_ns, last_heard_ns, waiting_since_ns, hello_ns;
+    uint64_t last_wanted_ns; /* when the newest packet that is to be acknowledged was sent */
     uint32_t pto_count, reorder, probes;
     uint64_t timer_ns;   /* of all that is to be done for it; RDP_NEVER */
     uint64_t loss_ns;    /* when the next packet counts as lost by its age, or RDP_NEVER */

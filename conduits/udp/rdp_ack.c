@@ -5,8 +5,7 @@
  * Each transmission has a number of its own, so a round trip is measured on what really went round (Karn's rule needs no care).  A
  * packet is lost when enough later ones have come, or when it is older than a round trip and a later one has come; how many is
  * "enough" is learned from packets that came after all.  Where nothing comes, time-outs, each twice as long as the one before,
- * send the
- * oldest segments again, and it is the answer to these that tells which packets were lost.
+ * send the oldest segments again, and it is the answer to these that tells which packets were lost.
  */
 #include "conduits/udp/rdp.h"
 
@@ -16,6 +15,7 @@
 #define ACK_BYTES (192u << 10)
 #define ACK_LEAST_NS (25 * AMPH_NS_PER_US)
 #define ACK_MOST_NS AMPH_NS_PER_MS
+#define PING_BACKOFF 5u
 #define REORDER_MOST 1024u
 #define KEEP_NS (5 * AMPH_NS_PER_MS) /* and two round trips: how long a lost packet may still turn up */
 
@@ -124,6 +124,7 @@ static void end_record(struct rdp *r, struct rdp_rec *rec)
 
 struct acked {
     uint64_t bytes, newest_pn;
+    bool segment; /* not only pings */
     struct rdp_rec newest;
 };
 
@@ -144,8 +145,10 @@ static void one_acked(struct rdp *r, struct rdp_conn *c, uint64_t pn, struct ack
         a->newest_pn = pn;
         a->newest = *rec;
     }
-    if (rec->seg)
+    if (rec->seg) {
+        a->segment = true;
         rdp_seg_arrived(r, c, rec->seg);
+    }
     end_record(r, rec);
 }
 
@@ -244,7 +247,8 @@ void rdp_on_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, u
         }
         if (a.newest_pn > c->largest_acked)
             c->largest_acked = a.newest_pn;
-        c->pto_count = 0;
+        if (a.segment)
+            c->pto_count = 0;
     }
     uint64_t lost = find_lost(r, c, now);
     advance(r, c, now);
@@ -269,8 +273,10 @@ static void probe(struct rdp *r, struct rdp_conn *c, uint64_t now)
     c->pto_count++;
     if (!c->confirmed)
         rdp_say_hello(r, c, now);
-    if (n == 0)
+    if (n == 0) { /* a window has not opened or an answer not come: less and less often, but a lost word must not cost long */
         rdp_send_ping(r, c, now);
+        c->pto_count = c->pto_count < PING_BACKOFF ? c->pto_count : PING_BACKOFF;
+    }
 }
 
 void rdp_on_timer(struct rdp *r, struct rdp_conn *c, uint64_t now)

@@ -338,7 +338,8 @@ void rdp_rearm(struct rdp *r, struct rdp_conn *c, uint64_t now)
     } else if (c->state == RDP_CONN_UP && waits) {
         uint64_t pto = c->srtt_ns + (4 * c->rttvar_ns > 200 * AMPH_NS_PER_US ? 4 * c->rttvar_ns : 200 * AMPH_NS_PER_US);
         pto <<= c->pto_count < 10 ? c->pto_count : 10;
-        uint64_t due = c->last_sent_ns + (pto < AMPH_NS_PER_S / 4 ? pto : AMPH_NS_PER_S / 4);
+        /* Our own acknowledgements do not put it off. */
+        uint64_t due = c->last_wanted_ns + (pto < AMPH_NS_PER_S / 4 ? pto : AMPH_NS_PER_S / 4);
         at = due < at ? due : at;
         at = c->loss_ns < at ? c->loss_ns : at;
         at = c->send_ns < at ? c->send_ns : at;

@@ -3,10 +3,9 @@
  * What comes in: checked, put in order, delivered once.  Layer: conduits (udp).
  * Thread rule: see rdp.h; functions here that are not static take the lock, except where said.
  *
- * A segment in its turn is delivered from the datagram itself.  Others (those that came too early, or whose lane is not wanted
- * now, or for
- * which the budget is used up) are copied and wait.  An upcall may do anything but progress, also forget the peer whose message it
- * handles; and it may lead to an inner progress for the reply lane: `busy` keeps that from the lane that is being delivered.
+ * A segment in its turn is delivered from the datagram itself.  Others (those that came too early, or whose lane is not wanted now,
+ * or for which the budget is used up) are copied and wait.  An upcall may do anything but progress, also forget the peer whose message
+ * it handles; and it may lead to an inner progress for the reply lane: `busy` keeps that from the lane that is being delivered.
  */
 #include <stdlib.h>
 

@@ -308,6 +308,7 @@ static struct rdp_rec *record(struct rdp_conn *c, struct rdp_seg *s, size_t byte
     c->inflight_cost += bytes + RDP_SEG_COST;
     c->out_packets++;
     c->next_pn++;
+    c->last_wanted_ns = now;
     return rec;
 }
 
