@@ -24,13 +24,20 @@ struct upc_run {
     uint64_t len;
 };
 
+/* A position in a list of pieces. */
+struct upc_cursor {
+    const struct upc_piece *piece;
+    size_t left; /* pieces, this one included */
+    uint64_t at; /* bytes of this one that are done */
+};
+
 /* One movement: the bytes of the pieces, without the first `skip`, to or from the runs, in order. */
 struct upc_move {
     struct upc_file *file;
     bool writing;
     struct upc_piece *piece;
     size_t npieces;
-    struct upc_run *run;
+    struct upc_run *run; /* none follows directly on the one before */
     size_t nruns;
     uint64_t skip;
     /* what came of it */
@@ -40,8 +47,11 @@ struct upc_move {
 
 struct upc_async {
     struct upc_move move;
+    struct upc_move far;  /* with a copy: the memory that it stands for */
+    char *copy;           /* or NULL */
     pthread_t thread;
     bool threaded, ended; /* carried out by a thread; that has ended (atomic) */
+    bool list;            /* each thread has runs of its own */
     bool common;          /* one movement of all threads together */
     bool at_pointer;      /* the file pointer moves */
     upc_flag_t flags;
@@ -84,5 +94,14 @@ struct upc_file *upc_file_find(upc_file_t *fd);
 /* io_move.c: carries a movement out; fills in done and error.  With all memory mapped here it makes no gex call, so a thread may do it. */
 void upc_move_run(struct upc_move *m);
 bool upc_move_is_near(const struct upc_move *m);
+void upc_cursor_advance(struct upc_cursor *c, uint64_t n);
+/* Memory in one piece here at the cursor, and how long it is; NULL: there is none. */
+char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p);
+/* n bytes (at most the file's buffer_bytes) from the cursor on, to (writing) or from buf; the cursor moves on.  0 or ENOMEM. */
+int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n);
+#define UPC_IO_DIRECT (64 * 1024) /* pieces of this size and more need no buffer */
+
+/* io_exchange.c: all threads' lists together; false: they are better off one by one, nothing was done. */
+bool upc_move_exchange(struct upc_move *m);
 
 #endif

@@ -4,14 +4,20 @@
  *
  * With a common file pointer, the stretch of the file is cut into one share for each thread that writes (or reads); a thread fetches what
  * belongs there from the memory of all, so each server gets long calls on stretches that are in one piece, whatever the array's layout.
- * With strong consistency threads act one after the other, so each call is a whole.  An asynchronous operation whose memory is all mapped
- * here is carried out by a thread of its own; others are carried out when they are started.
+ * Lists of short runs of all threads go together (io_exchange.c).  With strong consistency threads act one after the other, so each call is
+ * a whole.
+ *
+ * An asynchronous operation is carried out by a thread of its own, which touches only memory that is mapped here: for other memory a copy
+ * stands, fetched at the start of a write, stored at the end of a read.  What acts in turn, large copies, and lists that go together
+ * over a network are carried out when they are started.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "upc-bridge/files.h"
+
+#define COPY_MOST ((uint64_t)256 << 20) /* bytes of memory elsewhere that an asynchronous operation keeps a copy of */
 
 static upc_off_t error(int err)
 {
@@ -21,6 +27,8 @@ static upc_off_t error(int err)
 
 static void drop(struct upc_async *a)
 {
+    free(a->copy);
+    free(a->far.piece);
     free(a->move.piece);
     free(a->move.run);
     free(a);
@@ -64,6 +72,47 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
+/* A copy, of n bytes, for memory that is not mapped here: fetched from it, or stored there. */
+static void move_copy(struct upc_async *a, uint64_t n)
+{
+    struct upc_cursor c = { a->far.piece, a->far.npieces, 0 };
+    uint64_t most = a->move.file->buffer_bytes;
+    upc_cursor_advance(&c, a->far.skip);
+    for (uint64_t at = 0, len; at < n && !a->refused; at += len) {
+        len = n - at < most ? n - at : most;
+        a->refused = upc_cursor_move(&a->far, &c, a->copy + at, len);
+    }
+    amph_upc_meet(); /* nobody goes computing while others still need its memory */
+}
+
+/* May a thread of its own carry it out, in every process?  Where some memory is not mapped, a copy stands for it, unless that is large. */
+static bool can_be_behind(struct upc_async *a)
+{
+    bool near = upc_move_is_near(&a->move);
+    uint64_t n = 0;
+    if (!amph_upc_max(!near))
+        return true;
+    for (size_t i = 0; i < a->move.nruns; i++)
+        n += a->move.run[i].len;
+    struct upc_piece *whole = calloc(1, sizeof *whole);
+    a->copy = n <= COPY_MOST ? malloc(n + 1) : NULL;
+    if (amph_upc_max(!a->copy || !whole)) {
+        free(whole);
+        free(a->copy);
+        a->copy = NULL;
+        return false;
+    }
+    a->far = a->move;
+    a->far.run = NULL;
+    *whole = (struct upc_piece){ .local = a->copy, .len = n };
+    a->move.piece = whole;
+    a->move.npieces = 1;
+    a->move.skip = 0;
+    if (a->move.writing)
+        move_copy(a, n);
+    return true;
+}
+
 /* The answer of a blocking call. */
 static upc_off_t finish(struct upc_async *a)
 {
@@ -72,6 +121,8 @@ static upc_off_t finish(struct upc_async *a)
     if (a->threaded)
         pthread_join(a->thread, NULL);
     done = a->move.done;
+    if (a->copy && !a->move.writing)
+        move_copy(a, done);
     err = a->refused ? a->refused : a->move.error;
     if (a->common) {
         done = amph_upc_sum(done);
@@ -84,17 +135,27 @@ static upc_off_t finish(struct upc_async *a)
     return err ? error(err) : (upc_off_t)done;
 }
 
+/* Lists of all threads go together, except where each call has to be a whole, or a thread of its own can carry each out. */
+static bool run_together(struct upc_async *a, bool async)
+{
+    if (!a->list || a->move.file->flags & UPC_STRONG_CA || (async && !amph_upc_max(!upc_move_is_near(&a->move))))
+        return false;
+    return upc_move_exchange(&a->move);
+}
+
 static upc_off_t start(struct upc_async *a, bool async)
 {
     struct upc_file *f = a->move.file;
+    bool over;
     if (!a->refused && (a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) && !upc_file_buffers(f))
         a->refused = ENOMEM;
     if (a->refused)
         a->move.nruns = 0;
     amph_upc_enter(a->flags, "UPC-IO");
-    if (async && upc_move_is_near(&a->move) && (a->common || !(f->flags & UPC_STRONG_CA)))
+    over = run_together(a, async);
+    if (!over && async && (a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))
         a->threaded = pthread_create(&a->thread, NULL, run_thread, a) == 0;
-    if (!a->threaded)
+    if (!over && !a->threaded)
         run_in_turn(a);
     if (!async)
         return finish(a);
@@ -277,9 +338,13 @@ static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem, const
             continue;
         if (filevec[i].offset < last)
             return EINVAL;
+        struct upc_run *before = m->nruns ? &m->run[m->nruns - 1] : NULL;
         last = filevec[i].offset;
         file += filevec[i].len;
-        m->run[m->nruns++] = (struct upc_run){ filevec[i].offset, filevec[i].len };
+        if (before && before->offset + (int64_t)before->len == last)
+            before->len += filevec[i].len;
+        else
+            m->run[m->nruns++] = (struct upc_run){ last, filevec[i].len };
     }
     return memory == file ? 0 : EINVAL;
 }
@@ -292,6 +357,7 @@ static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void
     if (!f)
         return -1;
     struct upc_async *a = operation(f, writing, nmem, nfile, flags);
+    a->list = true;
     a->refused = check_access(f, writing);
     if (!a->refused)
         a->refused = fill_lists(&a->move, memvec, nmem, filevec, nfile, form);

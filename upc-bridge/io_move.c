@@ -2,7 +2,7 @@
 /*
  * The engine of UPC-IO: moves the bytes of scattered memory to or from a file in long calls.  Layer: upc-bridge.
  *
- * Runs that follow each other in the file are one.  Memory that lies in one piece here goes to the file directly; other memory passes a
+ * Memory that lies in one piece here goes to the file directly; other memory passes a
  * buffer.  Whatever the block size, the part of a stretch of a block-cyclic array that one thread has is one piece of its memory: it is
  * fetched (or stored) as one transfer for each thread and stretch, and only its blocks are sorted in here.
  */
@@ -12,7 +12,6 @@
 
 #include "upc-bridge/files.h"
 
-#define DIRECT (64 * 1024) /* pieces of this size and more need no buffer */
 
 static uintptr_t here_of(uint32_t thread)
 {
@@ -106,13 +105,7 @@ static int move_stretch(const struct upc_move *m, const struct upc_piece *p, uin
 
 /* ---- a position in the list of pieces ---- */
 
-struct cursor {
-    const struct upc_piece *piece;
-    size_t left; /* pieces, this one included */
-    uint64_t at; /* bytes of this one that are done */
-};
-
-static void advance(struct cursor *c, uint64_t n)
+void upc_cursor_advance(struct upc_cursor *c, uint64_t n)
 {
     c->at += n;
     while (c->left && c->at >= c->piece->len) {
@@ -122,8 +115,7 @@ static void advance(struct cursor *c, uint64_t n)
     }
 }
 
-/* Memory in one piece here at the cursor, and how long it is; NULL: there is none. */
-static char *straight(const struct cursor *c, uint64_t *n_p)
+char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p)
 {
     const struct upc_piece *p = c->piece;
     struct upc_wide w = p->at;
@@ -141,14 +133,13 @@ static char *straight(const struct cursor *c, uint64_t *n_p)
     return here_of(w.thread) ? (char *)here_of(w.thread) + w.addr + inside : NULL;
 }
 
-/* n bytes from the cursor on, to or from buf. */
-static int move_memory(const struct upc_move *m, struct cursor *c, char *buf, uint64_t n)
+int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n)
 {
     const bool to_file = m->writing;
     int err = 0;
     while (n && !err) {
         uint64_t len = c->piece->len - c->at < n ? c->piece->len - c->at : n, run;
-        char *memory = straight(c, &run);
+        char *memory = upc_cursor_straight(c, &run);
         if (memory && run >= len)
             copy(to_file, buf, memory, len);
         else if (c->piece->block)
@@ -157,7 +148,7 @@ static int move_memory(const struct upc_move *m, struct cursor *c, char *buf, ui
             upc_read_far(buf, (struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, len);
         else
             upc_write_far((struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, buf, len);
-        advance(c, len);
+        upc_cursor_advance(c, len);
         buf += len;
         n -= len;
     }
@@ -166,24 +157,24 @@ static int move_memory(const struct upc_move *m, struct cursor *c, char *buf, ui
 
 /* ---- a run of the file ---- */
 
-static void move_run(struct upc_move *m, struct cursor *c, int64_t offset, uint64_t len)
+static void move_run(struct upc_move *m, struct upc_cursor *c, int64_t offset, uint64_t len)
 {
     struct upc_file *f = m->file;
     while (len && !m->error) {
         uint64_t n, done = 0;
-        char *memory = straight(c, &n);
-        if (memory && (n >= DIRECT || n >= len)) {
+        char *memory = upc_cursor_straight(c, &n);
+        if (memory && (n >= UPC_IO_DIRECT || n >= len)) {
             n = n < len ? n : len;
             m->error = upc_raw_move(f, m->writing, memory, n, offset, &done);
-            advance(c, done);
+            upc_cursor_advance(c, done);
         } else {
             n = len < f->buffer_bytes ? len : f->buffer_bytes;
             if (m->writing)
-                m->error = move_memory(m, c, f->buffer, n);
+                m->error = upc_cursor_move(m, c, f->buffer, n);
             if (!m->error)
                 m->error = upc_raw_move(f, m->writing, f->buffer, n, offset, &done);
             if (!m->error && !m->writing)
-                m->error = move_memory(m, c, f->buffer, done);
+                m->error = upc_cursor_move(m, c, f->buffer, done);
         }
         m->done += done;
         offset += (int64_t)done;
@@ -195,16 +186,14 @@ static void move_run(struct upc_move *m, struct cursor *c, int64_t offset, uint6
 
 void upc_move_run(struct upc_move *m)
 {
-    struct cursor c = { m->piece, m->npieces, 0 };
+    struct upc_cursor c = { m->piece, m->npieces, 0 };
     m->done = 0;
     m->error = 0;
-    advance(&c, m->skip);
-    for (size_t i = 0, next; i < m->nruns && !m->error; i = next) {
-        uint64_t len = m->run[i].len, before = m->done;
-        for (next = i + 1; next < m->nruns && m->run[next].offset == m->run[i].offset + (int64_t)len; next++)
-            len += m->run[next].len;
-        move_run(m, &c, m->run[i].offset, len);
-        if (m->done - before < len)
+    upc_cursor_advance(&c, m->skip);
+    for (size_t i = 0; i < m->nruns && !m->error; i++) {
+        uint64_t before = m->done;
+        move_run(m, &c, m->run[i].offset, m->run[i].len);
+        if (m->done - before < m->run[i].len)
             break;
     }
     if (m->writing && !m->error && m->file->flush_writes)

@@ -7,8 +7,8 @@ amphoraupcinclude_HEADERS = include/amphora/upc/access.h include/amphora/upc/ato
 lib_LTLIBRARIES += libamphora-upc.la
 pkgconfig_DATA += amphora-upc.pc
 libamphora_upc_la_SOURCES = upc-bridge/alloc.c upc-bridge/atomic.c upc-bridge/files.h upc-bridge/heap.c upc-bridge/heap.h \
-	upc-bridge/io.c upc-bridge/io_calls.c upc-bridge/io_file.c upc-bridge/io_move.c upc-bridge/lock.c upc-bridge/memory.c \
-	upc-bridge/move.c upc-bridge/reduce.c upc-bridge/sort.c upc-bridge/start.c upc-bridge/sync.c upc-bridge/upc.h
+	upc-bridge/io.c upc-bridge/io_calls.c upc-bridge/io_exchange.c upc-bridge/io_file.c upc-bridge/io_move.c upc-bridge/lock.c \
+	upc-bridge/memory.c upc-bridge/move.c upc-bridge/reduce.c upc-bridge/sort.c upc-bridge/start.c upc-bridge/sync.c upc-bridge/upc.h
 libamphora_upc_la_CPPFLAGS = $(AM_CPPFLAGS)
 libamphora_upc_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-Bsymbolic-functions
 libamphora_upc_la_LIBADD = libiofwd.la libamphora.la -lpthread

@@ -11,7 +11,7 @@ looks_right() {
 import json, sys, xml.dom.minidom
 rows = [json.loads(line) for line in open(sys.argv[1])]
 tests = {r["test"] for r in rows}
-assert len(tests) == 15, tests
+assert len(tests) == 16, tests
 assert {r["conduit"] for r in rows} == {"smp", "tcp"}
 for r in rows:
     assert r["value"] > 0 and r["procs"] == 2, r

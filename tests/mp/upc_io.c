@@ -215,6 +215,130 @@ static void lists(void)
     upc_barrier();
 }
 
+/* Intervals of one region, dealt out at random, some to nobody; what a thread has lies in two pieces that are in the wrong order. */
+enum { CUTS = 150 };
+struct deal {
+    struct upc_filevec mine[CUTS];
+    size_t nmine, bytes;  /* of this thread */
+    size_t at[CUTS], len[CUTS], from[CUTS]; /* from: within what its thread has */
+    int thread[CUTS];
+};
+
+static void deal_out(struct deal *d, size_t at)
+{
+    size_t have[64] = { 0 };
+    uint32_t most = 1u << below(&common, 10), holes = below(&common, 20);
+    d->nmine = d->bytes = 0;
+    for (size_t i = 0; i < CUTS; i++) {
+        int t = (int)below(&common, (uint32_t)THREADS);
+        d->len[i] = 1 + below(&common, most);
+        d->at[i] = at;
+        at += d->len[i];
+        d->thread[i] = t = holes == 0 && i % 9 == 0 ? -1 : t;
+        if (t < 0)
+            continue;
+        d->from[i] = have[t];
+        have[t] += d->len[i];
+        if (t == MYTHREAD)
+            d->mine[d->nmine++] = (struct upc_filevec){ (upc_off_t)d->at[i], d->len[i] };
+    }
+    d->bytes = have[MYTHREAD];
+}
+
+/* The memory of a deal: private, or blocks over all threads, or another's; as bytes in order by put and get. */
+struct memory {
+    bool shared;
+    size_t n, cut, block;
+    unsigned char *buf;
+    upc_pts_t array;
+};
+
+static upc_pts_t memory_at(const struct memory *m, size_t i)
+{
+    return i < m->cut ? upc_pts_add(m->array, 1, m->block, (ptrdiff_t)i) : upc_pts_offset(m->array, m->n + i - m->cut);
+}
+
+static void memory_copy(const struct memory *m, unsigned char *bytes, bool in)
+{
+    if (!m->shared) {
+        unsigned char *part[2] = { m->buf + m->n, m->buf };
+        memcpy(in ? part[0] : bytes, in ? bytes : part[0], m->cut);
+        memcpy(in ? part[1] : bytes + m->cut, in ? bytes + m->cut : part[1], m->n - m->cut);
+        return;
+    }
+    for (size_t i = 0, len; i < m->n; i += len) { /* block by block */
+        len = i >= m->cut ? m->n - i : m->cut - i < m->block - i % m->block ? m->cut - i : m->block - i % m->block;
+        if (in)
+            upc_memput_nbi(memory_at(m, i), bytes + i, len);
+        else
+            upc_memget_nbi(bytes + i, memory_at(m, i), len);
+    }
+    upc_synci();
+}
+
+static upc_off_t memory_move(const struct memory *m, const struct deal *d, bool writing, bool async, upc_flag_t flags)
+{
+    const struct upc_local_memvec local[2] = { { m->buf + m->n, m->cut }, { m->buf, m->n - m->cut } };
+    const struct upc_shared_memvec far[2] = { { m->array, m->block, m->cut }, { upc_pts_offset(m->array, m->n), 0, m->n - m->cut } };
+    upc_off_t got = 0;
+    if (m->shared && async)
+        (writing ? upc_all_fwrite_list_shared_async : upc_all_fread_list_shared_async)(fd, 2, far, d->nmine, d->mine, flags);
+    else if (m->shared)
+        got = (writing ? upc_all_fwrite_list_shared : upc_all_fread_list_shared)(fd, 2, far, d->nmine, d->mine, flags);
+    else if (async && writing)
+        upc_all_fwrite_list_local_async(fd, 2, local, d->nmine, d->mine, flags);
+    else if (async)
+        upc_all_fread_list_local_async(fd, 2, local, d->nmine, d->mine, flags);
+    else
+        got = writing ? upc_all_fwrite_list_local(fd, 2, local, d->nmine, d->mine, flags)
+                      : upc_all_fread_list_local(fd, 2, local, d->nmine, d->mine, flags);
+    return finished(async, got);
+}
+
+static void scattered(void)
+{
+    static const char *const sizes[] = { "4096", "5001", "2097152" }, *const units[] = { "1", "1000", "65536" };
+    static const char *const nodes[] = { "1", "64" };
+    const upc_hint_t hints[] = { { "cb_buffer_size", sizes[below(&common, 3)] }, { "striping_unit", units[below(&common, 3)] },
+                                 { "cb_nodes", nodes[below(&common, 2)] } };
+    struct deal d;
+    bool async = below(&common, 4) == 0;
+    uint64_t tag = next_random(&common);
+    upc_flag_t flags = random_flags();
+    for (int i = 0; i < 3; i++)
+        CHECK(upc_all_fcntl(fd, UPC_SET_HINT, (void *)(uintptr_t)&hints[i]) == 0);
+    for (int reading = 0; reading < 2; reading++) {
+        struct memory m = { .shared = below(&common, 3) == 0, .block = 1 + below(&common, 200) };
+        deal_out(&d, reading && model_size > 20000 ? model_size - 20000 : below(&common, 5000));
+        m.n = d.bytes;
+        m.cut = m.n / 3;
+        m.buf = malloc(2 * m.n + 1);
+        m.array = upc_pts_add(upc_global_alloc((size_t)THREADS, 2 * m.n + 100), 2 * m.n + 100, 1, (MYTHREAD + 1) % THREADS);
+        unsigned char *bytes = calloc(1, m.n + 1);
+        size_t want = 0;
+        for (size_t i = 0; i < CUTS && !reading; i++) {
+            if (d.thread[i] >= 0)
+                model_write(d.at[i], tag + (uint64_t)d.thread[i], d.from[i], d.len[i]);
+            for (size_t k = 0; k < d.len[i] && d.thread[i] == MYTHREAD; k++)
+                bytes[d.from[i] + k] = value(tag + (uint64_t)MYTHREAD, d.from[i] + k);
+        }
+        memory_copy(&m, bytes, true);
+        for (size_t i = 0; i < d.nmine; i++)
+            want += (size_t)d.mine[i].offset + d.mine[i].len <= model_size ? d.mine[i].len
+                : (size_t)d.mine[i].offset < model_size                    ? model_size - (size_t)d.mine[i].offset
+                                                                           : 0;
+        CHECK(memory_move(&m, &d, !reading, async, flags) == (upc_off_t)want);
+        memory_copy(&m, bytes, false);
+        for (size_t i = 0; i < CUTS; i++)
+            for (size_t k = 0; k < d.len[i] && d.thread[i] == MYTHREAD; k++)
+                CHECK(bytes[d.from[i] + k] == (d.at[i] + k < model_size ? model[d.at[i] + k] : 0));
+        CHECK(upc_all_fsync(fd) == 0);
+        free(bytes);
+        free(m.buf);
+        upc_free(upc_pts_make(0, 0, upc_pts_addr(m.array)));
+    }
+}
+
 /* ---- strong consistency: overlapping calls are wholes, and are seen at once ---- */
 
 static void strong(void)
@@ -309,6 +433,8 @@ static int test_main(int argc, char **argv)
         individual();
         together();
         lists();
+        for (int i = 0; i < 2; i++)
+            scattered();
         strong();
         sizes();
         reopened();

@@ -42,6 +42,30 @@ double bench_file_cyclic(size_t bytes)
     return megabytes((upc_off_t)(blocks * bytes), start);
 }
 
+/* The same bytes from private memory, by lists: thread t has the blocks t, t + THREADS ... of the file. */
+double bench_file_list(size_t bytes)
+{
+    size_t runs = BENCH_FILE_BYTES / bytes / (size_t)THREADS, each = runs * bytes;
+    struct upc_filevec *run = calloc(runs, sizeof *run);
+    char *buffer = calloc(1, each);
+    if (!run || !buffer)
+        fail("calloc");
+    for (size_t i = 0; i < runs; i++)
+        run[i] = (struct upc_filevec){ (upc_off_t)((i * (size_t)THREADS + (size_t)MYTHREAD) * bytes), bytes };
+    const struct upc_local_memvec memory = { buffer, each };
+    upc_file_t *f = open_file(UPC_INDIVIDUAL_FP);
+    upc_barrier();
+    uint64_t start = upc_ticks_to_ns(upc_ticks_now());
+    if (upc_all_fwrite_list_local(f, 1, &memory, runs, run, 0) != (upc_off_t)each)
+        fail("upc_all_fwrite_list_local");
+    start = upc_ticks_to_ns(upc_ticks_now()) - start;
+    if (upc_all_fclose(f))
+        fail("upc_all_fclose");
+    free(buffer);
+    free(run);
+    return megabytes((upc_off_t)each * THREADS, start);
+}
+
 /* The same bytes, in one piece for each thread. */
 double bench_file_contiguous(size_t bytes)
 {

@@ -30,6 +30,8 @@ const struct bench_test bench_tests[] = {
       "upc_all_fwrite_shared of a block-cyclic array to the servers, beside one piece from each thread" },
     { "file_small", "MB/s", false, 64, false, true, bench_file_cyclic, "contiguous", bench_file_contiguous,
       "the same with blocks of 64 bytes" },
+    { "file_list", "MB/s", false, 4096, false, true, bench_file_list, "contiguous", bench_file_contiguous,
+      "upc_all_fwrite_list_local of blocks that lie in turn for each thread, from private memory" },
 };
 const size_t bench_test_count = sizeof bench_tests / sizeof bench_tests[0];
 

@@ -90,6 +90,7 @@ double bench_lock_alone(size_t bytes);
 double bench_barrier(size_t bytes);
 double bench_gex_barrier(size_t bytes);
 double bench_file_cyclic(size_t bytes);
+double bench_file_list(size_t bytes);
 double bench_file_contiguous(size_t bytes);
 
 #endif
