@@ -82,8 +82,8 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
 
 /* Makes a peer reachable.  addr: what its amph_am_address gave.  remote_index: the number under which it knows this endpoint.
  * my_id, peer_id: the numbers that both sides put into the cookie (absolute ranks, client numbers).  Decides by host identity and
- * use_smp which conduit is used, and by the width of pointers whether put and get go by messages.  Errors: AMPH_ERR_PROTO (address does not parse), AMPH_ERR_PEER, AMPH_ERR_RANGE,
- * AMPH_ERR_STATE. */
+ * use_smp which conduit is used, and by the width of pointers whether put and get go by messages.  Errors: AMPH_ERR_PROTO (address
+ * does not parse), AMPH_ERR_PEER, AMPH_ERR_RANGE, AMPH_ERR_STATE. */
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
                                   uint32_t my_id, uint32_t peer_id);
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);

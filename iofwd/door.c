@@ -182,9 +182,16 @@ enum amph_status fwd_welcome_take(const uint8_t *body, size_t len, struct fwd_we
 
 /* ---- where a door is ---- */
 
+/* Who names a network gets it, also where all share a host: some may be of another kind of machine. */
+static bool names_network(void)
+{
+    const char *name = amph_env_str(AMPH_ENV_CONDUIT);
+    return amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(name, "auto") != 0 && strcmp(name, "smp") != 0;
+}
+
 bool fwd_needs_network(const struct amph_jobdesc *job)
 {
-    return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP);
+    return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP) || names_network();
 }
 
 void fwd_note_crowd(const struct amph_jobdesc *job, uint32_t host)
