@@ -184,6 +184,8 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     fwd_deal_step(&op->deal, len);
     if (op->stream && c->out && len >= FWD_STREAM_LEAST)
         b.flags |= FWD_PIECE_STAGED;
+    if (op->deal.width > 1)
+        b.flags |= FWD_PIECE_SPREAD;
     fill_record(c, pc);
     if (!op->begun) {
         b.flags |= FWD_PIECE_FIRST;
@@ -496,9 +498,10 @@ int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const s
     case AMPH_FWD_PREAD:
         return u->pread.buf_cap == 0 || (!file->unit_kib && u->pread.buf_cap < least) ? fwd_client_bulk(cl, home, id, args)
                                                                                      : deal_out(cl, file, id, u->pread.off, args);
-    default:
-        return u->pwrite.data_len == 0 || (!file->unit_kib && u->pwrite.data_len < least)
-            ? fwd_client_bulk(cl, home, id, args)
-            : deal_out(cl, file, id, u->pwrite.off, args);
+    default: {
+        bool whole = u->pwrite.data_len == 0 || (!file->unit_kib && u->pwrite.data_len < least);
+        int err = whole ? EOPNOTSUPP : deal_out(cl, file, id, u->pwrite.off, args);
+        return err == EOPNOTSUPP ? fwd_client_bulk(cl, home, id, args) : err; /* of one that appends, home does it all */
+    }
     }
 }

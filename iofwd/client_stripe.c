@@ -218,7 +218,7 @@ void fwd_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_args_open
 static bool is_for_all(enum amph_fwd_id id)
 {
     static const bool all[AMPH_FWD_NCALLS] = { [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_FSYNC] = true,
-                                               [AMPH_FWD_FDATASYNC] = true };
+                                               [AMPH_FWD_FDATASYNC] = true, [AMPH_FWD_SETFLAGS] = true };
     return all[id];
 }
 

@@ -83,7 +83,7 @@ bool fwd_get_bulk(struct amph_rd *r, struct fwd_bulk *b)
     b->op = amph_rd_u32(r);
     b->len = amph_rd_u32(r);
     b->at = amph_rd_u64(r);
-    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~(FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED)) == 0;
+    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0;
 }
 
 enum amph_fwd_id fwd_call_of_service(uint16_t service)

@@ -68,7 +68,9 @@ struct fwd_bulk {
 enum fwd_where { FWD_INLINE, FWD_AREA, FWD_SEGMENT };
 #define FWD_PIECE_FIRST 1u
 #define FWD_PIECE_LAST 2u
+#define FWD_PIECE_SPREAD 8u /* of a call that several servers do: EOPNOTSUPP where the file appends, one of them has to do it all */
 #define FWD_PIECE_STAGED 4u /* a read: the server streams it past its caches, for its core lies far from the client's */
+#define FWD_PIECE_ALL (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD)
 #define FWD_BULK_BYTES 20
 
 void fwd_put_req_head(struct amph_wr *w, const struct fwd_req_head *h);

@@ -154,6 +154,7 @@ static void settle(struct fwd_request *rq)
         if (h) {
             h->regular = rq->newfd_regular;
             h->nonblock = rq->newfd_nonblock;
+            h->append = rq->u.open.flags & O_APPEND;
             fwd_direct_open(h, rq->u.open.flags);
             h->export = rq->export;
             rq->u.open.file = h->number;

@@ -77,6 +77,8 @@ int fwd_do_pread(struct fwd_request *rq, struct fwd_args_pread *a)
 
 int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
 {
+    if (a->file->append && (rq->bulk.flags & FWD_PIECE_SPREAD)) /* to Linux pwrite appends, too */
+        return EOPNOTSUPP;
     return count(MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off), &a->done);
 }
 
@@ -186,6 +188,7 @@ int fwd_do_setflags(struct fwd_request *rq, struct fwd_args_setflags *a)
     if (fcntl(a->file->fd, F_SETFL, a->flags) < 0)
         return errno;
     a->file->nonblock = a->flags & O_NONBLOCK;
+    a->file->append = a->flags & O_APPEND;
     fwd_direct_open(a->file, a->flags);
     return 0;
 }

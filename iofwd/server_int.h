@@ -38,7 +38,7 @@ struct fwd_handle {
     uint32_t slot;
     int fd;
     bool regular;
-    bool nonblock;            /* the client asked for O_NONBLOCK */
+    bool nonblock, append;    /* the client asked for O_NONBLOCK, O_APPEND */
     bool direct, direct_on, direct_asked; /* server_direct.c: aligned data passes the page cache; the descriptor's flag now; the client's */
     const struct fwd_export *export;
     uint32_t nholders;
