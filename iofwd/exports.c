@@ -195,7 +195,7 @@ static int follow(struct fwd_place *pl, struct walk *wk, const char *target, con
     }
     int n = snprintf(next, sizeof next, "%s%s%s", from, rest[0] ? "/" : "", rest);
     if (n < 0 || (size_t)n >= sizeof next)
-        return -ENAMETOOLONG;
+        return -ELOOP; /* it leads to itself and further */
     memcpy(wk->todo, next, (size_t)n + 1);
     return 0;
 }
@@ -230,6 +230,15 @@ static int step(struct fwd_place *pl, struct walk *wk, const char *part, const c
     }
     memcpy(wk->done, at, (size_t)n + 1);
     return 0;
+}
+
+/* What "." and ".." are looked for in: 0 or a negative errno. */
+static int is_directory(const struct walk *wk)
+{
+    int fd = wk->done[0] ? fwd_open_beneath(wk->export->fd, wk->done, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS) : -1;
+    if (fd >= 0)
+        close(fd);
+    return wk->done[0] && fd < 0 ? fd : 0;
 }
 
 static int climb(struct fwd_place *pl, struct walk *wk)
@@ -295,9 +304,12 @@ static int walk(struct fwd_place *pl, enum follow last)
         at += strspn(at, "/");
         memcpy(rest, at, strlen(at) + 1);
         memcpy(wk->todo, rest, strlen(rest) + 1);
-        if (strcmp(part, "..") == 0)
+        bool up = strcmp(part, "..") == 0, here = strcmp(part, ".") == 0;
+        if (up || here)
+            err = is_directory(wk);
+        if (up && !err)
             err = climb(pl, wk);
-        else if (strcmp(part, ".") != 0)
+        else if (!up && !here)
             err = step(pl, wk, part, rest, rest[0] || last == FOLLOW_ALL || (last == FOLLOW_SLASH && slash));
     }
     if (err >= 0) {

@@ -41,7 +41,7 @@ static int follow(struct walk *w, char *target, size_t len)
         return ELOOP;
     strcpy(rest, w->todo);
     if (len + 1 + strlen(rest) >= sizeof w->todo)
-        return ENAMETOOLONG;
+        return ELOOP; /* a link that leads to itself and further grows like this; what links are worth has no length of its own */
     target[len] = 0;
     strcpy(w->todo, target);
     if (rest[0]) {
@@ -126,15 +126,15 @@ static int resolve(struct walk *w, const char *path)
     int err = walk_start(w, path);
     while (!err && w->todo[0]) {
         char name[NAME_MAX + 1];
-        size_t len = strcspn(w->todo, "/"), gone = len + (w->todo[len] == '/');
-        bool slash = w->todo[len] == '/';
+        size_t len = strcspn(w->todo, "/"), gone = len ? len : strspn(w->todo, "/");
         if (len > NAME_MAX)
             return ENAMETOOLONG;
         memcpy(name, w->todo, len);
         memmove(w->todo, w->todo + gone, strlen(w->todo + gone) + 1);
         err = step(w, name, len);
+        /* Before a slash stands a directory; a link has gone to its target by now. */
         struct stat st;
-        if (!err && slash && len && w->len && !above_prefix(w->out) && x_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
+        if (!err && !len && w->len && !above_prefix(w->out) && x_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
             err = ENOTDIR;
     }
     if (!w->len)

@@ -65,6 +65,8 @@ off_t x_lseek(int fd, off_t off, int whence)
     if (fwd_file_begin(fd, &of) != 0)
         return -1;
     int err = fwd_core.lseek(fwd_core.client, &of->file, off, whence, &at);
+    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) && (x_fcntl(fd, F_GETFL, NULL) & O_PATH))
+        err = EBADF; /* what the kernel looks at first */
     return fwd_file_end(of, err) ? -1 : at;
 }
 
@@ -282,6 +284,26 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
     return n;
 }
 
+/* Two descriptors of one forwarded open file, which have one offset. */
+static bool is_same_open(int a, int b)
+{
+    struct fwd_ofile *x = fdtab_get(a), *y = fdtab_get(b);
+    bool same = x && x == y;
+    if (x)
+        fdtab_put(x);
+    if (y)
+        fdtab_put(y);
+    return same;
+}
+
+/* From a file to itself at its one offset: the kernel reads and writes at the place where that is before. */
+static ssize_t send_to_itself(int fd, size_t len)
+{
+    off_t at = x_lseek(fd, 0, SEEK_CUR);
+    ssize_t n = at < 0 ? -1 : copy_piece(fd, at, fd, at, len);
+    return n > 0 && x_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
+}
+
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
 {
     int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
@@ -292,6 +314,8 @@ ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
         return fwd_fail(EBADF);
     if ((out_flags & O_APPEND) || any_stat(in, &st) != 0 || S_ISDIR(st.st_mode) || (off && *off < 0))
         return fwd_fail(EINVAL);
+    if (!off && is_same_open(in, out))
+        return send_to_itself(in, len);
     ssize_t n = copy_piece(in, off ? *off : -1, out, -1, len);
     if (n > 0 && off)
         *off += n;

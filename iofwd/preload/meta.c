@@ -238,8 +238,12 @@ int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsi
         return real_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
     if (side == SIDE_LOCAL)
         return real_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
-    if (side == SIDE_FAILED)
-        return -1;
+    if (side == SIDE_FAILED) {
+        struct stat st; /* that the old name leads nowhere counts more than an empty new one */
+        if (!to[0] && from[0] && x_fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENAMETOOLONG)
+            return -1;
+        return fwd_fail(to[0] && from[0] ? errno : ENOENT);
+    }
     return pair_end(&p, fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags));
 }
 
