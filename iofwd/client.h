@@ -10,9 +10,12 @@
 #ifndef AMPH_IOFWD_CLIENT_H
 #define AMPH_IOFWD_CLIENT_H
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
 
 struct amph_fwd_client;
@@ -79,8 +82,21 @@ const char *amph_fwd_own_env(void);
 /* Before the process ends by _exit, which runs no destructors: gathered writes reach their server. */
 void amph_fwd_ending(void);
 
-/* A placeholder's name: this, then amph_fwd_file_print's text. */
+/*
+ * A placeholder's name: this, then amph_fwd_file_print's text; or this and "SERVER@", and then its offset is the handle without its top
+ * bit, which is always set (an open of a file that is there already is a third of the work of making one with a name).
+ */
 #define AMPH_FWD_PLACEHOLDER_MARK "iofwd:"
+#define AMPH_FWD_HANDLE_TOP (UINT64_C(1) << 63)
+/* Puts the offset into a text that ends in '@'.  false: text does not hold it, or the offset cannot be one. */
+static inline bool amph_fwd_text_complete(char *text, size_t cap_bytes, int64_t offset)
+{
+    size_t len = strlen(text);
+    if (len == 0 || text[len - 1] != '@')
+        return true;
+    int n = snprintf(text + len - 1, cap_bytes - len + 1, ".%" PRIx64, (uint64_t)offset | AMPH_FWD_HANDLE_TOP);
+    return offset > 0 && n > 0 && (size_t)n < cap_bytes - len + 1;
+}
 
 /* Did this image inherit a client from the image before it (IOFWD_DOOR names this very process)?  Then call amph_fwd_hold_only
  * once; if not, amph_fwd_hold each inherited file. */

@@ -82,13 +82,18 @@ int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
     struct fwd_guard g;
     fwd_guard_enter(&g);
     long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
+    off_t offset = n < 0 ? 0 : lseek(fd, 0, SEEK_CUR);
     fwd_guard_leave(&g);
     if (n < 0)
         return EBADF;
     name[n] = 0;
     file->nparts = 0;
-    if (strncmp(name, mark, sizeof mark - 1) == 0)
-        (void)amph_fwd_file_parse(name + sizeof mark - 1, file);
+    char *text = name + sizeof mark - 1;
+    if (strncmp(name, mark, sizeof mark - 1) != 0)
+        return 0;
+    text[strcspn(text, " ")] = 0;
+    if (amph_fwd_text_complete(text, sizeof name - sizeof mark + 1, offset))
+        (void)amph_fwd_file_parse(text, file);
     return 0;
 }
 

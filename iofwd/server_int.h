@@ -158,6 +158,8 @@ struct fwd_server {
     uint32_t max_peers, npeers, next_number;
     struct fwd_handle **handle;  /* by slot */
     uint32_t nslots, nhandles;
+    uint64_t noise[32];          /* for handles; nnoise of them are unused */
+    unsigned nnoise;
     uint32_t client_files;       /* most of one client */
     uint64_t client_memory;
     uint64_t all_calls, all_bytes_in, all_bytes_out, refused;

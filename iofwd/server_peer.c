@@ -52,15 +52,24 @@ static bool free_slot(struct fwd_server *s, uint32_t *slot_p)
     return true;
 }
 
+/* Random numbers are drawn many at a time: each time is a system call. */
+static uint64_t draw(struct fwd_server *s)
+{
+    if (s->nnoise == 0) {
+        amph_random(s->noise, sizeof s->noise);
+        s->nnoise = AMPH_COUNTOF(s->noise);
+    }
+    return s->noise[--s->nnoise];
+}
+
 struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd)
 {
     struct fwd_handle *h = calloc(1, sizeof *h);
-    uint64_t noise;
     if (!h || !free_slot(s, &h->slot)) {
         free(h);
         return NULL;
     }
-    amph_random(&noise, sizeof noise);
+    uint64_t noise = draw(s);
     h->number = (noise & ~SLOT_MASK) | h->slot | (UINT64_C(1) << 63); /* never 0 */
     h->fd = fd;
     h->queue_tail = &h->queue_head;

@@ -3,6 +3,7 @@
  * Descriptors: opening, closing, copying, and the placeholders that hold their numbers.  Layer: iofwd (preload).
  * Thread rule: any thread, and signal handlers.
  */
+#include <inttypes.h>
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -75,21 +76,85 @@ int fwd_note_local(int fd)
     return fd;
 }
 
+/* An empty sealed memfd, or -1. */
+static int sealed_memfd(const char *name)
+{
+    int fd = real_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && real_fcntl64(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) < 0) {
+        int err = errno;
+        real_close(fd);
+        return fwd_fail(err);
+    }
+    return fd;
+}
+
+static int open_again_writable(int fd, int flags)
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return real_open64(link, O_WRONLY | flags, 0);
+}
+
+/* The memfd from which the placeholders of a server's files are opened, kept among our own descriptors, or -1. */
+static int stamp_of(uint32_t server)
+{
+    static uint64_t stamps[AMPH_FWD_PARTS_MAX]; /* server in the high half, descriptor + 1 in the low; 0: none */
+    char name[sizeof FWD_PLACEHOLDER_MARK + 16];
+    size_t i = 0;
+    for (uint64_t s; i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
+        if (s >> 32 == server)
+            return (int)(s & UINT32_MAX) - 1;
+    if (i == AMPH_COUNTOF(stamps))
+        return -1;
+    snprintf(name, sizeof name, FWD_PLACEHOLDER_MARK "%" PRIu32 "@", server);
+    int fd = sealed_memfd(name), high = fd < 0 ? -1 : real_fcntl64(fd, F_DUPFD_CLOEXEC, (void *)(long)OWN_LEAST);
+    if (fd >= 0)
+        real_close(fd);
+    if (high < 0 || high >= FDTAB_MAX) {
+        if (high >= 0)
+            real_close(high);
+        return -1; /* the program may have so few descriptors that one among them would be missed */
+    }
+    fdtab_mark(high, FDTAB_OWN);
+    uint64_t none = 0;
+    if (__atomic_compare_exchange_n(&stamps[i], &none, (uint64_t)server << 32 | (uint32_t)(high + 1), false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED))
+        return high;
+    fdtab_mark(high, FDTAB_UNKNOWN); /* another thread was faster */
+    real_close(high);
+    return stamp_of(server);
+}
+
+/* A placeholder with the handle as its offset, or -1: it needs a name of its own. */
+static int stamped(const struct amph_fwd_file *file, bool cloexec)
+{
+    const struct amph_fwd_ref *ref = &file->part[0];
+    int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server) : -1;
+    int fd = stamp < 0 ? -1 : open_again_writable(stamp, cloexec ? O_CLOEXEC : 0);
+    off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
+    if (fd >= 0 && fd < FDTAB_MAX && at > 0 && real_lseek64(fd, at, SEEK_SET) == at)
+        return fd;
+    if (fd >= 0)
+        real_close(fd);
+    return -1;
+}
+
 /*
- * A real descriptor that holds the number: an empty sealed memfd whose name says what it stands for, opened again write-only, so that
- * a read, write or map that was not caught fails instead of vanishing.  It takes the lowest number, as open must.
+ * A real descriptor that holds the number: an empty sealed memfd that says what it stands for by its name or its offset, opened again
+ * write-only, so that a read, write or map that was not caught fails instead of vanishing.  It takes the lowest number, as open must.
  */
 static int placeholder(const struct amph_fwd_file *file, bool cloexec)
 {
-    char name[sizeof FWD_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = FWD_PLACEHOLDER_MARK, link[40];
+    char name[sizeof FWD_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = FWD_PLACEHOLDER_MARK;
+    int fd = stamped(file, cloexec);
+    if (fd >= 0)
+        return fd;
     if (!fwd_core.file_print(file, name + sizeof FWD_PLACEHOLDER_MARK - 1, AMPH_FWD_TEXT_BYTES))
         return fwd_fail(EOVERFLOW);
-    int fd = real_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    fd = sealed_memfd(name);
     if (fd < 0)
         return -1;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    int sealed = real_fcntl64(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
-    int again = sealed < 0 ? -1 : real_open64(link, O_WRONLY | O_CLOEXEC, 0);
+    int again = open_again_writable(fd, O_CLOEXEC);
     int held = again < 0 ? -1 : real_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
     int err = errno;
     if (again >= 0)
@@ -204,7 +269,11 @@ struct range {
 static void note_owned(int fd, void *arg)
 {
     struct range *r = arg;
-    if ((unsigned)fd >= r->first && (unsigned)fd <= r->last && fwd_owns(fd) && r->nowned < (int)AMPH_COUNTOF(r->owned))
+    if ((unsigned)fd < r->first || (unsigned)fd > r->last)
+        return;
+    if (!fwd_owns(fd))
+        fdtab_mark(fd, FDTAB_UNKNOWN); /* whatever gets the number next */
+    else if (r->nowned < (int)AMPH_COUNTOF(r->owned))
         r->owned[r->nowned++] = fd;
 }
 

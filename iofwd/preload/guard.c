@@ -23,7 +23,7 @@ bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
         return false;
     memcpy(text, from, len);
     text[len] = 0;
-    return true;
+    return text[len - (len > 0)] != '@' || amph_fwd_text_complete(text, cap_bytes, real_lseek64(fd, 0, SEEK_CUR));
 }
 
 bool fwd_fd_slow(int fd)

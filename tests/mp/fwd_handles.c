@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -242,6 +243,35 @@ static void placeholder_refuses(void)
     IS(close(fd), 0);
 }
 
+/* A descriptor that comes by a way that is not caught says itself what it stands for, among several of one server. */
+static void sent_to_oneself(void)
+{
+    int pair[2], got = -1, one = open(in("one"), O_RDWR | O_CREAT, 0600), two = open(in("two"), O_RDWR | O_CREAT, 0600);
+    char byte = 0, text[8] = "";
+    char room[CMSG_SPACE(sizeof(int))] = { 0 };
+    struct iovec iov = { &byte, 1 };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+    IS(pwrite(one, "first", 5, 0), 5);
+    IS(pwrite(two, "second", 6, 0), 6);
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    *CMSG_FIRSTHDR(&msg) = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &two, sizeof(int));
+    IS(sendmsg(pair[0], &msg, 0), 1);
+    IS(recvmsg(pair[1], &msg, 0), 1);
+    memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+    IS(got != one && got != two, 1);
+    IS(pread(got, text, sizeof text, 0), 6);
+    IS(memcmp(text, "second", 6), 0);
+    IS(lseek(got, 3, SEEK_SET), 3);
+    IS(lseek(two, 0, SEEK_CUR), 3); /* one open file */
+    IS(close(two), 0);
+    IS(read(got, text, sizeof text), 3);
+    IS(close(got), 0);
+    IS(close(one), 0);
+    IS(close(pair[0]), 0);
+    IS(close(pair[1]), 0);
+}
+
 int main(void)
 {
     const char *rank = getenv("AMPHORA_RANK");
@@ -252,6 +282,7 @@ int main(void)
     everything_closed();
     from_a_signal_handler();
     placeholder_refuses();
+    sent_to_oneself();
     IS(stats().errors > 0 && stats().bytes_written > 0, 1);
     return 0;
 }
