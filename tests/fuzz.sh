@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Every parser of bytes that others send, with libFuzzer and the sanitizers; starts from tests/corpus/NAME.
-#   FUZZ_SECONDS (10) for each; FUZZ_ONLY="NAME..." leaves the others out; FUZZ_KEEP=DIR keeps what was found (DIR/NAME)
+#   FUZZ_SECONDS (3) for each; FUZZ_ONLY="NAME..." leaves the others out; FUZZ_KEEP=DIR keeps what was found (DIR/NAME)
 srcdir=${srcdir:-.}
 builddir=${builddir:-.}
-seconds=${FUZZ_SECONDS:-10}
+seconds=${FUZZ_SECONDS:-3}
 
 # row NAME: sources (instrumented), libraries
 row() {
@@ -24,6 +24,14 @@ row() {
             $srcdir/extended/coll_mail.c $srcdir/extended/barrier.c $srcdir/extended/memset.c" ;;
     control) # the launcher's frames, facts, job description, address file, PMI words, the door's address
         sources="$srcdir/boot/frames.c $srcdir/boot/control.c $srcdir/boot/jobfile.c $srcdir/boot/pmi1_wire.c $srcdir/iofwd/door.c" ;;
+    smp) # what a peer writes into shared memory
+        sources=$(ls "$srcdir"/conduits/smp/*.c) ;;
+    pmi) # what process managers answer
+        sources="$srcdir/boot/pmi1_wire.c $srcdir/boot/pmi2.c" ;;
+    values) # what processes tell each other through them
+        sources="$srcdir/boot/foreign.c $srcdir/boot/control.c $srcdir/boot/standing.c" ;;
+    server) # what processes say to the launcher's PMI server
+        sources="$srcdir/launcher/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac
     present=""
     for file in $sources; do
@@ -40,7 +48,7 @@ one() {
     if clang -g -O1 -std=gnu11 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -include "$builddir/config.h" \
         -DAMPH_BINDIR='"/nonexistent"' -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/fuzz_$name.c" $present $lib -o "$dir/fuzz" >"$dir/out" 2>&1 &&
         LD_LIBRARY_PATH=$builddir/.libs timeout $((seconds + 60)) "$dir/fuzz" -max_total_time="$seconds" -max_len=2000 -seed=1 \
-            -rss_limit_mb=1024 -timeout=20 -close_fd_mask=1 -artifact_prefix="$dir/" "$dir/corpus" $seeds >"$dir/out" 2>&1; then
+            -rss_limit_mb=1024 -timeout=20 -close_fd_mask=3 -artifact_prefix="$dir/" "$dir/corpus" $seeds >"$dir/out" 2>&1; then
         echo "ok - fuzzing $name: $(grep -oE 'Done [0-9]+ runs' "$dir/out")"
     else
         echo "not ok - fuzzing $name"
@@ -57,7 +65,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"

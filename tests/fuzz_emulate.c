@@ -69,7 +69,7 @@ static void op_done(struct amph_op *op, enum amph_status st)
 static const struct amph_upcalls upcalls = { on_am, on_error };
 static struct amph_op op = { op_done };
 
-static void message(const uint8_t *at, size_t len, unsigned code, uint32_t peer, uint64_t key)
+static void message(struct amph_cx *cx, bool beside, const uint8_t *at, size_t len, unsigned code, uint32_t peer, uint64_t key)
 {
     uint8_t *copy = malloc(len ? len : 1); /* exactly as long, so that a sanitizer sees each byte too many */
     memcpy(copy, at, len);
@@ -79,20 +79,28 @@ static void message(const uint8_t *at, size_t len, unsigned code, uint32_t peer,
     }
     struct amph_am am = { .kind = AMPH_AM_INTERNAL, .handler = (uint8_t)(AMPH_EMULATE_FIRST + code % 8), .nbytes = (uint32_t)len,
                           .payload = copy };
-    below_up.on_am(below_ctx, peer, code & 64 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am);
+    enum amph_lane lane = code & 64 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST;
+    if (beside)
+        amph_emulate_take(cx, peer, lane, &am);
+    else
+        below_up.on_am(below_ctx, peer, lane, &am);
     free(copy);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+/* beside: put beside the conduit instead of laid over it. */
+static void run(const uint8_t *bytes, size_t len, bool beside)
 {
     static const struct amph_cx_config cfg = { .name = "fuzz", .max_peers = PEERS, .upcalls = &upcalls };
-    struct amph_cx *cx;
+    struct amph_cx *cx, *inner = NULL;
     struct amph_mem mem = { 0 };
     struct amph_rmem rmem;
     uint8_t *memory = malloc(600), *local = malloc(1000);
     memset(local, 1, 1000);
     memset(memory, 2, 600);
-    if (amph_emulate_open(&below, &cfg, &cx) != AMPH_OK || cx->ops->mem_reg(cx, memory, 600, -1, 0, &mem) != AMPH_OK)
+    if (beside && below_open(&cfg, &inner) != AMPH_OK)
+        abort();
+    enum amph_status st = beside ? amph_emulate_beside(inner, NULL, &cx) : amph_emulate_open(&below, &cfg, &cx);
+    if (st != AMPH_OK || cx->ops->mem_reg(cx, memory, 600, -1, 0, &mem) != AMPH_OK)
         abort();
     uint64_t key = 0;
     if (cx->ops->mem_import(cx, 0, mem.key, mem.key_len, &rmem) == AMPH_OK)
@@ -104,15 +112,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     while (len >= 3) {
         size_t n = bytes[1] | (size_t)(bytes[2] & 3) << 8;
         n = n < len - 3 ? n : len - 3;
-        message(bytes + 3, n, bytes[0], bytes[2] >> 7, key);
+        message(cx, beside, bytes + 3, n, bytes[0], bytes[2] >> 7, key);
         if (bytes[2] & 64)
             cx->ops->progress(cx, 3, 16);
         bytes += 3 + n;
         len -= 3 + n;
     }
+    if (beside)
+        amph_emulate_peer_gone(cx, 1);
     cx->ops->mem_dereg(cx, &mem);
     cx->ops->close(cx);
+    if (beside)
+        below_close(inner);
     free(memory);
     free(local);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    run(bytes, len, false);
+    run(bytes, len, true);
     return 0;
 }
