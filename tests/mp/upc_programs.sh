@@ -3,9 +3,9 @@
 # UPC programs as textbooks have them, compiled by amphora-upcc and run on 1 to 7 threads; each compares with what it computes alone.
 . "${srcdir:-.}/tests/mp/lib.sh"
 upcc="$builddir/amphora-upcc" upcrun="$builddir/amphora-upcrun" from=$srcdir/tests/upc
-names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features"
+names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features forall bits"
 # What goes over which network: the rest would only take the same ways again.
-over_network="vector_add sort histogram list features"
+over_network="vector_add sort histogram list features bits"
 
 mp_timeout=120
 for p in hello files $names; do

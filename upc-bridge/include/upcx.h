@@ -171,6 +171,37 @@ UPCX_INLINE void upcx_put_strict(upcx_pts p, const void *src, size_t n)
     upcx_fence();
 }
 
+UPCX_INLINE long long upcx_ones(void)
+{
+    return -1;
+}
+
+/* The bits of src that are set in mask, into the bytes of a structure that they touch. */
+UPCX_INLINE void upcx_put_bits(upcx_pts p, void *src, const void *mask, size_t n)
+{
+    unsigned char *from = (unsigned char *)src, now[64];
+    const unsigned char *bits = (const unsigned char *)mask;
+    size_t first = 0, last = n;
+    while (first < n && !bits[first])
+        first++;
+    while (last > first && !bits[last - 1])
+        last--;
+    if (first == last || last - first > sizeof now)
+        return;
+    p = upcx_off(p, first);
+    upcx_get(now, p, last - first);
+    for (size_t i = first; i < last; i++)
+        now[i - first] = (unsigned char)((now[i - first] & ~bits[i]) | (from[i] & bits[i]));
+    upcx_put(p, now, last - first);
+}
+
+UPCX_INLINE void upcx_put_bits_strict(upcx_pts p, void *src, const void *mask, size_t n)
+{
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    upcx_put_bits(p, src, mask, n);
+    upcx_fence();
+}
+
 /* ---- statements (UPC 1.3, 6.6) ---- */
 void upcx_barrier(int has_value, int value);
 void upcx_notify(int has_value, int value);
@@ -201,6 +232,39 @@ UPCX_INLINE int upcx_here(long long affinity)
 UPCX_INLINE int upcx_here_p(upcx_pts p)
 {
     return (int)upc_pts_thread(p) == upc_self.mythread;
+}
+
+/* Iterations from that with affinity to `affinity` to the next of this thread, where it grows (up) or falls by one each. */
+UPCX_INLINE long long upcx_steps(long long affinity, int up)
+{
+    long long at = (long long)((unsigned long long)affinity % (unsigned)upc_self.threads);
+    long long n = up ? upc_self.mythread - at : at - upc_self.mythread;
+    return n < 0 ? n + upc_self.threads : n;
+}
+
+/* The same for elements of an array; -1: none is this thread's. */
+UPCX_INLINE long long upcx_steps_p(upcx_pts p, size_t block, int up)
+{
+    long long n = up ? upc_self.mythread - (long long)upc_pts_thread(p) : (long long)upc_pts_thread(p) - upc_self.mythread;
+    long long phase = (long long)upcx_c_phaseof(p);
+    if (n == 0 || block == 0)
+        return n == 0 ? 0 : -1;
+    n = n < 0 ? n + upc_self.threads : n;
+    return up ? n * (long long)block - phase : (n - 1) * (long long)block + phase + 1;
+}
+
+/* The value of a loop's variable that many steps on, but no farther than where the loop ends: '<' below the limit, '{' at most, '>'
+ * above it, '}' at least.  Negative numbers stay: with unsigned ones among them they would be compared in another way. */
+UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long long steps)
+{
+    unsigned long long left = form == '<' || form == '{' ? (unsigned long long)limit - (unsigned long long)i
+                                                         : (unsigned long long)i - (unsigned long long)limit;
+    left += form == '{' || form == '}';
+    if (i < 0 || limit < 0)
+        return i;
+    if (steps >= 0 && (unsigned long long)steps < left)
+        left = (unsigned long long)steps;
+    return (long long)(form == '<' || form == '{' ? (unsigned long long)i + left : (unsigned long long)i - left);
 }
 
 /* ---- start ---- */

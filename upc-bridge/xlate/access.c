@@ -109,10 +109,26 @@ static void check_writable(struct expr *e)
         refuse(e->a, "an array cannot be assigned to");
     if (e->type->quals & Q_CONST)
         refuse(e->a, "a const shared object cannot be written");
-    if (e->bits)
-        refuse(e->a, "writing a bit-field of a shared structure is not translated: its neighbours in the same word could be lost; use "
-                     "whole members");
     check_access(e);
+}
+
+/*
+ * Writes a bit-field, in the bytes that it touches: by C11, 3.14, neighbours in the same bytes are one memory location with it, which two
+ * threads may not write at one time anyway.  `before`: what the new value, `next`, is computed from is read first, and lies in
+ * upcx_o<n>; `result`: what the whole expression gives, NULL: the field.
+ */
+static const char *store_bits(struct expr *e, int n, bool before, const char *next, const char *result)
+{
+    struct type *in = ty_unqualified(e->bits_in), *t = ty_unqualified(e->type);
+    const char *sfx = mode_suffix(e->type), *name = e->bits_name, *field = xl_fmt("upcx_s%d.%s", n, name);
+    const char *whole = ty_text(in, xl_fmt("upcx_s%d", n), e->a), *mask = ty_text(in, xl_fmt("upcx_m%d", n), e->a);
+    const char *read = before ? xl_fmt("upcx_get%s(&upcx_s%d, upcx_p%d, sizeof upcx_s%d); %s = %s; ", sfx, n, n, n,
+                                       ty_text(t, xl_fmt("upcx_o%d", n), e->a), field)
+                              : "";
+    return xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; __builtin_memset(&upcx_m%d, 0, sizeof upcx_m%d); "
+                  "__builtin_memset(&upcx_s%d, 0, sizeof upcx_s%d); upcx_m%d.%s = upcx_ones(); %s%s = %s; "
+                  "upcx_put_bits%s(upcx_p%d, &upcx_s%d, &upcx_m%d, sizeof upcx_s%d); %s; })",
+                  n, e->base, whole, mask, n, n, n, n, n, name, read, field, next, sfx, n, n, n, n, result ? result : field);
 }
 
 /* What v op= r is, for v of type t; the right side has been converted. */
@@ -148,7 +164,10 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
     if (l->place) {
         check_writable(l);
         const char *v = xl_fmt("upcx_v%d", n), *sfx = mode_suffix(l->type), *decl = ty_text(t, v, l->a);
-        if (op == '=')
+        if (l->bits)
+            edit(out.a, out.b, store_bits(l, n, op != '=', op == '=' ? xl_fmt("(%s)", render(r->a, r->b))
+                                                                      : compute(t, xl_fmt("upcx_o%d", n), op, r), NULL));
+        else if (op == '=')
             edit(out.a, out.b,
                 xl_fmt("({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl, render(r->a, r->b), sfx, place_text(l), v, v, v));
         else
@@ -181,13 +200,15 @@ void step(struct expr *e, bool up, bool after)
     if (e->place) {
         check_writable(e);
         struct type *t = ty_unqualified(e->type);
-        const char *sfx = mode_suffix(e->type);
-        edit(out.a, out.b,
-            xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); upcx_w%d = %s; upcx_put%s(upcx_p%d, "
-                   "&upcx_w%d, "
-                   "sizeof(%s)); %s; })",
-                n, place_text(e), ty_text(t, v, e->a), ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx, n, n, v,
-                after ? v : xl_fmt("upcx_w%d", n)));
+        const char *sfx = mode_suffix(e->type), *old = xl_fmt("upcx_o%d", n);
+        if (e->bits)
+            edit(out.a, out.b, store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL));
+        else
+            edit(out.a, out.b,
+                xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); upcx_w%d = %s; upcx_put%s(upcx_p%d, "
+                       "&upcx_w%d, sizeof(%s)); %s; })",
+                    n, place_text(e), ty_text(t, v, e->a), ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx, n, n, v,
+                    after ? v : xl_fmt("upcx_w%d", n)));
     } else if (ty_pts(e->type)) {
         int first = after ? e->a : e->a + 1, last = after ? pos - 1 : pos;
         edit(out.a, out.b,

@@ -455,11 +455,11 @@ static struct expr binary(struct expr x, int least)
 static struct expr conditional(struct expr c)
 {
     use_value(&c);
-    if (is_punct(pos, ':') && ty_pts(c.type))
-        refuse(pos, "a ?: b with a pointer to shared is not translated; write a ? a : b");
     struct expr x = c;
-    use_condition(&c);
-    if (!is_punct(pos, ':')) {
+    const bool short_form = is_punct(pos, ':'), once = short_form && ty_pts(c.type); /* GNU's a ?: b evaluates a once */
+    if (!once)
+        use_condition(&c);
+    if (!short_form) {
         x = parse_expr();
         use_value(&x);
     }
@@ -478,6 +478,11 @@ static struct expr conditional(struct expr c)
         convert_to(&x, to, "value of ?:", false);
         convert_to(&y, to, "value of ?:", false);
         r.type = to;
+        if (once) {
+            int n = unique();
+            edit(r.a, r.b, xl_fmt("({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : (%s); })", n, render(x.a, x.b), n, n,
+                                  render(y.a, y.b)));
+        }
     } else if (ty_arithmetic(x.type) && ty_arithmetic(y.type)) {
         r.type = ty_arith(x.type, y.type);
     } else {

@@ -66,7 +66,7 @@ static bool starts_after_attribute(void)
     return yes;
 }
 
-static void for_init(void)
+void for_init(void)
 {
     if (accept(';'))
         return;
@@ -95,56 +95,6 @@ static void parse_for(void)
         expect(')');
     }
     parse_statement();
-    scope_pop();
-}
-
-/* Affinity of upc_forall: NULL where all threads run all of it. */
-static const char *affinity(void)
-{
-    struct expr e = parse_expr();
-    use_value(&e);
-    if (ty_pts(e.type))
-        return xl_fmt("upcx_here_p(%s)", render(e.a, e.b));
-    if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
-        refuse(e.a, "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this is '%s'", ty_words(e.type));
-    return xl_fmt("upcx_here((long long)(%s))", render(e.a, e.b));
-}
-
-static void parse_forall(int a)
-{
-    const char *cond = "", *inc = "", *aff = NULL;
-    int n = unique(), i0, i1;
-    expect('(');
-    scope_push();
-    i0 = pos;
-    for_init();
-    i1 = pos;
-    if (!is_punct(pos, ';')) {
-        struct expr e = parse_expr();
-        use_condition(&e);
-        cond = render(e.a, e.b);
-    }
-    expect(';');
-    if (!is_punct(pos, ';')) {
-        struct expr e = parse_expr();
-        use_void(&e);
-        inc = render(e.a, e.b);
-    }
-    expect(';');
-    if (accept_kw(K_CONTINUE) || is_punct(pos, ')'))
-        aff = NULL;
-    else
-        aff = affinity();
-    expect(')');
-    if (aff)
-        edit(a, pos,
-            xl_fmt(
-                "{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = upcx_forall_begin(); for (%s %s; %s) if (!upcx_f%d || %s) {",
-                n, render(i0, i1), cond, inc, n, aff));
-    else
-        edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
-    parse_statement();
-    edit_after(pos - 1, " } }");
     scope_pop();
 }
 

@@ -338,29 +338,45 @@ struct type *builtin_result(const char *name)
     return ty_basic[TY_INT];
 }
 
+/* Is a value of type c what the association with type t is for?  Qualifiers below a pointer count, which ty_same passes over. */
+static bool same_generic(struct type *t, struct type *c)
+{
+    const unsigned counts = Q_CONST | Q_VOLATILE | Q_SHARED | Q_STRICT | Q_RELAXED;
+    if (t->kind != c->kind || !ty_same(t, c))
+        return false;
+    for (; t->kind == TY_POINTER && c->kind == TY_POINTER; t = t->of, c = c->of)
+        if ((t->of->quals & counts) != (c->of->quals & counts) || t->of->kind != c->of->kind)
+            return false;
+    return true;
+}
+
+/* Where a type is shared the choice is made here: in C all pointers-to-shared are one type. */
 static struct expr parse_generic(int a)
 {
-    struct type *result = NULL, *other = NULL;
+    struct expr chosen = { .type = NULL }, other = { .type = NULL };
     expect('(');
     struct expr c = parse_assign();
     use_value(&c);
-    if (ty_involves_shared(c.type))
-        refuse(a, "_Generic on a pointer to shared is not translated");
+    bool here = ty_involves_shared(c.type);
     while (accept(',')) {
         bool is_default = accept_kw(K_DEFAULT);
         struct type *t = is_default ? NULL : parse_type_name();
-        if (t && ty_involves_shared(t))
-            refuse(a, "_Generic with a shared type is not translated");
+        here |= t && ty_involves_shared(t);
         expect(':');
         struct expr e = parse_assign();
         use_value(&e);
         if (is_default)
-            other = e.type;
-        else if (t->kind == c.type->kind && ty_same(t, c.type))
-            result = e.type;
+            other = e;
+        else if (same_generic(t, c.type))
+            chosen = e;
     }
     expect(')');
-    return value_of(a, result ? result : other ? other : ty_basic[TY_UNKNOWN]);
+    chosen = chosen.type ? chosen : other;
+    if (here && (c.type->kind == TY_UNKNOWN || !chosen.type))
+        refuse(a, "no association of _Generic is known to fit '%s'", ty_words(c.type));
+    if (here)
+        edit(a, pos, xl_fmt("(%s)", render(chosen.a, chosen.b)));
+    return value_of(a, chosen.type ? chosen.type : ty_basic[TY_UNKNOWN]);
 }
 
 struct expr parse_builtin(const char *name)

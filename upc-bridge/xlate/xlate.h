@@ -9,7 +9,7 @@
  *   out.c     edits -> text with #line  specs.c       types as they are written     access.c   reads and writes of shared places
  *   fold.c    constant expressions      declarator.c  names and their types         convert.c  assignments, pointers' arithmetic
  *   init.c    initialisers              declare.c     declarations, written anew    object.c   shared objects
- *   stmt.c    statements, functions     main.c        the program
+ *   stmt.c    statements, functions     forall.c      upc_forall                    main.c     the program
  */
 #ifndef XLATE_XLATE_H
 #define XLATE_XLATE_H
@@ -272,8 +272,12 @@ const char *pts_scaled(struct type *pointee, const char *n);
 void parse_function_body(struct type *fn, const char *name);
 void parse_compound(bool new_scope);
 void parse_statement(void);
+void for_init(void); /* the first part of a loop, its ';' included */
 bool pragma_upc(void);
 extern struct type *function_type, *last_type; /* last_type: of the last expression statement */
+
+/* ---- forall.c ---- */
+void parse_forall(int a); /* a: the word upc_forall, pos behind it */
 
 /* ---- main.c ---- */
 extern long long static_threads; /* 0: not known */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * upcxlate: upc_forall (UPC 1.3, 6.6.2).  In its plain form a thread tests the affinity of every iteration.  Where the variable goes by
+ * one, the affinity follows it (i, i % THREADS, &a[i + 1], a + i) and nothing in the loop's head has an effect, it goes from one iteration
+ * of its own to the next; the test stays, so that a step too short is never wrong.
+ */
+#include <string.h>
+
+#include "xlate.h"
+
+/* A part of the head: tokens [a, b). */
+struct part {
+    int a, b;
+};
+
+struct head {
+    struct part cond, inc, aff;
+    struct sym *var;
+    int var_tok;
+    bool up;
+    int limit;        /* first token of what the variable is compared with */
+    const char *form; /* of the comparison: its operator in quotes, as upcx_skip wants it */
+    const char *aff_text;
+    struct type *aff_type;
+};
+
+static struct sym *name_at(int tok)
+{
+    return toks[tok].kind == T_ID && toks[tok].kw == K_NONE ? sym_find(toks[tok].id) : NULL;
+}
+
+/* A private integer that nothing changes behind the program's back. */
+static bool is_plain_integer(const struct sym *s)
+{
+    return s && s->kind == S_VAR && ty_integer(s->type) && !(s->type->quals & (Q_VOLATILE | Q_SHARED | Q_ATOMIC));
+}
+
+/* i++, ++i, i += 1, i = i + 1, or down. */
+static bool reads_step(struct head *h)
+{
+    int a = h->inc.a, n = h->inc.b - h->inc.a;
+    unsigned op = 0;
+    h->var_tok = a;
+    if (n == 2) {
+        h->var_tok = toks[a].kind == T_ID ? a : a + 1;
+        op = toks[toks[a].kind == T_ID ? a + 1 : a].punct;
+        h->up = op == P2('+', '+');
+        if (op != P2('+', '+') && op != P2('-', '-'))
+            return false;
+    } else if (n == 3 || (n == 5 && is_punct(a + 1, '=') && name_at(a) && name_at(a) == name_at(a + 2))) {
+        const struct token *one = &toks[h->inc.b - 1];
+        op = toks[h->inc.b - 2].punct;
+        h->up = op == (n == 3 ? P2('+', '=') : '+');
+        if ((!h->up && op != (n == 3 ? P2('-', '=') : '-')) || one->kind != T_NUM || one->len != 1 || one->text[0] != '1')
+            return false;
+    }
+    h->var = op ? name_at(h->var_tok) : NULL;
+    return is_plain_integer(h->var) && h->var->type->kind >= TY_INT && h->var->type->kind <= TY_ULLONG && !(h->var->type->quals & Q_CONST);
+}
+
+static bool is_integer_text(const struct token *t)
+{
+    bool hex = t->len > 2 && (t->text[1] == 'x' || t->text[1] == 'X');
+    for (int i = 0; i < t->len; i++)
+        if (strchr(hex ? ".pP" : ".eEfF", t->text[i]))
+            return false;
+    return true;
+}
+
+/* Tokens that are an integer without effects, in which the loop's variable does not occur. */
+static bool is_still(const struct head *h, int a, int b)
+{
+    static const unsigned fine[] = { '+', '-', '*', '/', '%', '(', ')', P2('<', '<'), P2('>', '>') };
+    for (int i = a; i < b; i++) {
+        const struct token *t = &toks[i];
+        const struct sym *s = name_at(i);
+        bool ok = t->kind == T_NUM ? is_integer_text(t) : t->kind == T_ID && (t->kw == K_THREADS || t->kw == K_MYTHREAD);
+        if (s)
+            ok = s != h->var && (s->kind == S_ENUM || is_plain_integer(s));
+        for (size_t k = 0; t->kind == T_PUNCT && k < sizeof fine / sizeof *fine; k++)
+            ok |= t->punct == fine[k];
+        if (!ok)
+            return false;
+    }
+    return b > a;
+}
+
+/* i < limit or i <= limit going up, > or >= going down. */
+static bool reads_condition(struct head *h)
+{
+    int a = h->cond.a;
+    if (h->cond.b - a < 3 || name_at(a) != h->var || toks[a + 1].kind != T_PUNCT)
+        return false;
+    unsigned op = toks[a + 1].punct;
+    if (op != (h->up ? '<' : '>') && op != (h->up ? P2('<', '=') : P2('>', '=')))
+        return false;
+    h->limit = a + 2;
+    h->form = op == '<' ? "'<'" : op == '>' ? "'>'" : h->up ? "'{'" : "'}'";
+    return is_still(h, h->limit, h->cond.b);
+}
+
+/* i, or i plus or minus what stands still. */
+static bool follows_variable(const struct head *h, int a, int b)
+{
+    return b > a && name_at(a) == h->var && (b == a + 1 || ((is_punct(a + 1, '+') || is_punct(a + 1, '-')) && is_still(h, a + 2, b)));
+}
+
+/* A shared array of scalars, or a private pointer to such: elements follow each other as the variable's values do. */
+static bool is_row(int tok)
+{
+    const struct sym *s = name_at(tok);
+    if (!s || s->kind != S_VAR || s->type->quals & Q_VOLATILE)
+        return false;
+    bool array = s->type->kind == TY_ARRAY && ty_shared(s->type), pointer = ty_pts(s->type) && !ty_shared(s->type);
+    return (array || pointer) && s->type->of->kind != TY_ARRAY && s->type->of->kind != TY_VOID;
+}
+
+/* How many iterations it is from this one to this thread's next, as C; NULL: who knows. */
+static const char *steps(const struct head *h)
+{
+    int a = h->aff.a, b = h->aff.b;
+    bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') && is_punct(b - 1, ']');
+    if (b - a == 3 && is_punct(a, '(') && is_punct(b - 1, ')'))
+        a++, b--;
+    if (ty_integer(h->aff_type))
+        return name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') && toks[a + 2].kw == K_THREADS))
+                   ? xl_fmt("upcx_steps((long long)%s, %d)", render_bare(h->var_tok, h->var_tok + 1), h->up)
+                   : NULL;
+    if (!ty_pts(h->aff_type))
+        return NULL;
+    bool sum = b - a > 2 && is_row(a) && is_punct(a + 1, '+') && follows_variable(h, a + 2, b);
+    if (!sum && !(element && follows_variable(h, a + 3, b - 1)))
+        return NULL;
+    return xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, ty_block_text(h->aff_type->of), h->up);
+}
+
+/* The loop's condition, which first goes on to the next iteration of this thread. */
+static const char *skipping(struct head *h, const char *cond, int n)
+{
+    const char *var, *by = reads_step(h) && reads_condition(h) ? steps(h) : NULL;
+    if (!by)
+        return cond;
+    var = render_bare(h->var_tok, h->var_tok + 1);
+    return xl_fmt("(%s) && (!upcx_f%d || (%s = (%s)upcx_skip((long long)%s, (long long)(%s), %s, %s), (%s)))", cond, n, var,
+                  ty_text(ty_unqualified(h->var->type), "", h->var_tok), var, render_bare(h->limit, h->cond.b), h->form, by, cond);
+}
+
+/* The affinity; nothing where all threads run all of it. */
+static const char *affinity(struct head *h)
+{
+    struct expr e = parse_expr();
+    use_value(&e);
+    h->aff_text = render(e.a, e.b);
+    h->aff_type = e.type;
+    if (ty_pts(e.type))
+        return xl_fmt("upcx_here_p(%s)", h->aff_text);
+    if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
+        refuse(e.a, "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this is '%s'", ty_words(e.type));
+    return xl_fmt("upcx_here((long long)(%s))", h->aff_text);
+}
+
+void parse_forall(int a)
+{
+    const char *cond = "", *inc = "", *test = NULL;
+    struct head h = { .form = NULL };
+    int n = unique(), i0, i1;
+    expect('(');
+    scope_push();
+    i0 = pos;
+    for_init();
+    i1 = h.cond.a = pos;
+    if (!is_punct(pos, ';')) {
+        struct expr e = parse_expr();
+        use_condition(&e);
+        cond = render(e.a, e.b);
+    }
+    h.cond.b = pos;
+    expect(';');
+    h.inc.a = pos;
+    if (!is_punct(pos, ';')) {
+        struct expr e = parse_expr();
+        use_void(&e);
+        inc = render(e.a, e.b);
+    }
+    h.inc.b = pos;
+    expect(';');
+    h.aff.a = pos;
+    if (!accept_kw(K_CONTINUE) && !is_punct(pos, ')'))
+        test = affinity(&h);
+    h.aff.b = pos;
+    expect(')');
+    if (test)
+        edit(a, pos, xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = upcx_forall_begin(); for (%s %s; %s) "
+                            "if (!upcx_f%d || %s) {", n, render(i0, i1), skipping(&h, cond, n), inc, n, test));
+    else
+        edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
+    parse_statement();
+    edit_after(pos - 1, " } }");
+    scope_pop();
+}
