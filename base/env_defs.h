@@ -68,7 +68,6 @@
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "4", "blocks", 1, 16, "iofwd", "how many pieces of IOFWD_PIECE a file may gather, or fetch ahead, at one time") \
     ENV(IOFWD_THREADS, "IOFWD_THREADS", INT, "4", "threads", 1, 64, "iofwd", "most threads of a process that carry out its non-blocking reads and writes") \
     ENV(IOFWD_STRIPE, "IOFWD_STRIPE", STR, "1", "[PATTERN=]WIDTH[:UNIT],...", 0, 0, "iofwd", "how many servers do a file's data, and how many bytes in a row each (no UNIT: every large call in equal parts); the first rule whose pattern fits the path counts") \
-    ENV(IOFWD_READ_ONLY, "IOFWD_READ_ONLY", STR, "", "PATH[:PATH]...", 0, 0, "iofwd", "those of IOFWD_PREFIX's names under which clients may only read") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", "run without forwarding where no server is found instead of failing") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", "connections to I/O servers that a process hands to its next image by exec; set by Amphora") \
     ENV(IOFWD_CLIENTS, "IOFWD_CLIENTS", INT, "512", "clients", 1, 60000, "iofwd", "clients beside the compute processes (children, commands, attached programs) that a server takes at one time") \

@@ -121,8 +121,26 @@ static void end_piece(struct fwd_handle *h, const struct fwd_request *rq)
         return;
     if (rq->error || moved(rq) < rq->bulk.len)
         h->stopped = true;
-    if (rq->bulk.flags & FWD_PIECE_LAST)
-        h->held = false;
+    if ((rq->bulk.flags & FWD_PIECE_LAST) || h->cut)
+        h->held = h->cut = false;
+}
+
+/* A piece was refused for lack of room.  What comes after it must not be done, as if the piece had never been missing: the call ends with
+ * the last piece that is here. */
+static void cut_off(struct fwd_handle *h, const struct fwd_request *refused)
+{
+    struct fwd_request *last = NULL;
+    if (!h || !is_bulk(refused) || (refused->bulk.flags & FWD_PIECE_FIRST))
+        return;
+    for (struct fwd_request *q = h->queue_head; q; q = q->next)
+        if (is_bulk(q) && q->peer == refused->peer && q->bulk.op == refused->bulk.op)
+            last = q;
+    if (last)
+        last->bulk.flags |= FWD_PIECE_LAST;
+    else if (h->held && h->holder == refused->peer && h->holder_op == refused->bulk.op) {
+        h->cut = h->busy; /* one of them is with a worker */
+        h->held = h->busy;
+    }
 }
 
 /* ---- ending a request ---- */
@@ -491,6 +509,7 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
         rq.error = keep(s, peer, am->payload, am->nbytes, &rq);
         if (!rq.error)
             return;
+        cut_off(rq.handle, &rq);
     } else if (!rq.error && rq.desc) {
         rq.out = s->reply;
         rq.stage = is_staged(&rq) ? stage_get(s, rq.bulk.len) : NULL;

@@ -46,6 +46,7 @@ struct fwd_handle {
     bool busy;                /* a worker executes on it */
     bool held;                /* a call in pieces has it until its last piece */
     bool stopped;             /* that call ended early: its remaining pieces do nothing */
+    bool cut;                 /* it ends with the piece that is under way: the next one was refused */
     struct fwd_peer *holder;
     uint32_t holder_op;
     struct fwd_request *queue_head, **queue_tail;

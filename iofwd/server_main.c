@@ -128,7 +128,7 @@ static int run_daemon(struct given *g)
     if (g->prefixes[0])
         setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
     if (g->read_only[0])
-        setenv(amph_env_name(AMPH_ENV_IOFWD_READ_ONLY), g->read_only, 1);
+        setenv(amph_env_name(AMPH_ENV_IOFWD_READONLY), g->read_only, 1);
     amph_env_reload();
     if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
         return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");

@@ -108,4 +108,15 @@ grep -q 'are running (process' "$mp_dir/out" && grep -q '^second 1$' "$mp_dir/ou
     grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
     grep -q 'no whole address file' "$mp_dir/out" && grep -q '^damaged 1$' "$mp_dir/out"
 mp_report $? "a second daemon, a killed server, a missing directory, no file and a damaged file are each told in a sentence" "$mp_dir/out"
+
+# An export that may only be read.
+echo there >"$mp_dir/kept/there"
+timeout -k 5 60 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -read-only /fwd -address-file "$file" -pid-file "$mp_dir/pid" >"$mp_dir/out" 2>&1
+# shellcheck disable=SC2016 # for the shell inside
+timeout 20 "$run" -servers "$file" sh -c 'cat /fwd/there; echo x >/fwd/new || rm /fwd/there || echo refused' >"$mp_dir/said" 2>&1 </dev/null
+down_pid=$(cat "$mp_dir/pid")
+kill "$down_pid"
+timeout 20 tail -s 0.05 --pid="$down_pid" -f /dev/null
+{ cat "$mp_dir/said" && grep -qx there "$mp_dir/said" && grep -qx refused "$mp_dir/said" && test -e "$mp_dir/kept/there"; } >>"$mp_dir/out"
+mp_report $? "a daemon with -read-only lets programs read and nothing else" "$mp_dir/out"
 mp_done

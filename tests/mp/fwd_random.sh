@@ -5,7 +5,7 @@
 # FWD_SEED=N FWD_CALLS=N repeats one; scripts/check-long asks for many.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 seed=${FWD_SEED:-2}
-calls=${FWD_CALLS:-4000}
+calls=${FWD_CALLS:-2400}
 
 # with NAME PROCESSES CALLS SETTING...
 with() {

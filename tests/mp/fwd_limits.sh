@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What file systems and servers limit: names, sizes, many entries, no space, other users' files, read-only exports, and what a server
+# keeps for one client.  See fwd_limits.c.  FWD_ENTRIES=N: size of the large directory; scripts/check-long asks for 100,000.
+. "${srcdir:-.}/tests/mp/fwd_lib.sh"
+program=$builddir/tests/mp/fwd_limits
+
+fwd_both "names of 255 bytes, any bytes" "$program" names
+fwd_both "beyond 4 GiB" "$program" sparse
+fwd_both "a directory of ${FWD_ENTRIES:-5000} entries" "$program" entries "${FWD_ENTRIES:-5000}"
+
+# expect NAME TEXT COMMAND...: forwarded, with the settings of the environment; TEXT: what it prints
+expect() {
+    expect_name=$1 expect_text=$2
+    shift 2
+    fwd_servers "$mp_dir/kept" "$@" >"$mp_dir/out"
+    expect_status=$?
+    test $expect_status -eq 0 && grep -qx "$expect_text" "$mp_dir/out"
+    mp_report $? "$expect_name" "$mp_dir/out"
+    rm -rf "$mp_dir/kept"
+}
+
+mkdir "$mp_dir/kept"
+IOFWD_CLIENT_FILES=20 expect "no more than IOFWD_CLIENT_FILES" files "$program" files 20 /fwd
+mkdir "$mp_dir/kept"
+AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M expect "calls larger than IOFWD_CLIENT_MEMORY lets in" "memory: calls were cut short" "$program" memory /fwd
+mkdir -p "$mp_dir/kept/dir"
+echo read >"$mp_dir/kept/file"
+echo x >"$mp_dir/kept/dir/inner"
+IOFWD_READONLY=/fwd expect "an export that may only be read" read-only "$program" readonly /fwd
+
+# A file system of 1 MiB, where one may be mounted: the same calls on another such.
+mkdir "$mp_dir/a" "$mp_dir/b"
+if mount -t tmpfs -o size=1m,mode=700 none "$mp_dir/a" 2>/dev/null && mount -t tmpfs -o size=1m,mode=700 none "$mp_dir/b" 2>/dev/null; then
+    for setting in IOFWD_CONSISTENCY=posix IOFWD_CONSISTENCY=session AMPHORA_SMP=0 IOFWD_STRIPE=2; do
+        rm -rf "$mp_dir"/a/* "$mp_dir"/b/*
+        (
+            export "${setting?}"
+            "$program" full "$mp_dir/a" >"$mp_dir/local" 2>&1
+            fwd_servers "$mp_dir/b" "$program" full /fwd >"$mp_dir/forwarded"
+        )
+        diff "$mp_dir/local" "$mp_dir/forwarded" >"$mp_dir/out" && grep -q ENOSPC "$mp_dir/local"
+        mp_report $? "no space left ($setting)" "$mp_dir/out"
+    done
+fi
+umount "$mp_dir/a" "$mp_dir/b" 2>/dev/null || true
+
+# Another user's files, by a process that may not do everything.
+if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-all --inh-caps=-all true 2>/dev/null; then
+    deny() {
+        for mode in 000 002 004 006 007 644 755; do
+            echo "$mode" >"$1/denied-$mode"
+            mkdir "$1/denied-d$mode"
+            echo inner >"$1/denied-d$mode/inner"
+            chown -R 12345:12345 "$1/denied-$mode" "$1/denied-d$mode"
+            chmod "$mode" "$1/denied-$mode" "$1/denied-d$mode"
+        done
+    }
+    mkdir "$mp_dir/mine" "$mp_dir/theirs"
+    chmod 1777 "$mp_dir/mine" "$mp_dir/theirs"
+    chown 12345:12345 "$mp_dir/mine" "$mp_dir/theirs"
+    deny "$mp_dir/mine"
+    deny "$mp_dir/theirs"
+    bare="setpriv --bounding-set=-all --inh-caps=-all"
+    $bare "$program" denied "$mp_dir/mine" >"$mp_dir/local" 2>&1
+    AMPHORA_STATS=1 timeout 60 $bare "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$mp_dir/theirs" "$program" denied /fwd >"$mp_dir/forwarded" 2>"$mp_dir/stats" </dev/null
+    { diff "$mp_dir/local" "$mp_dir/forwarded" && grep -q "EACCES" "$mp_dir/local" && grep -q "EPERM" "$mp_dir/local" && cat "$mp_dir/stats"; } >"$mp_dir/out" 2>&1
+    diff -q "$mp_dir/local" "$mp_dir/forwarded" >/dev/null && grep -q "^14 looked at" "$mp_dir/local"
+    mp_report $? "another user's files: $(grep -c . "$mp_dir/local") answers" "$mp_dir/out"
+fi
+mp_done
