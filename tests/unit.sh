@@ -7,4 +7,4 @@ trap 'rm -f "$out" "$out.said"' EXIT
 timeout -k 5 300 "$prog" --tap="$out" --jobs=1 >"$out.said" 2>&1
 sed 's/^/# /' "$out.said"
 # Criterion's TAP has no place for the reason of a skip: the programs print "skipped: REASON", in the same order.
-awk 'FNR == NR { if (sub(/^skipped: */, "")) reason[++said] = $0; next } / # SKIP *$/ { sub(/ *$/, " " reason[++skips]) } { print }' "$out.said" "$out"
+awk 'FILENAME == ARGV[1] { if (sub(/^skipped: */, "")) reason[++said] = $0; next } / # SKIP *$/ { sub(/ *$/, " " reason[++skips]) } { print }' "$out.said" "$out"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Collected reads and writes give what plain ones give; see fwd_collect.c.  The seed is in the name of each test.
 . "${srcdir:-.}/tests/mp/lib.sh"
-seed=${FWD_SEED:-$(date +%s)}
+seed=$mp_seed
 run=0
 for conduit in smp tcp; do
     for setting in "posix 4 1" "session 4 1" "session 1 1" "session 16 2"; do

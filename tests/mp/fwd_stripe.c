@@ -191,8 +191,8 @@ static void shares(unsigned width)
     for (size_t i = 0; i < n; i++) {
         struct iofwd_stats s;
         IS(iofwd_stats(servers[i], &s), 0);
-        if (s.bytes_written < 1 << 20 || s.bytes_read < 1 << 20)
-            fail("bytes of a server", (long)(s.bytes_written < s.bytes_read ? s.bytes_written : s.bytes_read), 1 << 20);
+        if (s.bytes_written < 1 << 16 || s.bytes_read < 1 << 16)
+            fail("bytes of a server", (long)(s.bytes_written < s.bytes_read ? s.bytes_written : s.bytes_read), 1 << 16);
         /* A child's end is noticed by its connection; that is not part of its wait. */
         for (int tries = 0; s.open_files && tries < 1000; tries++) {
             usleep(10000);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Files spread over 1, 2, 3 and 5 of the servers, in equal parts and in units; see fwd_stripe.c.  The seed is in the name of each test.
 . "${srcdir:-.}/tests/mp/lib.sh"
-seed=${FWD_SEED:-$(date +%s)}
+seed=$mp_seed
 run=0
 for conduit in smp tcp tcp-smp; do
     for stripe in 1 2 2:64K 3:256K 5 *.c=1,*=4:4K,4; do

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Vector, indexed and strided transfers; see gex_vis.c.  The seed is in the name of each test.
 . "${srcdir:-.}/tests/mp/lib.sh"
-seed=${GEX_SEED:-$(date +%s)}
+seed=$mp_seed
 mp_run tests/mp/gex_vis -- $seed
 GASNET_VIS_AMPIPE=0 mp_run tests/mp/gex_vis -n "2" -c tcp -- no-packing $seed
 GASNET_VIS_MAXCHUNK=100000 mp_run tests/mp/gex_vis -n "3" -c tcp -- all-packed $seed

@@ -3,7 +3,7 @@
 # Reads and writes whose buffers lie in the program's segment; see iofwd_segment.c.
 . "${srcdir:-.}/tests/mp/lib.sh"
 mkdir "$mp_dir/kept"
-seed=$(date +%s)
+seed=$mp_seed
 for conduit in smp tcp; do
     for stripe in 1 2:64K; do
         IOFWD_STRIPE=$stripe

@@ -6,6 +6,8 @@
 # Conduit words: smp (one host, shared memory), tcp (AMPHORA_SMP=0: everything over tcp), tcp-smp (two pretended hosts: shared
 # memory inside each, tcp between them).  A program exits 0 (ok), 77 (skip, with the reason as its last line) or anything else.
 set -u
+# Random tests do the same in every run unless they are told otherwise; scripts/check-long gives them other seeds.
+mp_seed=${TEST_SEED:-1}
 builddir=${builddir:-.}
 srcdir=${srcdir:-.}
 AMPHORA_RUN=${AMPHORA_RUN:-$builddir/amphora-run}
