@@ -6,8 +6,9 @@ srcdir=${srcdir:-.}
 builddir=${builddir:-.}
 seconds=${FUZZ_SECONDS:-3}
 
-# row NAME: sources (instrumented), libraries
+# row NAME: sources (instrumented), libraries, flags
 row() {
+    flags=""
     lib="$builddir/.libs/libamphora.a -lcrypto -ldl -lpthread -lrt"
     case $1 in
     iofwd) # requests, replies, the door's frames
@@ -30,6 +31,9 @@ row() {
         sources="$srcdir/boot/pmi1_wire.c $srcdir/boot/pmi2.c" ;;
     values) # what processes tell each other through them
         sources="$srcdir/boot/foreign.c $srcdir/boot/control.c $srcdir/boot/standing.c" ;;
+    agent) # the launcher's orders to a host's agent; what acts on the machine gets another name
+        sources="$(ls "$srcdir"/launcher/agent*.c) $srcdir/launcher/loop.c $srcdir/launcher/inherit.c"
+        flags="-Dvfork=fuzz_vfork -Dkill=fuzz_kill -Dchdir=fuzz_chdir -D_exit=fuzz_exit" ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac
@@ -46,7 +50,7 @@ one() {
     seeds=$srcdir/tests/corpus/$name
     [ -d "$seeds" ] || seeds=""
     if clang -g -O1 -std=gnu11 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -include "$builddir/config.h" \
-        -DAMPH_BINDIR='"/nonexistent"' -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/fuzz_$name.c" $present $lib -o "$dir/fuzz" >"$dir/out" 2>&1 &&
+        -DAMPH_BINDIR='"/nonexistent"' $flags -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/fuzz_$name.c" $present $lib -o "$dir/fuzz" >"$dir/out" 2>&1 &&
         LD_LIBRARY_PATH=$builddir/.libs timeout $((seconds + 60)) "$dir/fuzz" -max_total_time="$seconds" -max_len=2000 -seed=1 \
             -rss_limit_mb=1024 -timeout=20 -close_fd_mask=3 -artifact_prefix="$dir/" "$dir/corpus" $seeds >"$dir/out" 2>&1; then
         echo "ok - fuzzing $name: $(grep -oE 'Done [0-9]+ runs' "$dir/out")"
@@ -65,7 +69,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"
