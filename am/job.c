@@ -12,6 +12,7 @@
 
 #include "am/ep.h"
 #include "am/job.h"
+#include "am/note.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/env.h"
@@ -257,6 +258,10 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
 /* ---- servers of another launcher's job ---- */
 
 int (*amph_job_serve)(struct amph_boot *boot);
+
+__attribute__((section(".note.amphora"), used, aligned(4))) static const struct amph_note note = {
+    .namesz = 8, .type = 1, .name = AMPH_NOTE_NAME
+};
 
 /* libiofwd lies beside this library.  Its constructor sets amph_job_serve. */
 static void load_server(void)

@@ -1,6 +1,6 @@
 # Active messages.
 libamphora_la_SOURCES += am/address.c am/address.h am/am.h am/carry.c am/check.c am/check.h am/deliver.c am/dispatch.c am/endpoint.c am/ep.h am/exit.c am/gather.c \
-	am/job.c am/job.h am/longs.c am/pagesize.c am/poll.c am/prepare.c \
+	am/job.c am/job.h am/note.h am/longs.c am/pagesize.c am/poll.c am/prepare.c \
 	am/rma.c am/send.c am/vm.c am/waiting.c
 
 if HAVE_CRITERION

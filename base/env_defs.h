@@ -75,6 +75,7 @@
     ENV(IOFWD_CLIENT_MEMORY, "IOFWD_CLIENT_MEMORY", SIZE, "256M", "bytes", 1048576, 1ull << 40, "iofwd", "memory that a server keeps for one client's waiting requests; further ones give ENOBUFS") \
     ENV(IOFWD_SERVER_HOST, "IOFWD_SERVER_HOST", STR, "", "host", 0, 0, "iofwd", "a process that belongs to no job starts an I/O server of its own there, by ssh or, on its own host, by fork") \
     ENV(IOFWD_OWN_SERVERS, "IOFWD_PRIVATE_SERVERS", STR, "", "", 0, 0, "iofwd", "the own server of a process above this one; set by Amphora") \
+    ENV(IOFWD_RANK_SOCKETS, "IOFWD_PRIVATE_RANK", STR, "", "", 0, 0, "iofwd", "by which the processes of a rank of another launcher's job agree on who joins it; set by Amphora") \
     ENV(IOFWD_SERVER_PATH, "IOFWD_SERVER_PATH", STR, "", "path", 0, 0, "iofwd", "the program that IOFWD_SERVER_HOST starts; empty: iofwd-server of this installation") \
     ENV(IOFWD_SERVER_SSH, "IOFWD_SERVER_SSH", STR, "ssh -o BatchMode=yes", "command", 0, 0, "iofwd", "the command that takes a host and a command line, for IOFWD_SERVER_HOST") \
     ENV(ON_SERVER_DEATH, "AMPHORA_ON_SERVER_DEATH", ENUM, "end|eio|failover", "", 0, 0, "iofwd", "what a server's death does to the job") \

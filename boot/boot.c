@@ -60,6 +60,13 @@ bool amph_boot_alone(void)
     return amph_env_enum(AMPH_ENV_BOOT) == 0 && choose(true, &kind) == AMPH_OK && kind == &amph_boot_single;
 }
 
+bool amph_boot_among_servers(void)
+{
+    const struct amph_boot_kind *kind;
+    return amph_env_int(AMPH_ENV_SERVERS) > 0 && choose(true, &kind) == AMPH_OK &&
+           (kind == &amph_boot_pmix || kind == &amph_boot_pmi2 || kind == &amph_boot_pmi1);
+}
+
 static enum amph_status open_handle(bool join, struct amph_boot **boot_p)
 {
     const struct amph_boot_kind *kind;

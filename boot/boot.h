@@ -29,6 +29,10 @@ enum amph_group { AMPH_COMPUTE = 0, AMPH_SERVER = 1, AMPH_NGROUPS = 2 };
 /* Under this key an I/O server publishes where file clients reach it. */
 #define AMPH_BOOT_DOOR_KEY "iofwd"
 
+/* Under this key a compute process publishes that it joins only to learn where the servers are, and leaves at once: its program is no
+ * client of this library.  All compute processes of a job do so, or none. */
+#define AMPH_BOOT_PLAIN_KEY "plain"
+
 /* What is known of one process.  The fields from `stated` on are what the process said of itself (amph_boot_state). */
 struct amph_proc {
     uint32_t host;        /* index into amph_jobdesc.host_name */
@@ -52,6 +56,8 @@ struct amph_jobdesc {
     bool several_machines;        /* else all hosts are this machine (pretended ones too), and loopback reaches everybody */
     uint32_t self_host;           /* of a process of no group: index of its host where that is known */
     char conduit[16];             /* standing servers that clients of other hosts may reach: the network; else "" */
+    bool plain;                   /* under another launcher: the compute processes are programs that know nothing of the job
+                                     (AMPH_BOOT_PLAIN_KEY); their ends are learnt by other ways than this */
     uint64_t id;                  /* random number of this job */
     uint8_t key[AMPH_KEY_BYTES];
 };
@@ -74,6 +80,9 @@ struct amph_boot; /* one per joined or attached process */
 
 /* Is this process a job of its own, which no launcher started and no setting asked for? */
 bool amph_boot_alone(void);
+
+/* Has another launcher started this process, in a job with I/O servers (AMPHORA_SERVERS)? */
+bool amph_boot_among_servers(void);
 
 /* Takes this process's place in its group.  Blocks until the job description is there (not for the other members).
  * Errors: AMPH_ERR_NOENT (the address file is gone), AMPH_ERR_DENIED (key), AMPH_ERR_STATE (joined already), AMPH_ERR_PEER. */

@@ -8,6 +8,9 @@
  * are servers; the exchange takes a second one.  Where there are servers a third one stands at the end: compute processes come to it
  * when they leave, and so servers know when the last one has.  Names in the key space: aj (job), aN-h (host), aN-f (facts), aN-v-KEY
  * (values) of process N.
+ *
+ * Programs that are no clients of this library take part in the first two fences as well (the preload library does that for them:
+ * claim.h), and then leave the process manager.
  */
 #include "boot/kvs.h"
 
@@ -25,6 +28,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "boot/claim.h"
 #include "boot/control.h"
 #include "boot/kind.h"
 #include "boot/standing.h"
@@ -201,12 +205,28 @@ static enum amph_status check_mpi(void)
     int yes = 0;
     *(void **)&initialized = amph_env_int(AMPH_ENV_SERVERS) > 0 ? dlsym(RTLD_DEFAULT, "MPI_Initialized") : NULL;
     if (initialized && initialized(&yes) == 0 && yes) {
-        amph_error("MPI_Init was called before this program joined its job, and AMPHORA_SERVERS=%d asks for servers among the processes: "
-                   "MPI would count them as its own; initialise gasnet first, or start the servers by iofwd-server -daemon",
+        amph_error("MPI_Init was called before this program joined its job, and AMPHORA_SERVERS=%d asks for servers among the "
+                   "processes: MPI would count them as its own; initialise gasnet first, or start the servers by iofwd-server -daemon",
                    (int)amph_env_int(AMPH_ENV_SERVERS));
         return AMPH_ERR_STATE;
     }
     return AMPH_OK;
+}
+
+/* Has a process of this rank joined as a plain one?  There is one turn for each rank. */
+static enum amph_status check_plain(void)
+{
+    char *text = NULL;
+    enum amph_claim claim = amph_boot_claim(&text);
+    free(text);
+    if (claim == AMPH_CLAIM_MINE)
+        amph_boot_claimed(AMPH_CLAIM_CLIENT, NULL, -1);
+    if (claim != AMPH_CLAIM_PLAIN && claim != AMPH_CLAIM_FAILED)
+        return AMPH_OK;
+    amph_error("a program that is no GASNet client has used forwarded files before in this process or beside it (a script, under the "
+               "preload library), and has so joined the job; this one cannot join it as well: let the script leave such files alone, or give "
+               "LD_PRELOAD to the GASNet program only, inside the script");
+    return AMPH_ERR_STATE;
 }
 
 static enum amph_status open_with(const struct amph_kvs_ops *ops, struct amph_boot **boot_p)
@@ -216,6 +236,8 @@ static enum amph_status open_with(const struct amph_kvs_ops *ops, struct amph_bo
         return AMPH_ERR_NOMEM;
     p->news[0] = p->news[1] = -1;
     enum amph_status st = check_mpi();
+    if (st == AMPH_OK)
+        st = check_plain();
     if (st == AMPH_OK)
         st = ops->open(&p->kvs);
     if (st == AMPH_OK)
@@ -390,6 +412,25 @@ static enum amph_status offer_servers(struct foreign *p)
     return st;
 }
 
+/* Process 0 speaks for all compute processes. */
+static enum amph_status learn_plain(struct foreign *p)
+{
+    struct amph_jobdesc *job = &p->base.job;
+    void *word;
+    size_t len;
+    enum amph_status st = job->nproc[AMPH_SERVER] ? foreign_lookup(&p->base, 0, AMPH_BOOT_PLAIN_KEY, 0, &word, &len) : AMPH_ERR_NOENT;
+    job->plain = st == AMPH_OK;
+    if (job->plain)
+        free(word);
+    if (st != AMPH_OK && st != AMPH_ERR_NOENT)
+        return st;
+    bool own_word = amph_values_get(&p->values, AMPH_BOOT_PLAIN_KEY) != NULL;
+    if (p->base.group == AMPH_SERVER || own_word == job->plain)
+        return AMPH_OK;
+    amph_error("of the compute processes of this job some are GASNet clients and some are not; start them as jobs of their own");
+    return AMPH_ERR_STATE;
+}
+
 static enum amph_status foreign_exchange(struct amph_boot *boot, const char *key)
 {
     enum amph_status st = amph_boot_alloc_values(boot, boot->job.nproc[boot->group]);
@@ -399,6 +440,8 @@ static enum amph_status foreign_exchange(struct amph_boot *boot, const char *key
         st = own(boot)->kvs->ops->fence(own(boot)->kvs);
     for (uint32_t i = 0; i < amph_jobdesc_total(&boot->job) && st == AMPH_OK; i++)
         st = get_facts(own(boot), i);
+    if (st == AMPH_OK)
+        st = learn_plain(own(boot));
     if (st == AMPH_OK)
         st = collect_values(boot, key);
     bool clients = boot->group == AMPH_COMPUTE && boot->job.nproc[AMPH_SERVER] > 0;
@@ -420,7 +463,7 @@ static int foreign_fd(const struct amph_boot *boot)
 static enum amph_status foreign_progress(struct amph_boot *boot, struct amph_boot_event *event_p)
 {
     char word;
-    if (boot->group == AMPH_SERVER && boot->exchanged && !boot->left && !own(boot)->waits)
+    if (boot->group == AMPH_SERVER && boot->exchanged && !boot->left && !own(boot)->waits && !boot->job.plain)
         start_waiting(own(boot));
     if (own(boot)->news[0] < 0 || read(own(boot)->news[0], &word, 1) != 1)
         return AMPH_AGAIN; /* to compute processes a process manager tells nothing: it ends them */
@@ -443,7 +486,7 @@ static enum amph_status foreign_leave(struct amph_boot *boot, bool exit_called, 
     if (p->waits) {
         pthread_join(p->waiter, NULL);
         p->waits = false;
-    } else if (boot->exchanged && boot->job.nproc[AMPH_SERVER]) {
+    } else if (boot->exchanged && boot->job.nproc[AMPH_SERVER] && !boot->job.plain) {
         p->kvs->ops->fence(p->kvs); /* where it fails the servers know too */
     }
     return p->kvs->ops->finalize(p->kvs);

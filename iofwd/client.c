@@ -33,53 +33,6 @@ struct fwd_state fwd_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the conversation at the door ---- */
 
-static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NONCE_BYTES])
-{
-    struct fwd_frame_in in;
-    enum amph_status st = fwd_door_receive(fd, buf, &in);
-    if (st != AMPH_OK)
-        return st;
-    if (in.version != FWD_VERSION) {
-        amph_error("this client speaks version %d of the iofwd protocol, the I/O server version %u; "
-                   "use one version of Amphora for the "
-                   "whole job", FWD_VERSION, in.version);
-        return AMPH_ERR_PROTO;
-    }
-    if (in.type != FWD_FRAME_GREET || in.len != FWD_NONCE_BYTES)
-        return AMPH_ERR_PROTO;
-    memcpy(nonce, in.body, FWD_NONCE_BYTES);
-    return AMPH_OK;
-}
-
-/* HELLO and its answer; buf holds a frame and keeps the welcome's bytes. */
-static enum amph_status greet_server(struct amph_fwd_client *cl, int fd, struct fwd_hello *h, bool ask, uint8_t *buf,
-                                     struct fwd_welcome *wc)
-{
-    uint8_t server_nonce[FWD_NONCE_BYTES];
-    struct fwd_frame_in in;
-    enum amph_status st = AMPH_OK;
-    if (ask)
-        st = fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0));
-    if (st == AMPH_OK)
-        st = receive_greet(fd, buf, server_nonce);
-    if (st != AMPH_OK)
-        return st;
-    amph_random(h->nonce, sizeof h->nonce);
-    size_t n = fwd_hello_build(buf + FWD_DOOR_HEAD_BYTES, FWD_DOOR_BODY_MOST, h, cl->job->key, server_nonce);
-    st = n ? fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_DOOR_HEAD_BYTES, n)) : AMPH_ERR_RANGE;
-    if (st == AMPH_OK)
-        st = fwd_door_receive(fd, buf, &in);
-    if (st != AMPH_OK)
-        return st;
-    if (in.type == FWD_FRAME_REFUSE) {
-        amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
-        return AMPH_ERR_DENIED;
-    }
-    if (in.type != FWD_FRAME_WELCOME)
-        return AMPH_ERR_PROTO;
-    return fwd_welcome_take(in.body, in.len, wc, cl->job->key, server_nonce, h->nonce);
-}
-
 static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
 {
     uint32_t all = cl->job->nproc[AMPH_COMPUTE] + cl->job->nproc[AMPH_SERVER];
@@ -161,7 +114,7 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *l
     h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
     h.addr = amph_am_address(cl->ep, &h.addr_len);
     give_part(cl, link, &h);
-    st = greet_server(cl, fd, &h, again, buf, &wc);
+    st = fwd_door_greet(fd, cl->job->key, &h, again, buf, &wc);
     if (st == AMPH_OK && wc.server != link->server)
         st = AMPH_ERR_PROTO;
     if (st == AMPH_OK)
@@ -204,7 +157,7 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct fwd_lin
     if (st == AMPH_OK) {
         fill_hello(cl, link, &h);
         h.kind = FWD_HELLO_JOIN;
-        st = greet_server(cl, fd, &h, false, buf, &wc);
+        st = fwd_door_greet(fd, cl->job->key, &h, false, buf, &wc);
         close(fd);
     }
     free(buf);
@@ -263,7 +216,7 @@ enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *lin
         fill_hello(cl, link, &h);
         h.kind = FWD_HELLO_CHILD;
         h.child = *child_p;
-        st = greet_server(cl, fd, &h, false, buf, &wc);
+        st = fwd_door_greet(fd, cl->job->key, &h, false, buf, &wc);
         if (st == AMPH_OK) {
             *child_p = wc.number;
             link->child_door = move_up(fd);
@@ -480,6 +433,10 @@ static int open_client(struct amph_fwd_client **client_p)
         return ENOMEM;
     pthread_mutex_init(&cl->boot_lock, NULL);
     enum amph_status st = AMPH_OK;
+    if (!amph_fwd_join_plain(false)) {
+        fflush(NULL);
+        _exit(1);
+    }
     if (fwd_own_start() != 0) {
         free(cl);
         return EIO;

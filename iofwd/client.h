@@ -79,6 +79,12 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
  * none.  Kept for ever. */
 const char *amph_fwd_own_env(void);
 
+/* A process of a rank of another launcher's job with AMPHORA_SERVERS that is no GASNet client (boot/claim.h) learns where the servers are;
+ * the first of the rank joins the job's fences with everybody for that.  Sets IOFWD_PRIVATE_SERVERS and AMPHORA_RANK for itself and for
+ * what it starts.  The client does so when it opens; the preload library at the end of a rank's first process, since the servers wait for
+ * all ranks, and (astray) of a program in a server's place.  False: it cannot, and has said why; the job cannot go on. */
+bool amph_fwd_join_plain(bool astray);
+
 /* Before the process ends by _exit, which runs no destructors: gathered writes reach their server. */
 void amph_fwd_ending(void);
 

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/log.h"
 #include "base/platform.h"
 #include "conduits/inet.h"
 #include "iofwd/marshal.h"
@@ -140,7 +142,7 @@ enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hell
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_JOIN || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
+    if (r.bad || h->kind > FWD_HELLO_STAY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
         return AMPH_ERR_PROTO;
     memcpy(h->nonce, nonce, FWD_NONCE_BYTES);
     return AMPH_OK;
@@ -336,4 +338,66 @@ enum amph_status fwd_door_receive(int fd, uint8_t *buf, struct fwd_frame_in *in)
         return st;
     st = receive(fd, buf + FWD_DOOR_HEAD_BYTES, in->len, deadline);
     return st == AMPH_OK ? fwd_frame_take(buf, FWD_DOOR_HEAD_BYTES + in->len, in, &used) : st;
+}
+
+static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NONCE_BYTES])
+{
+    struct fwd_frame_in in;
+    enum amph_status st = fwd_door_receive(fd, buf, &in);
+    if (st != AMPH_OK)
+        return st;
+    if (in.version != FWD_VERSION) {
+        amph_error("this client speaks version %d of the iofwd protocol, the I/O server version %u; "
+                   "use one version of Amphora for the "
+                   "whole job", FWD_VERSION, in.version);
+        return AMPH_ERR_PROTO;
+    }
+    if (in.type != FWD_FRAME_GREET || in.len != FWD_NONCE_BYTES)
+        return AMPH_ERR_PROTO;
+    memcpy(nonce, in.body, FWD_NONCE_BYTES);
+    return AMPH_OK;
+}
+
+enum amph_status fwd_door_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struct fwd_hello *h, bool ask, uint8_t *buf,
+                                struct fwd_welcome *wc)
+{
+    uint8_t server_nonce[FWD_NONCE_BYTES];
+    struct fwd_frame_in in;
+    enum amph_status st = AMPH_OK;
+    if (ask)
+        st = fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0));
+    if (st == AMPH_OK)
+        st = receive_greet(fd, buf, server_nonce);
+    if (st != AMPH_OK)
+        return st;
+    amph_random(h->nonce, sizeof h->nonce);
+    size_t n = fwd_hello_build(buf + FWD_DOOR_HEAD_BYTES, FWD_DOOR_BODY_MOST, h, key, server_nonce);
+    st = n ? fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_DOOR_HEAD_BYTES, n)) : AMPH_ERR_RANGE;
+    if (st == AMPH_OK)
+        st = fwd_door_receive(fd, buf, &in);
+    if (st != AMPH_OK)
+        return st;
+    if (in.type == FWD_FRAME_REFUSE) {
+        amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
+        return AMPH_ERR_DENIED;
+    }
+    if (in.type != FWD_FRAME_WELCOME)
+        return AMPH_ERR_PROTO;
+    return fwd_welcome_take(in.body, in.len, wc, key, server_nonce, h->nonce);
+}
+
+enum amph_status fwd_door_stay(const struct fwd_door_addr *a, bool same_host, const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p)
+{
+    struct fwd_hello h = { .kind = FWD_HELLO_STAY, .big_endian = AMPH_BIG_ENDIAN, .pointer_bytes = sizeof(void *), .rank = rank,
+                           .number = FWD_NUMBER_NONE, .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid() };
+    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
+    struct fwd_welcome wc;
+    int fd;
+    enum amph_status st = buf ? fwd_door_connect(a, same_host, &fd) : AMPH_ERR_NOMEM;
+    if (st == AMPH_OK && (st = fwd_door_greet(fd, key, &h, false, buf, &wc)) != AMPH_OK)
+        close(fd);
+    free(buf);
+    if (st == AMPH_OK)
+        *fd_p = fd;
+    return st;
 }

@@ -9,6 +9,9 @@
  * inherited).  A process of no group first says HELLO to the registrar (server 0 unless it is gone), which gives it a number and its
  * ordered list of servers; with that number it goes to the first of them, so a join is two conversations whatever the number of
  * clients and servers. The connection stays open for the client's life: when its last copy is closed, the kernel tells the server.
+ * Where another launcher's compute processes know nothing of the job, each holds one more connection to the first server (STAY), which
+ * what it starts inherits; when the last of these has ended, the job's files are done with, and the other servers, each of which holds
+ * one too, learn it from the first one's end.
  */
 #ifndef AMPH_IOFWD_DOOR_H
 #define AMPH_IOFWD_DOOR_H
@@ -38,7 +41,9 @@ enum fwd_hello_kind {
     FWD_HELLO_NEW,   /* a client of its own */
     FWD_HELLO_CHILD, /* by a parent: a number, and holds on all of the parent's files, for the child about to be forked */
     FWD_HELLO_AGAIN, /* on a connection that has a client: a new endpoint and area for it */
-    FWD_HELLO_JOIN   /* to the registrar: a number and the ordered list of servers, for a process of no group; no client is made */
+    FWD_HELLO_JOIN,  /* to the registrar: a number and the ordered list of servers, for a process of no group; no client is made */
+    FWD_HELLO_STAY   /* to the first server: this connection stands for a compute process that is no client of the library, and for what
+                        it starts, or for another server; no client is made */
 };
 
 #define FWD_AREA_KEY_MOST (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)
@@ -117,5 +122,12 @@ bool fwd_door_addr_take(const uint8_t *buf, size_t len, struct fwd_door_addr *a)
 enum amph_status fwd_door_connect(const struct fwd_door_addr *a, bool same_host, int *fd_p);
 enum amph_status fwd_door_send(int fd, const void *buf, size_t len);
 enum amph_status fwd_door_receive(int fd, uint8_t *buf, struct fwd_frame_in *in);
+
+/* The client's part of the conversation on a connection: [ASK,] GREET, HELLO, WELCOME.  buf holds a frame and keeps the welcome's
+ * bytes.  Errors as above, and AMPH_ERR_DENIED with the server's sentence logged. */
+enum amph_status fwd_door_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struct fwd_hello *h, bool ask, uint8_t *buf,
+                                struct fwd_welcome *wc);
+/* Connects and says FWD_HELLO_STAY for process `rank` (absolute). */
+enum amph_status fwd_door_stay(const struct fwd_door_addr *a, bool same_host, const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p);
 
 #endif

@@ -16,7 +16,7 @@ libiofwd_la_SOURCES = \
 	iofwd/beneath.c \
 	iofwd/api.c iofwd/api_file.c iofwd/client_nb.c iofwd/client_nb.h \
 	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_collect.c iofwd/client_collect.h iofwd/client_int.h iofwd/client_life.c iofwd/client_own.c iofwd/client_own.h \
-	iofwd/client_pace.c iofwd/client_pace.h iofwd/client_segment.c \
+	iofwd/client_pace.c iofwd/client_pace.h iofwd/client_plain.c iofwd/client_segment.c \
 	iofwd/client_failover.c iofwd/client_failover.h \
 	iofwd/ranges.c iofwd/ranges.h \
 	iofwd/client_stripe.c iofwd/client_stripe.h \

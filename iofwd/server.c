@@ -123,7 +123,7 @@ enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **ser
         return AMPH_ERR_NOMEM;
     s->boot = boot;
     set_limits();
-    s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = -1;
+    s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = s->first_fd = -1;
     s->unsent_tail = &s->unsent;
     s->work_tail = &s->work;
     s->done_tail = &s->done;
@@ -171,7 +171,7 @@ static unsigned take_news(struct fwd_server *s)
 int fwd_server_run(struct fwd_server *s)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
-    const bool has_processes = s->job->nproc[AMPH_COMPUTE] > 0;
+    const bool has_processes = s->job->nproc[AMPH_COMPUTE] > 0 && !s->job->plain;
     while (!s->stop) {
         unsigned did = 0;
         if (__atomic_load_n(&s->posted, __ATOMIC_ACQUIRE)) {

@@ -124,9 +124,18 @@ static bool greet(struct fwd_conn *c)
     return send_frame(c, FWD_FRAME_GREET, c->nonce, sizeof c->nonce);
 }
 
+/* The last of the plain compute processes, and of what they have started, has gone. */
+static void end_stay(struct fwd_server *s, struct fwd_conn *c)
+{
+    s->staying -= c->stays;
+    if (c->stays && s->staying == 0 && s->came == s->job->nproc[AMPH_COMPUTE])
+        fwd_post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+}
+
 /* The connection has ended: the door forgets it, the progress thread ends its client and frees it. */
 static void end_conn(struct fwd_server *s, struct fwd_conn *c)
 {
+    end_stay(s, c);
     epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
     if (c->prev)
         c->prev->next = c->next;
@@ -170,6 +179,19 @@ static bool refuse(struct fwd_conn *c, const char *why)
     return false;
 }
 
+/* The connection itself is all that is asked for. */
+static bool let_stay(struct fwd_server *s, struct fwd_conn *c, const struct fwd_hello *h)
+{
+    uint8_t body[128];
+    struct fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
+    if (!c->stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
+        c->stays = true;
+        s->came++;
+        s->staying++;
+    }
+    return send_frame(c, FWD_FRAME_WELCOME, body, fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
+}
+
 static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fwd_frame_in *in)
 {
     char why[160];
@@ -191,10 +213,14 @@ static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fw
         free(news);
         return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key" : "the client's HELLO does not parse");
     }
+    bool stay = news->hello.kind == FWD_HELLO_STAY, ok = !stay || let_stay(s, c, &news->hello);
     amph_random(c->nonce, sizeof c->nonce); /* each proof is good once */
     c->greeted = true;
-    fwd_post_news(s, news);
-    return true;
+    if (stay)
+        free(news);
+    else
+        fwd_post_news(s, news);
+    return ok;
 }
 
 static bool read_conn(struct fwd_server *s, struct fwd_conn *c)
@@ -235,6 +261,13 @@ static void take_notices(struct fwd_server *s)
     }
 }
 
+/* The first server says nothing on this connection until it ends. */
+static void first_has_ended(struct fwd_server *s)
+{
+    epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->first_fd, NULL);
+    fwd_post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+}
+
 /* Who knocks and then says nothing is sent away, and counted. */
 static void end_silent(struct fwd_server *s)
 {
@@ -262,6 +295,8 @@ static void *door_thread(void *arg)
                 accept_all(s, *(int *)what);
             else if (what == &s->boot)
                 take_notices(s);
+            else if (what == &s->first_fd)
+                first_has_ended(s);
             else if (!read_conn(s, what))
                 end_conn(s, what);
         }
@@ -270,8 +305,35 @@ static void *door_thread(void *arg)
     }
 }
 
+/* In a job of plain compute processes only the first server learns of their ends, and the others follow it. */
+static enum amph_status follow_first(struct fwd_server *s)
+{
+    uint32_t first = s->job->nproc[AMPH_COMPUTE];
+    struct fwd_door_addr where;
+    void *value;
+    size_t len;
+    enum amph_status st = amph_boot_lookup(s->boot, first, FWD_DOOR_KEY, FWD_DOOR_TIMEOUT_NS, &value, &len);
+    if (st == AMPH_OK) {
+        st = fwd_door_addr_take(value, len, &where) ? AMPH_OK : AMPH_ERR_PROTO;
+        free(value);
+    }
+    if (st == AMPH_OK)
+        st = fwd_door_stay(&where, s->job->proc[first].host == s->job->proc[s->self].host, s->job->key, s->self, &s->first_fd);
+    if (st == AMPH_OK && !watch(s, s->first_fd, &s->first_fd))
+        st = AMPH_ERR_SYS;
+    if (st != AMPH_OK)
+        amph_error("the I/O server cannot reach the first one, which tells the others of the job's end: %s", amph_status_text(st));
+    return st;
+}
+
 enum amph_status fwd_door_start(struct fwd_server *s)
 {
+    if (s->job->plain && s->self > s->job->nproc[AMPH_COMPUTE]) {
+        enum amph_status st = follow_first(s);
+        if (st != AMPH_OK)
+            return st;
+    }
+
     if (pthread_create(&s->door_thread, NULL, door_thread, s) != 0) {
         amph_error("the I/O server cannot start its door's thread");
         return AMPH_ERR_NOMEM;
@@ -292,9 +354,9 @@ void fwd_door_stop(struct fwd_server *s)
         free(c);
     }
     s->conns = NULL;
-    int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->epoll_fd };
+    int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->first_fd, s->epoll_fd };
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    s->unix_fd = s->tcp_fd = s->stop_fd = s->epoll_fd = -1;
+    s->unix_fd = s->tcp_fd = s->stop_fd = s->first_fd = s->epoll_fd = -1;
 }

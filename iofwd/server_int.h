@@ -91,6 +91,7 @@ struct fwd_conn {
     size_t have;
     uint64_t deadline_ns;     /* until it has a client */
     bool greeted;             /* a client knows its way in */
+    bool stays;               /* it stands for a compute process (FWD_HELLO_STAY) */
     struct fwd_peer *peer;    /* progress thread's */
     struct fwd_conn *prev, *next; /* door thread's list */
 };
@@ -189,7 +190,9 @@ struct fwd_server {
     bool door_runs;
     int epoll_fd, stop_fd, unix_fd, tcp_fd;
     struct fwd_door_addr door;
-    struct fwd_conn *conns;          /* door thread's */
+    struct fwd_conn *conns;          /* door thread's, as the next three */
+    uint32_t came, staying;          /* plain compute processes that have come, and that are here */
+    int first_fd;                    /* of the other servers of a job of plain processes: to the first one */
     bool draining, stop;
     int exit_code;
     uint64_t drain_ns;

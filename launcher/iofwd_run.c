@@ -130,6 +130,18 @@ static bool take_file(const struct given *g, const char *path)
     return ok;
 }
 
+/* Started by another launcher, in a job whose last processes are iofwd-server: the program's own start takes it to them. */
+static bool joins(struct given *g)
+{
+    if (g->file || !amph_boot_among_servers())
+        return false;
+    if (g->prefixes)
+        setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
+    amph_env_reload();
+    setenv("IOFWD_PRIVATE_PLAIN", "1", 1);
+    return true;
+}
+
 static bool set_preload(void)
 {
     char *library = amph_library_own(AMPH_PRELOAD_NAME), *list = library ? amph_preload_list(library) : NULL;
@@ -149,11 +161,18 @@ int main(int argc, char **argv)
     int code = parse(&g, argv);
     if (code >= 0)
         return code;
+    bool join = joins(&g);
+    if (join && !amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]) {
+        amph_say("AMPHORA_SERVERS says that this job has I/O servers, but not what is forwarded to them: set IOFWD_PREFIX for all");
+        return WRONG;
+    }
     if (!g.file)
         g.file = amph_standing_default();
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;
-    if (!wait_for_file(g.file, g.wait_s) || !realpath(g.file, path) || !take_file(&g, path) || !set_preload())
+    if (!join && (!wait_for_file(g.file, g.wait_s) || !realpath(g.file, path) || !take_file(&g, path)))
+        return 1;
+    if (!set_preload())
         return 1;
     unsetenv("IOFWD_DOOR");
     execve(program, g.program, environ);

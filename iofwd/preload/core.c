@@ -9,6 +9,7 @@
 #include "iofwd/preload/names.h"
 
 struct fwd_core fwd_core;
+bool fwd_core_astray;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool adopted; /* inherited placeholders are in the table */
 
@@ -153,6 +154,8 @@ static int open_client(void)
     }
     if (!err)
         err = fwd_core.process(&fwd_core.client);
+    if (err == ENOTCONN && fwd_core_astray && !fwd_core.join_plain(true))
+        real__Exit(1);
     if (err == ENOTCONN)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
                  "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1");
@@ -186,6 +189,15 @@ int fwd_core_enter(void)
     else if ((client = fwd_core.process_if_open()) != fwd_core.client || !client)
         err = fwd_core.process(&fwd_core.client);
     return err == ENOTCONN ? EIO : err;
+}
+
+void fwd_core_join(void)
+{
+    fdtab_closer = closer;
+    int depth = swap_inside(1);
+    if ((!fwd_core.loaded && load() != 0) || !fwd_core.join_plain(false))
+        real__Exit(1);
+    swap_inside(depth);
 }
 
 void fwd_core_fork_lock(bool take)

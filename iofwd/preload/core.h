@@ -16,7 +16,7 @@
 /* What is not generated from calls.def. */
 #define FWD_CORE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
-    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(ending) X(own_env)
+    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(ending) X(own_env) X(join_plain)
 
 struct fwd_core {
 #define FWD_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
@@ -32,6 +32,14 @@ extern struct fwd_core fwd_core AMPH_HIDDEN;
  * While the client works, this thread's calls are Amphora's own (fwd_inside); it says so itself, and only while signals are held
  * back, so that a signal handler is always taken for what it is: the program's code. */
 int fwd_core_enter(void);
+
+/* At the end of the first process of a rank in another launcher's job (init.c): see amph_fwd_join_plain. */
+void fwd_core_join(void);
+void fwd_rank_end(void);
+extern bool fwd_rank_guarded AMPH_HIDDEN; /* some of its descriptors are marked FDTAB_OWN */
+
+/* This process stands in an I/O server's place, and its program is none: its first forwarded call ends the job. */
+extern bool fwd_core_astray AMPH_HIDDEN;
 
 /* Looks through all open descriptors for placeholders that were inherited and takes them over; opens the client if there are any. */
 void fwd_core_adopt(void);

@@ -306,7 +306,7 @@ int x_close_range(unsigned first, unsigned last, int flags)
     if (!fwd_state.on || fwd_inside || first > last || (flags & CLOEXEC_ONLY))
         return real_close_range(first, last, flags);
     fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
-    if (!fwd_core.loaded)
+    if (!fwd_core.loaded && !fwd_rank_guarded)
         return real_close_range(first, last, flags);
     struct range r = { .first = first, .last = last, .flags = flags };
     return close_around(&r);

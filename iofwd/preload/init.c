@@ -6,9 +6,16 @@
  * A program that touches no prefix pays for what happens here and for nothing else, so libamphora with its registry of settings is not
  * there yet: the four settings that matter now are looked up in the environment that the dynamic linker passes.
  */
+#include <link.h>
+#include <sys/socket.h>
+
+#include "am/note.h"
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/core.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
+
+enum { RANK_FDS = 64 }; /* the rank's sockets lie above */
 
 static const char *setting(char **env, const char *name)
 {
@@ -35,6 +42,121 @@ static void restore_cwd(char **env)
         fwd_state.cwd = strdup(cwd);
 }
 
+/* Does one of the program's files carry the note of am/job.c? */
+static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    static const char name[8] = AMPH_NOTE_NAME;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        const char *at = (const char *)(info->dlpi_addr + ph->p_vaddr), *end = at + ph->p_memsz;
+        while (ph->p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            at += sizeof *note;
+            if (note->n_namesz == sizeof name && at + sizeof name <= end && memcmp(at, name, sizeof name) == 0)
+                return 1;
+            size_t align = ph->p_align == 8 ? 7 : 3;
+            at += (((note->n_namesz + align) & ~align) + ((note->n_descsz + align) & ~align));
+        }
+    }
+    return 0;
+}
+
+/* The first of the settings that is there, as a number; -1: none. */
+static long number(char **env, const char *const *names)
+{
+    const char *text = NULL;
+    for (; *names && !text; names++)
+        text = setting(env, *names);
+    return text ? atol(text) : -1;
+}
+
+/* The part of this process in a job of another launcher with I/O servers (AMPHORA_SERVERS). */
+enum part {
+    PART_NONE,    /* no such job, or a GASNet client, which comes to the servers by itself, or started by a process of the job */
+    PART_COMPUTE, /* the first process of a rank, which is no GASNet client itself: boot/claim.h */
+    PART_SERVER,  /* iofwd-server, or a GASNet client that becomes one: forwards nothing */
+    PART_ASTRAY   /* something else in a server's place: mostly a script that starts iofwd-server */
+};
+
+static enum part find_part(char **env)
+{
+    static const char *const ranks[] = { "PMIX_RANK", "PMI_RANK", "PMI_ID", NULL };
+    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", NULL };
+    const char *servers = setting(env, "AMPHORA_SERVERS");
+    if (!servers || atol(servers) <= 0 || setting(env, "AMPHORA_JOB") || setting(env, "IOFWD_PRIVATE_RANK"))
+        return PART_NONE;
+    if (!setting(env, "PMI_FD") && !setting(env, "PMI_PORT") && !setting(env, "PMIX_NAMESPACE"))
+        return PART_NONE;
+    long rank = number(env, ranks), size = number(env, sizes);
+    bool client = !setting(env, "IOFWD_PRIVATE_PLAIN") && dl_iterate_phdr(has_note, NULL);
+    if (rank >= 0 && size >= 0 && rank >= size - atol(servers))
+        return client ? PART_SERVER : PART_ASTRAY;
+    return client || rank < 0 ? PART_NONE : PART_COMPUTE;
+}
+
+/* ---- what the processes of a rank share ---- */
+
+static struct {
+    long pid; /* of the first process */
+    int result, token;
+} rank = { .result = -1, .token = -1 };
+bool fwd_rank_guarded;
+
+/* Out of the program's way, and open in all that it starts. */
+static int keep(int fd)
+{
+    int up = fcntl(fd, F_DUPFD, RANK_FDS);
+    if (up < 0)
+        return fd;
+    real_close(fd);
+    return up;
+}
+
+static void open_rank(void)
+{
+    int pair[2];
+    struct stat st;
+    char text[96];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || send(pair[0], "T", 1, 0) != 1)
+        return;
+    rank.pid = getpid();
+    rank.result = keep(pair[0]);
+    rank.token = keep(pair[1]);
+    if (real_fstat(rank.result, &st) != 0)
+        return;
+    snprintf(text, sizeof text, "%ld:%d:%d:%lu", rank.pid, rank.result, rank.token, (unsigned long)st.st_ino);
+    setenv("IOFWD_PRIVATE_RANK", text, 1);
+}
+
+/* The program must not close what a process that it starts may need: these, and the process manager's connection. */
+static void guard_rank(char **env)
+{
+    const char *text = setting(env, "IOFWD_PRIVATE_RANK"), *pmi = setting(env, "PMI_FD");
+    if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
+        return;
+    fwd_rank_guarded = true;
+    fdtab_mark(rank.result, FDTAB_OWN);
+    fdtab_mark(rank.token, FDTAB_OWN);
+    if (pmi && atoi(pmi) > 2)
+        fdtab_mark(atoi(pmi), FDTAB_OWN);
+}
+
+/* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks, wait for all. */
+void fwd_rank_end(void)
+{
+    char byte;
+    if (rank.pid != getpid() || fwd_inside)
+        return;
+    rank.pid = 0;
+    if (recv(rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+        fwd_core_join();
+}
+
+static void __attribute__((destructor)) end(void)
+{
+    fwd_rank_end();
+}
+
 const char fwd_init_linked = 1;
 
 static void __attribute__((constructor)) start(int argc, char **argv, char **env)
@@ -43,8 +165,11 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     int saved = errno;
     if (!prefixes || !prefixes[0])
         return;
-    if (optional && strchr("1yYtT", optional[0]) && optional[0] && !setting(env, "AMPHORA_JOB") &&
-        !setting(env, "IOFWD_SERVER_HOST") && !setting(env, "IOFWD_PRIVATE_SERVERS"))
+    enum part part = find_part(env);
+    if (part == PART_SERVER)
+        return;
+    if (part == PART_NONE && optional && strchr("1yYtT", optional[0]) && optional[0] && !setting(env, "AMPHORA_JOB") &&
+        !setting(env, "IOFWD_SERVER_HOST") && !setting(env, "IOFWD_PRIVATE_SERVERS") && !setting(env, "IOFWD_PRIVATE_RANK"))
         return;
     if (!fwd_prefix_parse(&fwd_state.prefixes, prefixes, &why)) {
         refuse(prefixes, why);
@@ -55,6 +180,12 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     mode_t mask = real_umask(0);
     real_umask(mask);
     fwd_state.umask = mask;
+    fwd_core_astray = part == PART_ASTRAY;
+    if (part == PART_COMPUTE) {
+        open_rank();
+        env = environ;
+    }
+    guard_rank(env);
     fwd_environment_keep(env);
     restore_cwd(env);
     fwd_state.on = true;

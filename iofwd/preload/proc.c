@@ -138,8 +138,10 @@ pid_t x_fork(void)
 /* _exit runs no destructors, and so ends what the client has gathered here. */
 void x_exit_now(int status)
 {
-    if (fwd_inside == 0)
+    if (fwd_inside == 0) {
         fwd_maps_flush(NULL);
+        fwd_rank_end();
+    }
     if (fwd_core.loaded && fwd_inside == 0)
         fwd_core.ending();
     real__Exit(status);
