@@ -169,12 +169,28 @@ static bool is_past_end(const struct bulk_op *op)
     return op->deal.at >= op->call->end && op->call->end < op->call->total;
 }
 
+/*
+ * The first and the last pieces of a call to a server of this host are smaller: one side has nothing to do while the other copies the
+ * first, and again while the last is copied.
+ */
+static size_t next_len(const struct bulk_op *op)
+{
+    size_t len = op->piece, left = op->deal.total - op->deal.at;
+    if (op->slots && op->link->near && op->deal.width < 2 && len > PIECE_LEAST) {
+        size_t before = op->deal.at < PIECE_LEAST ? PIECE_LEAST : op->deal.at;
+        size_t half = (left / 2 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+        len = before < len ? before : len;
+        len = half && half < len ? half : len;
+    }
+    return fwd_deal_len(&op->deal, len);
+}
+
 /* Sends the next piece; an empty one where the op has ended early: the server must know that no more come. */
 static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
 {
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
-    size_t len = is_past_end(op) ? 0 : fwd_deal_len(&op->deal, op->piece), at = op->deal.at;
+    size_t len = is_past_end(op) ? 0 : next_len(op), at = op->deal.at;
     struct fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
                           .len = (uint32_t)len };
     uint8_t *slot = NULL;

@@ -11,7 +11,8 @@
 #include "base/platform.h"
 
 #define KIB ((size_t)1 << 10)
-#define TRY_EVERY 16u  /* calls, once each way has been tried */
+#define TRY_EVERY 16u   /* calls, once each way has been tried */
+#define TRY_SLOWER 3u   /* doublings of that while every rival loses */
 #define WINS_NEEDED 2u
 
 /* To a server of the same host: the best guess first. */
@@ -37,9 +38,11 @@ unsigned fwd_pace_choose(struct fwd_pace *pace, bool near, struct fwd_way *way_p
     unsigned call = atomic_fetch_add_explicit(&pace->calls, 1, memory_order_relaxed);
     unsigned best = atomic_load_explicit(&pace->best, memory_order_relaxed), way = best;
     bool early = call < 2 * n && call % 2 == 1;
+    unsigned quiet = atomic_load_explicit(&pace->lost, memory_order_relaxed) / n;
+    unsigned every = TRY_EVERY << (quiet < TRY_SLOWER ? quiet : TRY_SLOWER);
     if (atomic_load_explicit(&pace->wins, memory_order_relaxed))
         way = atomic_load_explicit(&pace->rival, memory_order_relaxed);
-    else if (atomic_load_explicit(&pace->rate, memory_order_relaxed) && (early || call % TRY_EVERY == TRY_EVERY - 1)) {
+    else if (atomic_load_explicit(&pace->rate, memory_order_relaxed) && (early || call % every == every - 1)) {
         way = (atomic_load_explicit(&pace->rival, memory_order_relaxed) + 1) % n;
         if (way == best)
             way = (way + 1) % n;
@@ -69,7 +72,10 @@ void fwd_pace_judge(struct fwd_pace *pace, bool near, unsigned way, uint64_t byt
     if (wins >= WINS_NEEDED) {
         atomic_store_explicit(&pace->best, (uint8_t)way, memory_order_relaxed);
         atomic_store_explicit(&pace->rate, (uint32_t)rate, memory_order_relaxed);
+        atomic_store_explicit(&pace->lost, 0, memory_order_relaxed);
         wins = 0;
+    } else if (wins == 0 && atomic_load_explicit(&pace->lost, memory_order_relaxed) < UINT8_MAX) {
+        atomic_fetch_add_explicit(&pace->lost, 1, memory_order_relaxed);
     }
     atomic_store_explicit(&pace->wins, (uint8_t)wins, memory_order_relaxed);
 }

@@ -25,7 +25,7 @@ struct fwd_way {
 struct fwd_pace {
     _Atomic uint32_t rate;  /* of the way in use, bytes a microsecond; 0: none timed yet */
     _Atomic uint32_t calls;
-    _Atomic uint8_t best, rival, wins;
+    _Atomic uint8_t best, rival, wins, lost; /* lost: rivals in a row */
 };
 
 /* The pace of a link: [writes, reads][below, from FWD_PACE_LARGE on]. */
