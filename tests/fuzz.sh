@@ -12,8 +12,9 @@ row() {
     lib="$builddir/.libs/libamphora.a -lcrypto -ldl -lpthread -lrt"
     case $1 in
     iofwd) # requests, replies, the door's frames
-        sources="$(ls "$srcdir"/iofwd/*.c | grep -vE '/(server_main|prefix|fdtab|api)\.c$') $builddir/iofwd/calls_client.c
-            $builddir/iofwd/calls_table.c $builddir/iofwd/calls_do.c" lib="-L$builddir/.libs -lamphora -lpthread" ;;
+        sources="$srcdir/iofwd/door.c $srcdir/iofwd/encode.c $srcdir/iofwd/marshal.c $srcdir/iofwd/server_request.c
+            $builddir/iofwd/calls_table.c"
+        lib="$builddir/.libs/libiofwd.a $lib" ;;
     udp) # packets
         sources=$(ls "$srcdir"/conduits/udp/rdp_*.c) lib="-L$builddir/.libs -lamphora -lpthread" ;;
     emulate) # put and get over messages
