@@ -125,6 +125,7 @@ enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **ser
     set_limits();
     s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = s->first_fd = -1;
     s->unsent_tail = &s->unsent;
+    s->transfers_tail = &s->transfers;
     s->work_tail = &s->work;
     s->done_tail = &s->done;
     s->news_tail = &s->news;

@@ -267,13 +267,20 @@ static void transfer_done(struct amph_op *op, enum amph_status st)
     rq->transferred = true;
 }
 
+/* At the end: a call's pieces are needed in their order. */
+static void queue_transfer(struct fwd_server *s, struct fwd_request *rq)
+{
+    rq->next_transfer = NULL;
+    *s->transfers_tail = rq;
+    s->transfers_tail = &rq->next_transfer;
+}
+
 static void add_transfer(struct fwd_request *rq, enum fwd_rq_state state)
 {
     rq->state = state;
     rq->transferred = rq->transfer_begun = false;
     rq->transfer.done = transfer_done;
-    rq->next_transfer = rq->server->transfers;
-    rq->server->transfers = rq;
+    queue_transfer(rq->server, rq);
 }
 
 static bool begin_transfer(struct fwd_request *rq)
@@ -575,13 +582,13 @@ static unsigned move_transfers(struct fwd_server *s)
     struct fwd_request *list = s->transfers, *rq;
     bool room = true;
     s->transfers = NULL;
+    s->transfers_tail = &s->transfers;
     while ((rq = list)) {
         list = rq->next_transfer;
         if (!rq->transfer_begun && room)
             room = begin_transfer(rq);
         if (!rq->transferred) {
-            rq->next_transfer = s->transfers;
-            s->transfers = rq;
+            queue_transfer(s, rq);
             continue;
         }
         n++;

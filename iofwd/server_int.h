@@ -170,7 +170,7 @@ struct fwd_server {
 
     bool in_handler;
     uint8_t *reply;              /* of requests executed in the progress thread */
-    struct fwd_request *transfers;   /* to be started or under way */
+    struct fwd_request *transfers, **transfers_tail; /* to be started or under way */
     struct fwd_request *unsent, **unsent_tail; /* replies that found no room */
     struct fwd_request *locks;       /* waiting for a lock */
     bool locks_changed;
