@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -58,6 +59,7 @@ struct waiter {
 struct fwd_locker {
     struct fwd_server *server;
     int door;            /* the server's end of the socket to the agent */
+    _Atomic uint32_t handed; /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
     struct kept *known;  /* progress thread's view of what the agent has */
     int sock;            /* agent's end */
     struct kept *kept;   /* agent's */
@@ -229,6 +231,7 @@ static bool next_order(struct fwd_locker *lk, struct order *o, int *fd_p)
     struct iovec iov = { o, sizeof *o };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
     ssize_t n = recvmsg(lk->sock, &msg, MSG_CMSG_CLOEXEC);
+    (void)atomic_load_explicit(&lk->handed, memory_order_acquire);
     struct cmsghdr *c = n == (ssize_t)sizeof *o ? CMSG_FIRSTHDR(&msg) : NULL;
     *fd_p = -1;
     if (c && c->cmsg_type == SCM_RIGHTS)
@@ -331,6 +334,7 @@ static bool send_order(struct fwd_locker *lk, const struct order *o, int fd)
         control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
         memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
     }
+    atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     return sendmsg(lk->door, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
 }
 
@@ -439,5 +443,7 @@ void fwd_lock_drop_peer(struct fwd_peer *p)
         lk->known = k->next;
         free(k);
     }
-    close(lk->door); /* the agent ends by itself */
+    int door = lk->door;
+    atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
+    close(door); /* the agent ends by itself */
 }

@@ -17,8 +17,9 @@ void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
     *s->done_tail = rq;
     s->done_tail = &rq->next;
     __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
+    if (!s->stopping) /* from then on the endpoint may go at any time */
+        amph_am_kick(s->ep);
     pthread_mutex_unlock(&s->lock);
-    amph_am_kick(s->ep);
 }
 
 static void *worker(void *arg)

@@ -173,12 +173,15 @@ static inline unsigned linger(struct smp_cx *s, unsigned lanes, unsigned budget)
     return 0;
 }
 
-/* The source that spoke last, if it has something and nobody else was heard lately. */
+/* The source that spoke last, if it has something and nobody else was heard lately.  One that has much to say has had its turn: what it
+ * sends may be costly, and others would wait for ALL_POLLS times as much. */
 static inline unsigned same_again(struct smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_found >= s->nsources || s->others_speak || s->next_visit)
         return 0;
-    return visit(s, s->last_found, lanes, budget);
+    unsigned n = visit(s, s->last_found, lanes, budget);
+    s->others_speak = n > 1; /* the next poll looks at all */
+    return n;
 }
 
 static inline unsigned look(struct smp_cx *s, unsigned lanes, unsigned budget)
