@@ -150,10 +150,8 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
 {
     gex_Client_t client;
     gex_EP_t ep;
-    if (gex_Client_Init(&client, &ep, &upc_self.tm, "AMPHORA_UPC", &argc, &argv, 0) != GASNET_OK) {
-        fprintf(stderr, "upc: the job could not be joined\n");
-        return 1;
-    }
+    if (gex_Client_Init(&client, &ep, &upc_self.tm, "AMPHORA_UPC", &argc, &argv, 0) != GASNET_OK)
+        return 1; /* it has said why */
     upc_self.threads = (int)gex_TM_QuerySize(upc_self.tm);
     upc_self.mythread = (int)gex_TM_QueryRank(upc_self.tm);
     if (threads && threads != upc_self.threads)

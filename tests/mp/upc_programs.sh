@@ -44,6 +44,10 @@ says() { # NAME CODE WORDS COMMAND...
 says "static: another number of threads is refused" 2 "was compiled for 3 threads" "$upcrun" -n 2 "$mp_dir/static"
 says "static: also without amphora-upcrun" 1 "3 threads" "$AMPHORA_RUN" -n 2 "$mp_dir/static"
 says "no number of threads" 2 "how many threads" "$upcrun" "$mp_dir/hello"
+if "$builddir/amphora-info" -n | grep -q '^verbs *no .*not here'; then
+    says "a network that is not here: one sentence" 2 "^amphora-upcrun: -network verbs cannot be used here: this machine " \
+        "$upcrun" -n 3 -network verbs "$mp_dir/hello"
+fi
 says "no program" 127 "No such file" "$upcrun" -n 2 "$mp_dir/none"
 says "files that disagree on a layout" 1 "the block size differs between the files that declare table" \
     sh -c '"$1" -DWRONG_BLOCK "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" -n 2 "$3/wrong"' sh "$upcc" "$from" "$mp_dir" "$upcrun"

@@ -243,7 +243,9 @@ int main(int argc, char **argv)
         printf("%-11s %-4s %5s %9s %12s %-5s %-11s %12s %7s  target\n", "test", "net", "procs", "bytes", "median", "unit",
                "beside", "its median", "ratio");
     for (const char *at = o.conduits; *at; at += strcspn(at, ","), at += *at == ',') {
-        snprintf(conduit, sizeof conduit, "%.*s", (int)strcspn(at, ","), at);
+        size_t len = strcspn(at, ",") < sizeof conduit ? strcspn(at, ",") : sizeof conduit - 1;
+        memcpy(conduit, at, len);
+        conduit[len] = 0;
         ok &= run_job(&o, conduit, dir);
     }
     snprintf(file, sizeof file, "%s/upc-bench.dat", dir);

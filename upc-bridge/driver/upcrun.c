@@ -92,6 +92,24 @@ static bool read_stamp(FILE *f, struct chosen *c)
     return false;
 }
 
+/* A network that this machine has not, and why, in one sentence instead of one from each thread; other hosts speak for themselves. */
+static void check_network(const char *bin, const char *network)
+{
+    char *command = text("'%s/amphora-info' -n 2>/dev/null", bin), line[1024], name[32], has[8];
+    FILE *f = popen(command, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *why = strstr(line, "not here: ");
+        if (sscanf(line, "%31s %7s", name, has) != 2 || strcmp(name, network) || strcmp(has, "no"))
+            continue;
+        fprintf(stderr, "amphora-upcrun: -network %s cannot be used here: %s", network,
+                why ? why + strlen("not here: ") : "amphora-info says why\n");
+        exit(2);
+    }
+    if (f)
+        pclose(f);
+    free(command);
+}
+
 int main(int argc, char **argv)
 {
     struct chosen said = { -1, -1, NULL }, built = { 0, 0, "" };
@@ -145,6 +163,11 @@ int main(int argc, char **argv)
         said.network = built.network;
     if (!place_find(&place, "amphora-upcrun"))
         return 2;
+    bool elsewhere = false;
+    for (int k = 1; k < nrun; k++)
+        elsewhere |= strcmp(run[k], "-hosts") == 0 || strcmp(run[k], "--hosts") == 0;
+    if (said.network && strcmp(said.network, "verbs") == 0 && !elsewhere) /* the others are everywhere */
+        check_network(place.bin, said.network);
     run[0] = text("%s/amphora-run", place.bin);
     run[nrun++] = "-n";
     run[nrun++] = text("%d", said.threads > 0 ? said.threads : built.threads);

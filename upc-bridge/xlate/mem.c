@@ -47,15 +47,12 @@ char *xl_strndup(const char *s, size_t n)
 char *xl_fmt(const char *fmt, ...)
 {
     va_list ap;
+    char *p;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vasprintf(&p, fmt, ap);
     va_end(ap);
     if (n < 0)
-        fatal("the text of one expression is too long");
-    char *p = xl_alloc((size_t)n + 1);
-    va_start(ap, fmt);
-    vsnprintf(p, (size_t)n + 1, fmt, ap);
-    va_end(ap);
+        fatal("no memory, or the text of one expression is too long");
     return p;
 }
 
