@@ -16,6 +16,8 @@ struct upc_self upc_self = { .threads = 1 };
 static struct {
     struct upc_static *first, **last;
     bool running;
+    gex_AM_Index_t exit, told; /* handlers */
+    int heard, status;         /* threads that know of upc_global_exit, and its argument */
 } program;
 
 void amph_upc_fail(const char *format, ...)
@@ -38,14 +40,33 @@ void upc_static_add(struct upc_static *object)
     program.last = &object->next;
 }
 
+/* Another thread has called upc_global_exit. */
+static void exit_handler(gex_Token_t token, gex_AM_Arg_t status)
+{
+    program.running = false;
+    gex_AM_ReplyShort0(token, program.told, 0);
+    gasnet_exit(status);
+}
+
+/* The caller of upc_global_exit ends here too: all know, so there is nobody left to meet in gasnet_exit. */
+static void told_handler(gex_Token_t token)
+{
+    if (++program.heard < upc_self.threads - 1)
+        return;
+    program.running = false;
+    gasnet_exit(program.status);
+}
+
 /* Our handlers and iofwd's, in one table; the library chooses the numbers and each part takes its own back. */
 static void register_handlers(gex_EP_t ep)
 {
     gex_AM_Entry_t rows[UPC_MAX_HANDLERS] = { { 0 } };
     const struct iofwd_handler *file_rows;
-    size_t nfiles = iofwd_handlers(&file_rows), n = 0, nalloc;
+    size_t nfiles = iofwd_handlers(&file_rows), n = 0, nalloc, nlock;
     n += nalloc = amph_upc_alloc_handlers(rows);
-    n += amph_upc_lock_handlers(rows + n);
+    n += nlock = amph_upc_lock_handlers(rows + n);
+    rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)exit_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "upc_exit" };
+    rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)told_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "upc_told" };
     for (size_t i = 0; i < nfiles && n < UPC_MAX_HANDLERS; i++)
         rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)file_rows[i].fn, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, file_rows[i].nargs,
                                       NULL, file_rows[i].name };
@@ -53,6 +74,8 @@ static void register_handlers(gex_EP_t ep)
         amph_upc_fail("the handlers could not be registered");
     amph_upc_alloc_handlers(rows);
     amph_upc_lock_handlers(rows + nalloc);
+    program.exit = rows[nalloc + nlock].gex_index;
+    program.told = rows[nalloc + nlock + 1].gex_index;
 }
 
 /* How much shared memory each thread gets. */
@@ -168,8 +191,27 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
     return user(argc, argv);
 }
 
+#define TELL_NS 200000000u /* how long upc_global_exit waits for threads to hear of it */
+
+/* Tells one more thread, from *next_p on, if there is room for a message: nobody waits for one who does not read. */
+static void tell_exit(int *next_p, int status)
+{
+    int t = *next_p;
+    if (t < upc_self.threads && (t == upc_self.mythread || gex_AM_RequestShort1(upc_self.tm, (gex_Rank_t)t, program.exit,
+                                                                               GEX_FLAG_IMMEDIATE, (gex_AM_Arg_t)status) == 0))
+        ++*next_p;
+}
+
+/* Who waits in a call of the library hears of it at once; who computes is ended by amphora-run some seconds later. */
 void upc_global_exit(int status)
 {
+    upc_tick_t start = upc_ticks_now();
+    int next = 0;
+    program.status = status;
+    while (program.running && upc_self.threads > 1 && upc_ticks_to_ns(upc_ticks_now() - start) < TELL_NS) {
+        tell_exit(&next, status);
+        gasnet_AMPoll(); /* also: messages under way would end with this process */
+    }
     program.running = false;
     gasnet_exit(status);
 }

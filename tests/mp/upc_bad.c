@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Misuse of UPC's library, by name; each ends the job with a sentence.  "late", "exit" and "return" are right programs. */
+/* Misuse of UPC's library, by name; each ends the job with a sentence.  "late", "exit", "return" and "global_exit_0" are right programs. */
 #include "upc_common.h"
 
 UPC_SHARED(, far, int, 1, THREADS);
@@ -37,6 +37,11 @@ static int test_main(int argc, char **argv)
         exit(MYTHREAD == 0 ? 3 : 0); /* the others wait for it, and it for them */
     else if (strcmp(what, "global_exit") == 0 && MYTHREAD == 1)
         upc_global_exit(5);
+    else if (strcmp(what, "global_exit_0") == 0 && MYTHREAD == 1)
+        upc_global_exit(0);
+    else if (strcmp(what, "global_exit_0") == 0)
+        for (int i = 0;; i++)
+            upc_barrier(), upc_poll(); /* until it hears of it */
     else if (strcmp(what, "kill") == 0 && MYTHREAD == 1)
         abort();
     upc_barrier();

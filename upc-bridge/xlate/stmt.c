@@ -313,6 +313,8 @@ void parse_function_body(struct type *fn, const char *name)
         if (params == 1 || params > 3)
             refuse(pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
         bool gives_int = fn->of->kind != TY_VOID;
+        if (gives_int)
+            edit_before(pos - 1, "return 0; "); /* C11, 5.1.2.2.3: only for a function that is called main */
         edit_after(
             pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char **envp) { (void)argc; (void)argv; (void)envp; "
                             "%supcx_user_main(%s); %s}\n"
