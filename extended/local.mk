@@ -120,12 +120,13 @@ tests_mp_gex_vis_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_gex_vis_LDADD = libamphora.la
 
 # Hosts of different kinds: here all of one kind, in pretended order; scripts/check-hetero has real ones.
-check_PROGRAMS += tests/mp/mixed tests/mp/listening
+check_PROGRAMS += tests/mp/fwd_narrow tests/mp/mixed tests/mp/listening
 dist_check_SCRIPTS += tests/mp/mixed.sh tests/mp/widths.sh tests/mp/listening.sh
 TESTS += tests/mp/mixed.sh tests/mp/widths.sh tests/mp/listening.sh
 tests_mp_listening_SOURCES = tests/mp/listening.c tests/mp/gex_common.h
 tests_mp_listening_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_listening_LDADD = libamphora.la
+tests_mp_fwd_narrow_SOURCES = tests/mp/fwd_narrow.c
 tests_mp_mixed_SOURCES = tests/mp/mixed.c tests/mp/gex_common.h
 tests_mp_mixed_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_mp_mixed_LDADD = libamphora.la
