@@ -43,7 +43,7 @@ fi
 test ! -s "$dir/twice"
 report $? "none is in two places" "$dir/twice"
 
-nm -D --defined-only "$builddir/.libs/libiofwd_preload.so" | awk '$2 == "T" { print $3 }' | sort >"$dir/exported"
+nm -D --defined-only "$builddir/.libs/libiofwd_preload.so" | awk '$2 == "T" && $3 !~ /^PMIx_/ { print $3 }' | sort >"$dir/exported"
 comm -3 "$dir/caught" "$dir/exported" >"$dir/differ"
 test ! -s "$dir/differ"
 report $? "the preload library exports the $(wc -l <"$dir/caught") names of names.def and no others" "$dir/differ"

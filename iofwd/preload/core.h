@@ -36,6 +36,8 @@ int fwd_core_enter(void);
 /* At the end of the first process of a rank in another launcher's job (init.c): see amph_fwd_join_plain. */
 void fwd_core_join(void);
 void fwd_rank_end(void);
+extern const char *fwd_mpi_space AMPH_HIDDEN; /* PMIx's name of such a job */
+extern uint32_t fwd_mpi_ranks AMPH_HIDDEN; /* ranks of the program in such a job, by PMIx (mpi.c); 0: there is none */
 extern bool fwd_rank_guarded AMPH_HIDDEN; /* some of its descriptors are marked FDTAB_OWN */
 
 /* This process stands in an I/O server's place, and its program is none: its first forwarded call ends the job. */

@@ -101,6 +101,8 @@ static struct {
     int result, token;
 } rank = { .result = -1, .token = -1 };
 bool fwd_rank_guarded;
+uint32_t fwd_mpi_ranks;
+const char *fwd_mpi_space;
 
 /* Out of the program's way, and open in all that it starts. */
 static int keep(int fd)
@@ -128,6 +130,18 @@ static void open_rank(void)
     setenv("IOFWD_PRIVATE_RANK", text, 1);
 }
 
+/* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences with all of them. */
+static void count_ranks(char **env)
+{
+    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", NULL };
+    const char *servers = setting(env, "AMPHORA_SERVERS");
+    long size = number(env, sizes), n = servers ? size - atol(servers) : 0;
+    fwd_mpi_space = setting(env, "PMIX_NAMESPACE");
+    fwd_mpi_space = fwd_mpi_space ? strdup(fwd_mpi_space) : NULL;
+    if (fwd_mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
+        fwd_mpi_ranks = (uint32_t)n;
+}
+
 /* The program must not close what a process that it starts may need: these, and the process manager's connection. */
 static void guard_rank(char **env)
 {
@@ -135,6 +149,7 @@ static void guard_rank(char **env)
     if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
         return;
     fwd_rank_guarded = true;
+    count_ranks(env);
     fdtab_mark(rank.result, FDTAB_OWN);
     fdtab_mark(rank.token, FDTAB_OWN);
     if (pmi && atoi(pmi) > 2)
