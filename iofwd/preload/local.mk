@@ -61,9 +61,9 @@ endif
 # End to end, through amphora-run and its servers.
 preload_scripts = tests/mp/fwd_calls.sh tests/mp/fwd_handles.sh tests/mp/fwd_tools.sh tests/mp/fwd_stripe.sh tests/mp/fwd_collect.sh tests/mp/fwd_daemon.sh tests/mp/fwd_own.sh tests/mp/fwd_failover.sh tests/mp/fwd_programs.sh tests/mp/fwd_direct.sh
 preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests/mp/fwd_handles tests/mp/fwd_stripe tests/mp/fwd_collect
-preload_scripts += tests/mp/fwd_more.sh tests/mp/fwd_lifetime.sh tests/mp/fwd_real.sh tests/mp/fwd_random.sh tests/mp/fwd_fsx.sh tests/mp/fwd_limits.sh
+preload_scripts += tests/mp/fwd_more.sh tests/mp/fwd_lifetime.sh tests/mp/fwd_real.sh tests/mp/fwd_random.sh tests/mp/fwd_fsx.sh tests/mp/fwd_limits.sh tests/mp/fwd_death.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
-preload_programs += tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits
+preload_programs += tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_calls_SOURCES = tests/mp/fwd_calls.c
 tests_mp_fwd_calls_LDFLAGS =
@@ -79,6 +79,8 @@ tests_mp_fwd_fsx_SOURCES = tests/mp/fwd_fsx.c
 tests_mp_fwd_fsx_LDFLAGS =
 tests_mp_fwd_limits_SOURCES = tests/mp/fwd_limits.c
 tests_mp_fwd_limits_LDFLAGS =
+tests_mp_fwd_death_SOURCES = tests/mp/fwd_death.c
+tests_mp_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
 tests_mp_fwd_random_SOURCES = tests/mp/fwd_random.c
 tests_mp_fwd_random_LDFLAGS =
 tests_mp_fwd_handles_SOURCES = tests/mp/fwd_handles.c

@@ -163,19 +163,30 @@ static void compare(const char *path)
     IS(close(fd), 0);
 }
 
-/* Writes beyond what the file may grow to fail, now or later, once, with the file system's reason. */
-static void late_error(const char *path)
+/* Goes to 4 KiB before what a file may grow to. */
+static void near_the_end(int fd)
 {
-    int fd = open(path, O_RDWR), failures = 0, wrong = 0;
     off_t most = 0;
     for (off_t step = (off_t)1 << 61; step; step /= 2)
         if (lseek(fd, most + step, SEEK_SET) >= 0)
             most += step;
     IS(lseek(fd, most - 4 * 1024, SEEK_SET), most - 4 * 1024);
+}
+
+static int is_too_far(void)
+{
+    return errno == EFBIG || errno == EINVAL;
+}
+
+/* Writes beyond what the file may grow to fail, now or later, once, with the file system's reason. */
+static void late_error(const char *path)
+{
+    int fd = open(path, O_RDWR), failures = 0, wrong = 0;
+    near_the_end(fd);
     for (int i = 0; i < 8; i++)
         if (write(fd, buf, 1024) < 0) {
             failures++;
-            wrong += errno != EFBIG && errno != EINVAL;
+            wrong += !is_too_far();
         }
     if (fsync(fd) < 0)
         failures++;
@@ -183,6 +194,65 @@ static void late_error(const char *path)
     IS(wrong, 0);
     IS(fsync(fd), 0); /* it was said */
     IS(close(fd), 0);
+}
+
+/* An announced run fails at its last call, or, where it is broken off, at the next call that can say so: once, with the reason. */
+static void announced_error(const char *path, int calls, int then)
+{
+    int fd = open(path, O_RDWR);
+    near_the_end(fd);
+    IS(iofwd_write_prep(fd, 8 * 1024, 8), 0);
+    for (int i = 0; i < calls; i++) {
+        bool last = i == 7;
+        IS(write(fd, buf, 1024), last ? -1 : 1024);
+        IS(!last || is_too_far(), 1);
+    }
+    if (then == 'f') {
+        IS(fsync(fd), -1);
+        IS(is_too_far(), 1);
+    }
+    if (then == 'w') {
+        IS(pwrite(fd, buf, 10, 0), -1);
+        IS(is_too_far(), 1);
+    }
+    if (then != 'c')
+        IS(fsync(fd), 0); /* it was said */
+    IS(close(fd), then == 'c' ? -1 : 0);
+    IS(then != 'c' || is_too_far(), 1);
+}
+
+/* Announcing is about the open file, not the number, and no more than a hint. */
+static void announced_descriptors(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), other = dup(fd), reader = open(path, O_RDONLY), writer = open(path, O_WRONLY);
+    char back[1000];
+    IS(fd >= 0 && other >= 0 && reader >= 0 && writer >= 0, 1);
+    IS(iofwd_write_prep(fd, 1000, 10), 0);
+    for (int i = 0; i < 10; i++)
+        IS(write(i % 2 ? fd : other, buf + 100 * i, 100), 100);
+    IS(pread(reader, back, 1000, 0), 1000); /* the last call has brought all of it to the server */
+    IS(memcmp(back, buf, 1000), 0);
+    IS(lseek(other, 0, SEEK_CUR), 1000);
+    IS(iofwd_write_prep(reader, 100, 10), 0);
+    IS(write(reader, buf, 10), -1);
+    IS(errno, EBADF);
+    IS(iofwd_read_prep(writer, 100, 10), 0);
+    IS(read(writer, back, 10), -1);
+    IS(errno, EBADF);
+    IS(iofwd_read_prep(reader, 1000, 10), 0);
+    for (int i = 0; i < 10; i++)
+        IS(read(reader, back + 100 * i, 100), 100);
+    IS(memcmp(back, buf, 1000), 0);
+    IS(close(reader), 0);
+    IS(iofwd_read_prep(reader, 1000, 10), EBADF);
+    IS(iofwd_write_prep(fd, 1000, 10), 0);
+    IS(close(fd), 0); /* announced and never made; the other descriptor goes on */
+    IS(write(other, buf, 50), 50);
+    IS(close(other), 0);
+    IS(close(writer), 0);
+    struct stat st;
+    IS(stat(path, &st), 0);
+    IS(st.st_size, 1050);
 }
 
 static void appends(const char *path)
@@ -225,6 +295,11 @@ int main(int argc, char **argv)
     IS(close(twin), 0);
     appends(path);
     late_error(path);
+    announced_error(path, 8, 'l');
+    announced_error(path, 6, 'f');
+    announced_error(path, 6, 'w');
+    announced_error(path, 6, 'c');
+    announced_descriptors(path);
     /* What was announced does travel as little. */
     struct iofwd_stats before, after;
     fd = open(path, O_WRONLY);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_death WHAT DIRECTORY KEPT: the server dies (-on-server-death eio) in the middle of something.  Nothing hangs, what cannot be done is
+ * told by EIO, and what was told as done is in the file that the servers keep in KEPT.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "include/iofwd.h"
+
+#define TOTAL ((size_t)24 << 20)
+static uint8_t *data;
+static char path[4096], kept[4096];
+
+static void must(bool ok, const char *what, long n)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "%s: %ld (%s)\n", what, n, strerrorname_np(errno));
+    exit(1);
+}
+
+static bool is_server(pid_t pid)
+{
+    char name[64], comm[64] = "";
+    snprintf(name, sizeof name, "/proc/%ld/comm", (long)pid);
+    FILE *f = fopen(name, "r");
+    bool is = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
+    if (f)
+        fclose(f);
+    return is;
+}
+
+/* The server of the newest connection; gone when this returns. */
+static void kill_server(void)
+{
+    for (int fd = 1023; fd >= 3; fd--) {
+        struct ucred cred;
+        socklen_t len = sizeof cred;
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || !is_server(cred.pid))
+            continue;
+        must(kill(cred.pid, SIGKILL) == 0, "kill", cred.pid);
+        while (kill(cred.pid, 0) == 0)
+            usleep(500);
+        return;
+    }
+    must(false, "no server found", 0);
+}
+
+static void *kill_soon(void *delay)
+{
+    usleep((useconds_t)(uintptr_t)delay);
+    kill_server();
+    return NULL;
+}
+
+/* What was told as done is there. */
+static void is_kept(size_t from, size_t len)
+{
+    uint8_t *back = malloc(len + 1);
+    int fd = open(kept, O_RDONLY);
+    must(back && fd >= 0, "the file as the servers keep it", fd);
+    must(pread(fd, back, len, (off_t)from) == (ssize_t)len, "bytes that were told as written", (long)len);
+    must(memcmp(back, data + from, len) == 0, "their contents", (long)from);
+    close(fd);
+    free(back);
+}
+
+/* Calls of one length until one fails, which it has to by the end; gives the bytes told as written. */
+static size_t write_on(int fd, size_t at, size_t step, size_t end)
+{
+    ssize_t n = 0;
+    while (at < end && (n = write(fd, data + at, step < end - at ? step : end - at)) > 0)
+        at += (size_t)n;
+    must(at == end || (n < 0 && errno == EIO), "a write ends by EIO", n);
+    return at;
+}
+
+static void large(void) /* nothing of it can be done, not one piece may be told */
+{
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    must(write(fd, data, 1000) == 1000, "write", 0);
+    kill_server();
+    must(write(fd, data, TOTAL) == -1 && errno == EIO, "a large write", 0);
+    must(pwrite(fd, data, 5, 0) == -1 && errno == EIO, "a small write", 0);
+    must(fsync(fd) == -1 && errno == EIO, "fsync", 0);
+}
+
+static void running(void) /* some pieces are done, some are not */
+{
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    pthread_t thread;
+    pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)(getpid() % 9000));
+    size_t at = 0, sum = 0;
+    for (ssize_t n; (n = pwrite(fd, data + at, TOTAL / 3, (off_t)at)) > 0; at = (at + (size_t)n) % TOTAL / 4096 * 4096) {
+        is_kept(at, (size_t)n);
+        sum += (size_t)n;
+        if (at + TOTAL / 3 + (size_t)n > TOTAL)
+            at = 0;
+    }
+    must(errno == EIO, "the write that fails", (long)sum);
+    pthread_join(thread, NULL);
+}
+
+static void gathered(void) /* IOFWD_CONSISTENCY=session */
+{
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    must(write_on(fd, 0, 1000, 10000) == 10000, "gathered writes", 0);
+    must(fsync(fd) == 0, "fsync", 0);
+    must(write_on(fd, 10000, 1000, 20000) == 20000, "gathered writes", 0);
+    kill_server();
+    (void)write_on(fd, 20000, 1000, 21000); /* may be gathered, too, before anybody has noticed */
+    must(fsync(fd) == -1 && errno == EIO, "fsync", 0);
+    must(write(fd, data, 1000) == -1 && errno == EIO, "a write after that", 0);
+    is_kept(0, 10000);
+}
+
+static void ahead(void) /* IOFWD_CONSISTENCY=session: what was fetched is used, then comes EIO */
+{
+    static uint8_t back[1000];
+    size_t at = 0;
+    ssize_t n;
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    must(write(fd, data, TOTAL) == (ssize_t)TOTAL && lseek(fd, 0, SEEK_SET) == 0, "write", 0);
+    for (int i = 0; (n = read(fd, back, sizeof back)) > 0; i++) {
+        must(memcmp(back, data + at, (size_t)n) == 0, "what is read", (long)at);
+        at += (size_t)n;
+        if (i == 10)
+            kill_server();
+    }
+    must(n < 0 && errno == EIO && at < TOTAL, "the end of reading", (long)at);
+}
+
+static void announced(void)
+{
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    must(iofwd_write_prep(fd, 100000, 100) == 0, "announce", 0);
+    must(write_on(fd, 0, 1000, 50000) == 50000, "announced writes", 0);
+    kill_server();
+    must(write_on(fd, 50000, 1000, 100000) < 100000, "the announced run is not told as done", 0);
+}
+
+static void announced_read(void)
+{
+    static uint8_t back[1000];
+    ssize_t n = 1;
+    size_t at = 0;
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    must(write(fd, data, TOTAL) == (ssize_t)TOTAL && lseek(fd, 0, SEEK_SET) == 0, "write", 0);
+    must(iofwd_read_prep(fd, TOTAL, (unsigned)(TOTAL / 1000)) == 0, "announce", 0);
+    for (int i = 0; (n = read(fd, back, sizeof back)) > 0; i++, at += (size_t)n)
+        if (i == 100)
+            kill_server();
+    must(n < 0 && errno == EIO && at < TOTAL, "the end of reading", (long)at);
+}
+
+static void spread(void) /* IOFWD_STRIPE=2: one of two dies, the first goes on */
+{
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    must(pwrite(fd, data, TOTAL, 0) == (ssize_t)TOTAL, "write", 0);
+    kill_server();
+    must(ftruncate(fd, 0) == 0, "the first server goes on", 0);
+    ssize_t n = pwrite(fd, data, TOTAL, 0);
+    must(n < (ssize_t)TOTAL && (n >= 0 || errno == EIO), "half a write is not a whole one", n);
+    if (n > 0)
+        is_kept(0, (size_t)n);
+    must(fsync(fd) == -1 && errno == EIO, "fsync", 0);
+}
+
+static void nonblocking(void)
+{
+    enum { OPS = 12 };
+    size_t each = TOTAL / OPS;
+    iofwd_file_t *file;
+    iofwd_op_t op[OPS];
+    must(iofwd_open(path, O_CREAT | O_RDWR, 0600, &file) == 0, "open", 0);
+    for (size_t i = 0; i < OPS; i++)
+        must(iofwd_pwrite_nb(file, data + i * each, each, (off_t)(i * each), &op[i]) == 0, "begin", (long)i);
+    kill_server();
+    for (size_t i = 0; i < OPS; i++) {
+        struct iofwd_result r;
+        must(iofwd_wait(&op[i], 20, &r) == 0, "wait", (long)i);
+        must(r.error == 0 || r.error == EIO, "its error", r.error);
+        if (!r.error)
+            is_kept(i * each, r.bytes);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*fn)(void);
+    } all[] = { { "large", large }, { "running", running }, { "gathered", gathered }, { "ahead", ahead }, { "announced", announced },
+                { "announced-read", announced_read }, { "spread", spread }, { "nonblocking", nonblocking } };
+    if (argc != 4)
+        return 2;
+    snprintf(path, sizeof path, "%s/file", argv[2]);
+    snprintf(kept, sizeof kept, "%s/file", argv[3]);
+    data = malloc(TOTAL);
+    for (size_t i = 0; data && i < TOTAL; i++)
+        data[i] = (uint8_t)(i * 2654435761u >> 11);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(argv[1], all[i].name) == 0) {
+            all[i].fn();
+            puts("as it should be");
+            return 0;
+        }
+    return 2;
+}
