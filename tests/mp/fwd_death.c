@@ -57,6 +57,13 @@ static void kill_server(void)
     must(false, "no server found", 0);
 }
 
+/* The client knows it as well, by a call that leaves other files alone. */
+static void kill_and_notice(int other)
+{
+    kill_server();
+    must(pwrite(other, data, 1, 0) == -1 && errno == EIO, "a write", 0);
+}
+
 static void *kill_soon(void *delay)
 {
     usleep((useconds_t)(uintptr_t)delay);
@@ -131,12 +138,13 @@ static void ahead(void) /* IOFWD_CONSISTENCY=session: what was fetched is used, 
     size_t at = 0;
     ssize_t n;
     int fd = open(path, O_CREAT | O_RDWR, 0600);
+    int other = open(path, O_WRONLY);
     must(write(fd, data, TOTAL) == (ssize_t)TOTAL && lseek(fd, 0, SEEK_SET) == 0, "write", 0);
     for (int i = 0; (n = read(fd, back, sizeof back)) > 0; i++) {
         must(memcmp(back, data + at, (size_t)n) == 0, "what is read", (long)at);
         at += (size_t)n;
-        if (i == 10)
-            kill_server();
+        if (i == 200) /* the next block has been waited for, so all that is under way has come */
+            kill_and_notice(other);
     }
     must(n < 0 && errno == EIO && at < TOTAL, "the end of reading", (long)at);
 }
@@ -156,11 +164,12 @@ static void announced_read(void)
     ssize_t n = 1;
     size_t at = 0;
     int fd = open(path, O_CREAT | O_RDWR, 0600);
+    int other = open(path, O_WRONLY);
     must(write(fd, data, TOTAL) == (ssize_t)TOTAL && lseek(fd, 0, SEEK_SET) == 0, "write", 0);
     must(iofwd_read_prep(fd, TOTAL, (unsigned)(TOTAL / 1000)) == 0, "announce", 0);
     for (int i = 0; (n = read(fd, back, sizeof back)) > 0; i++, at += (size_t)n)
-        if (i == 100)
-            kill_server();
+        if (i == 200)
+            kill_and_notice(other);
     must(n < 0 && errno == EIO && at < TOTAL, "the end of reading", (long)at);
 }
 
