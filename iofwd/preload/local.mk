@@ -25,7 +25,7 @@ preload_sources = iofwd/preload/aio.c iofwd/preload/fts.c iofwd/preload/spawn.c 
 	iofwd/fdtab.c iofwd/fdtab.h iofwd/prefix.c iofwd/prefix.h \
 	iofwd/preload/catch.h iofwd/preload/core.c iofwd/preload/core.h iofwd/preload/cwd.c iofwd/preload/dir.c iofwd/preload/fd.c \
 	iofwd/preload/guard.c iofwd/preload/init.c iofwd/preload/io.c iofwd/preload/limits.c iofwd/preload/library.c iofwd/preload/lock.c iofwd/preload/long.c iofwd/preload/long.h iofwd/preload/map.c iofwd/preload/meta.c iofwd/preload/numbers.h iofwd/preload/proc.c \
-	iofwd/preload/real.h iofwd/preload/stream.c iofwd/preload/stream.h iofwd/preload/targets.h iofwd/preload/walk.c \
+	iofwd/preload/real.h iofwd/preload/search.c iofwd/preload/stream.c iofwd/preload/stream.h iofwd/preload/targets.h iofwd/preload/walk.c \
 	iofwd/preload/where.c iofwd/preload/where.h iofwd/preload/wide.c iofwd/preload/xattr.c
 libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/preload/core_load.c iofwd/preload/mpi.c iofwd/preload/real.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/preload/names.c

@@ -205,7 +205,12 @@ int fwd_copy_in(const char *path, int amode)
 /* One way to start a program; path is the C library's to open. */
 typedef int (*start_fn)(void *how, const char *path, char *const argv[], char **env);
 
-/* A script: its interpreter is started with the script's own path, which it opens by itself. */
+static int start_program(const char *path, char *const argv[], char **env, start_fn start, void *how);
+
+#define DEPTH_MAX 4 /* scripts whose interpreters are scripts */
+static __thread int depth __attribute__((tls_model("initial-exec")));
+
+/* A script: its interpreter, which may be forwarded too, is started with the script's own path, which it opens by itself. */
 static int start_script(int fd, const char *path, char *const argv[], char **env, start_fn start, void *how)
 {
     char line[256];
@@ -228,7 +233,44 @@ static int start_script(int fd, const char *path, char *const argv[], char **env
     for (size_t i = 1; i < argc; i++)
         args[at++] = argv[i];
     args[at] = NULL;
-    return start(how, interpreter, args, env);
+    if (depth == DEPTH_MAX)
+        return fwd_fail(ELOOP);
+    depth++;
+    int r = start_program(interpreter, args, env, start, how);
+    depth--;
+    return r;
+}
+
+/* The kernel did not find what a local file names: the file may be a script with a forwarded interpreter. */
+static bool needs_forwarded(const char *path, int *fd_p)
+{
+    char line[256];
+    int err = errno, fd = real_open64(path, O_RDONLY | O_CLOEXEC, 0);
+    ssize_t n = fd < 0 ? -1 : real_pread64(fd, line, sizeof line - 1, 0);
+    line[n > 0 ? n : 0] = 0;
+    line[strcspn(line, "\n")] = 0;
+    char *interpreter = n > 2 && line[0] == '#' && line[1] == '!' ? line + 2 + strspn(line + 2, " \t") : line + strlen(line);
+    interpreter[strcspn(interpreter, " \t")] = 0;
+    errno = err;
+    if (interpreter[0] == '/' && fwd_path(interpreter)) {
+        *fd_p = fd;
+        return true;
+    }
+    if (fd >= 0)
+        real_close(fd);
+    return false;
+}
+
+static int start_local(const char *path, char *const argv[], char **env, start_fn start, void *how)
+{
+    int fd, r = start(how, path, argv, env);
+    if (r == 0 || errno != ENOENT || !needs_forwarded(path, &fd))
+        return r;
+    r = start_script(fd, path, argv, env, start, how);
+    int err = errno;
+    real_close(fd);
+    errno = err;
+    return r;
 }
 
 /* Starts path, which may lie under a prefix. */
@@ -237,11 +279,11 @@ static int start_program(const char *path, char *const argv[], char **env, start
     char head[2], link[40];
     struct fwd_where w;
     if (!fwd_path(path))
-        return start(how, path, argv, env);
+        return start_local(path, argv, env, start, how);
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return start(how, w.path, argv, env);
+        return start_local(w.path, argv, env, start, how);
     fwd_where_end(&w, 0);
     int fd = fwd_copy_in(path, X_OK);
     if (fd < 0)
@@ -266,9 +308,20 @@ static int start_execve(void *how, const char *path, char *const argv[], char **
     return real_execve(path, argv, env);
 }
 
-static int start_execvpe(void *how, const char *path, char *const argv[], char **env)
+/* What the kernel does not know how to start is a script of the shell's. */
+static int start_or_sh(const char *path, char *const argv[], char **env)
 {
-    return real_execvpe(path, argv, env);
+    int r = start_program(path, argv, env, start_execve, NULL);
+    if (r == 0 || errno != ENOEXEC)
+        return r;
+    size_t argc = entries(argv);
+    char **args = alloca((argc + 3) * sizeof *args);
+    args[0] = (char *)"/bin/sh";
+    args[1] = (char *)path;
+    args[argc > 1 ? argc + 1 : 2] = NULL;
+    for (size_t i = 1; i < argc; i++)
+        args[i + 1] = argv[i];
+    return real_execve(args[0], args, env);
 }
 
 int x_execve(const char *path, char *const argv[], char *const envp[])
@@ -288,7 +341,10 @@ int x_execvpe(const char *file, char *const argv[], char *const envp[])
         return real_execvpe(file, argv, envp);
     char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
     make_environment(envp, env, &room, true);
-    return strchr(file, '/') ? start_program(file, argv, env, start_execvpe, NULL) : real_execvpe(file, argv, env);
+    char found[PATH_MAX];
+    if (strchr(file, '/') || fwd_find_program(file, found, sizeof found))
+        return start_or_sh(strchr(file, '/') ? file : found, argv, env);
+    return real_execvpe(file, argv, env);
 }
 
 int x_fexecve(int fd, char *const argv[], char *const envp[])
@@ -424,8 +480,9 @@ int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_
     struct room room;
     if (!fwd_state.on || fwd_inside)
         return real_posix_spawnp(pid, file, actions, attr, argv, envp);
-    if (strchr(file, '/'))
-        return x_posix_spawn(pid, file, actions, attr, argv, envp);
+    char found[PATH_MAX];
+    if (strchr(file, '/') || fwd_find_program(file, found, sizeof found))
+        return x_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv, envp);
     char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
     make_environment(envp, env, &room, false);
     return spawn_held(pid, file, actions, attr, argv, env, real_posix_spawnp);

@@ -133,6 +133,61 @@ static void spawned(void)
     T(wait_for(pid));
 }
 
+static void put_script(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "w");
+    fputs(text, f);
+    fclose(f);
+    chmod(name, 0755);
+}
+
+/* Programs are found along PATH, and interpreters of scripts, where they are forwarded. */
+static void searched(const char *scratch)
+{
+    static char path[PATH_MAX], script[3 * PATH_MAX], local[PATH_MAX];
+    pid_t pid;
+    char *before = strdup(getenv("PATH"));
+    mkdir(in("bin"), 0755);
+    put_script(in("bin/found"), "#!/bin/sh\necho found \"$@\"\n");
+    put_script(in("bin/bare"), "echo bare \"$@\"\n");
+    put_script(in("bin/closed"), "#!/bin/sh\necho never\n");
+    chmod(in("bin/closed"), 0);
+    snprintf(path, sizeof path, "/nowhere:%s:%s", in("bin"), before);
+    T(setenv("PATH", path, 1));
+    T(posix_spawnp(&pid, "found", NULL, NULL, (char *[]){ "found", "by spawnp", NULL }, environ) || wait_for(pid));
+    T(posix_spawnp(&pid, "missing", NULL, NULL, (char *[]){ "missing", NULL }, environ));
+    static const char *const names[] = { "found", "bare", "missing", "echo" };
+    for (int i = 0; i < 4; i++) {
+        if ((pid = fork()) == 0) {
+            execlp(names[i], names[i], "by", "exec", (char *)NULL);
+            _exit(errno == ENOENT ? 44 : 99);
+        }
+        T(wait_for(pid));
+    }
+    T(system("env found by env; echo found by xargs | xargs nice found"));
+    snprintf(script, sizeof script, "#!%s inner\nno shell reads this\n", in("bin/found"));
+    put_script(in("bin/outer"), script);
+    T(system("outer 1 | sed 's#inner .*/outer#inner outer#'"));
+    snprintf(local, sizeof local, "%s/local-script", scratch);
+    put_script(local, script);
+    if ((pid = fork()) == 0) {
+        execl(local, local, "2", (char *)NULL);
+        _exit(99);
+    }
+    T(wait_for(pid));
+    snprintf(script, sizeof script, "#!%s\n", in("bin/itself"));
+    put_script(in("bin/itself"), script);
+    if ((pid = fork()) == 0) {
+        execl(in("bin/itself"), "x", (char *)NULL);
+        _exit(errno == ELOOP ? 40 : 99);
+    }
+    T(wait_for(pid));
+    unlink(in("bin/outer")); /* what is in them depends on the directory's name */
+    unlink(in("bin/itself"));
+    setenv("PATH", before, 1);
+    free(before);
+}
+
 /* Threads write their own files and one common one while others open, dup and close. */
 enum { THREADS = 6, ROUNDS = 150 };
 static int common;
@@ -191,6 +246,7 @@ int main(int argc, char **argv)
     exec_keeps();
     chained();
     spawned();
+    searched(argv[2]);
     threads();
     return 0;
 }
