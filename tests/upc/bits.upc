@@ -38,7 +38,7 @@ static unsigned long random_number(void)
         BOTH(FIELD, += 3) \
         BOTH(FIELD, ^= r >> 20) \
         BOTH(FIELD, |= 1) \
-        BOTH(FIELD, <<= 1) \
+        BOTH(FIELD, *= 2) \
         CHECK(p->FIELD == mine.FIELD); \
     }
 #define STEPS(FIELD) \

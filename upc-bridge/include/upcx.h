@@ -189,10 +189,16 @@ UPCX_INLINE void upcx_put_bits(upcx_pts p, void *src, const void *mask, size_t n
     if (first == last || last - first > sizeof now)
         return;
     p = upcx_off(p, first);
-    upcx_get(now, p, last - first);
+    volatile upcx_u8 *at = (volatile upcx_u8 *)upcx_near(p); /* aligned to bytes only */
+    if (!at)
+        upc_read_far(now, upc_pts_wide(p), last - first);
     for (size_t i = first; i < last; i++)
-        now[i - first] = (unsigned char)((now[i - first] & ~bits[i]) | (from[i] & bits[i]));
-    upcx_put(p, now, last - first);
+        if (at)
+            at[i - first] = (unsigned char)((at[i - first] & ~bits[i]) | (from[i] & bits[i]));
+        else
+            now[i - first] = (unsigned char)((now[i - first] & ~bits[i]) | (from[i] & bits[i]));
+    if (!at)
+        upc_write_far(upc_pts_wide(p), now, last - first);
 }
 
 UPCX_INLINE void upcx_put_bits_strict(upcx_pts p, void *src, const void *mask, size_t n)
@@ -234,11 +240,16 @@ UPCX_INLINE int upcx_here_p(upcx_pts p)
     return (int)upc_pts_thread(p) == upc_self.mythread;
 }
 
-/* Iterations from that with affinity to `affinity` to the next of this thread, where it grows (up) or falls by one each. */
-UPCX_INLINE long long upcx_steps(long long affinity, int up)
+/* Iterations from that with affinity to `affinity` to the next of this thread, where it grows (up) or falls by one each.  last: the
+ * latest iteration that was this thread's, or a negative number. */
+UPCX_INLINE long long upcx_steps(long long affinity, int up, long long last)
 {
-    long long at = (long long)((unsigned long long)affinity % (unsigned)upc_self.threads);
-    long long n = up ? upc_self.mythread - at : at - upc_self.mythread;
+    int64_t at;
+    long long n;
+    if (last >= 0 && affinity == (up ? last + 1 : last - 1))
+        return upc_self.threads - 1;
+    (void)upc_floor_div(affinity, upc_self.threads, &at);
+    n = up ? upc_self.mythread - at : at - upc_self.mythread;
     return n < 0 ? n + upc_self.threads : n;
 }
 
@@ -251,6 +262,12 @@ UPCX_INLINE long long upcx_steps_p(upcx_pts p, size_t block, int up)
         return n == 0 ? 0 : -1;
     n = n < 0 ? n + upc_self.threads : n;
     return up ? n * (long long)block - phase : (n - 1) * (long long)block + phase + 1;
+}
+
+/* What upcx_skip gave is this thread's; where it had to leave the variable alone, nothing is known. */
+UPCX_INLINE long long upcx_last(long long i, long long limit)
+{
+    return i < 0 || limit < 0 ? -__LONG_LONG_MAX__ - 1 : i;
 }
 
 /* The value of a loop's variable that many steps on, but no farther than where the loop ends: '<' below the limit, '{' at most, '>'

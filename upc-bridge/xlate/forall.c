@@ -116,7 +116,7 @@ static bool is_row(int tok)
 }
 
 /* How many iterations it is from this one to this thread's next, as C; NULL: who knows. */
-static const char *steps(const struct head *h)
+static const char *steps(const struct head *h, int n)
 {
     int a = h->aff.a, b = h->aff.b;
     bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') && is_punct(b - 1, ']');
@@ -124,7 +124,7 @@ static const char *steps(const struct head *h)
         a++, b--;
     if (ty_integer(h->aff_type))
         return name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') && toks[a + 2].kw == K_THREADS))
-                   ? xl_fmt("upcx_steps((long long)%s, %d)", render_bare(h->var_tok, h->var_tok + 1), h->up)
+                   ? xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", render_bare(h->var_tok, h->var_tok + 1), h->up, n)
                    : NULL;
     if (!ty_pts(h->aff_type))
         return NULL;
@@ -134,15 +134,17 @@ static const char *steps(const struct head *h)
     return xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, ty_block_text(h->aff_type->of), h->up);
 }
 
-/* The loop's condition, which first goes on to the next iteration of this thread. */
+/* The loop's condition, which first goes on to the next iteration of this thread and notes it in upcx_l<n>.  NULL: not this loop. */
 static const char *skipping(struct head *h, const char *cond, int n)
 {
-    const char *var, *by = reads_step(h) && reads_condition(h) ? steps(h) : NULL;
+    const char *var, *limit, *by = reads_step(h) && reads_condition(h) ? steps(h, n) : NULL;
     if (!by)
-        return cond;
+        return NULL;
     var = render_bare(h->var_tok, h->var_tok + 1);
-    return xl_fmt("(%s) && (!upcx_f%d || (%s = (%s)upcx_skip((long long)%s, (long long)(%s), %s, %s), (%s)))", cond, n, var,
-                  ty_text(ty_unqualified(h->var->type), "", h->var_tok), var, render_bare(h->limit, h->cond.b), h->form, by, cond);
+    limit = render_bare(h->limit, h->cond.b);
+    return xl_fmt("(%s) && (!upcx_f%d || (%s = (%s)upcx_skip((long long)%s, (long long)(%s), %s, %s), "
+                  "upcx_l%d = upcx_last((long long)%s, (long long)(%s)), (%s)))", cond, n, var,
+                  ty_text(ty_unqualified(h->var->type), "", h->var_tok), var, limit, h->form, by, n, var, limit, cond);
 }
 
 /* The affinity; nothing where all threads run all of it. */
@@ -189,9 +191,13 @@ void parse_forall(int a)
         test = affinity(&h);
     h.aff.b = pos;
     expect(')');
+    const char *skip = test ? skipping(&h, cond, n) : NULL, *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
+    if (skip) /* only where the next one is not known is it tested */
+        test = xl_fmt("upcx_l%d == (long long)%s || %s", n, var, test);
     if (test)
-        edit(a, pos, xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = upcx_forall_begin(); for (%s %s; %s) "
-                            "if (!upcx_f%d || %s) {", n, render(i0, i1), skipping(&h, cond, n), inc, n, test));
+        edit(a, pos, xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = upcx_forall_begin(); %sfor (%s %s; %s) "
+                            "if (!upcx_f%d || %s) {", n, skip ? xl_fmt("long long upcx_l%d = -1; ", n) : "", render(i0, i1),
+                            skip ? skip : cond, inc, n, test));
     else
         edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
     parse_statement();
