@@ -108,6 +108,8 @@ char *amph_standing_print(const struct amph_standing *set)
     if (set->ncompute)
         fprintf(out, "\ncompute %" PRIu32, set->ncompute);
     fprintf(out, "\nprefix %s\n", set->prefix);
+    if (set->watch_pid)
+        fprintf(out, "watch %" PRIu64 "\n", set->watch_pid);
     for (uint32_t i = 0; i < set->n; i++) {
         fprintf(out, "server %s %" PRIu64 " ", set->server[i].host, set->server[i].pid);
         put_hex(out, set->server[i].value, set->server[i].value_len);
@@ -143,6 +145,8 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
         return snprintf(set->conduit, sizeof set->conduit, "%s", rest) < (int)sizeof set->conduit;
     if (strcmp(word, "prefix") == 0)
         return snprintf(set->prefix, sizeof set->prefix, "%s", rest) < (int)sizeof set->prefix;
+    if (strcmp(word, "watch") == 0)
+        return sscanf(rest, "%" SCNu64, &set->watch_pid) == 1;
     return strcmp(word, "server") != 0 || take_server(set, rest); /* lines of later versions are passed over */
 }
 

@@ -10,6 +10,7 @@
  *   compute COUNT            only of a job's own servers: its compute processes, which have the numbers before the servers
  *   conduit NAME             only where clients of other hosts may come: the network that the servers listen on
  *   prefix PATH[:PATH]...    the names of what the servers export
+ *   watch PID                the process that watches over them
  *   server HOST PID HEX      one line a server, in order: what it has published of itself (its door)
  */
 #ifndef AMPH_BOOT_STANDING_H
@@ -34,6 +35,7 @@ struct amph_standing {
     char conduit[16];
     char prefix[4096];
     uint32_t ncompute;
+    uint64_t watch_pid; /* 0: unknown */
     uint32_t n;
     struct amph_standing_server *server; /* owned */
 };

@@ -386,6 +386,23 @@ static bool place_client(struct amph_fwd_client *cl)
     return true;
 }
 
+static bool is_standing(const struct amph_fwd_client *cl)
+{
+    return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
+}
+
+/* A standing server that is not there when this process comes, and has none of its files, is as good as any other. */
+static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
+{
+    uint32_t gone = cl->servers[0];
+    if (cl->nservers > 1)
+        memmove(cl->servers, cl->servers + 1, --cl->nservers * sizeof cl->servers[0]);
+    else
+        cl->servers[0] = cl->first + (gone - cl->first + 1) % cl->nlinks;
+    amph_info("I/O server %" PRIu32 " cannot be reached (%s): this process belongs to server %" PRIu32, gone, amph_status_text(why),
+              cl->servers[0]);
+}
+
 /* Opens the links that the client starts with: its home's, and those it has inherited connections to. */
 static enum amph_status open_links(struct amph_fwd_client *cl)
 {
@@ -406,8 +423,12 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
         struct fwd_link *home = &cl->link[cl->servers[0] - cl->first];
         uint32_t state = atomic_load(&home->state);
         enum amph_status one = state == FWD_LINK_NONE ? open_link(cl, home) : state == FWD_LINK_DEAD ? AMPH_ERR_PEER : AMPH_OK;
-        if (one == AMPH_OK || !cl->failover)
+        if (one == AMPH_OK || !(cl->failover || is_standing(cl)))
             return one;
+        if (!cl->failover) {
+            pass_over_home(cl, one);
+            continue;
+        }
         if (state == FWD_LINK_NONE)
             fwd_link_dead(cl, home, amph_status_text(one));
         fwd_failover_rotate(cl);
@@ -417,7 +438,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 
 static void say_why(const struct amph_fwd_client *cl, enum amph_status st)
 {
-    bool standing = cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
+    bool standing = is_standing(cl);
     if (st == AMPH_ERR_PEER && cl->nservers && !standing) /* the job is there, and goes on without that server (-on-server-death) */
         amph_error("files cannot be forwarded: I/O server %" PRIu32 ", to which this process belongs, has ended; its calls give EIO",
                    cl->servers[0]);

@@ -142,6 +142,11 @@ enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **ser
     return AMPH_OK;
 }
 
+void fwd_server_succeeds(struct fwd_server *s)
+{
+    amph_random(&s->next_number, sizeof s->next_number);
+}
+
 static unsigned take_news(struct fwd_server *s)
 {
     unsigned n = 0;

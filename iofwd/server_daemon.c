@@ -27,11 +27,15 @@
 
 #define START_NS (30 * AMPH_NS_PER_S)  /* to open endpoints, exports and doors */
 #define END_NS (10 * AMPH_NS_PER_S)    /* from SIGTERM until they are killed */
+#define AGAIN_NS AMPH_NS_PER_S         /* between two starts of one server */
 
 struct member {
     pid_t pid;
     int control; /* 'D' written to it: drain; closed: end */
     int value;   /* what it publishes */
+    uint64_t start_ns;
+    bool serves; /* it has published once */
+    bool due;    /* it has died and is to be started anew */
 };
 
 struct watch {
@@ -84,7 +88,7 @@ static bool publish(void *arg, const void *value, size_t len)
     return len <= AMPH_STANDING_VALUE_MOST && send(fd, value, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-static int serve(const struct watch *w, uint32_t index, int control, int value)
+static int serve(const struct watch *w, uint32_t index, bool anew, int control, int value)
 {
     struct amph_standing_place place = { .index = index, .n = w->set.n, .id = w->set.id, .control_fd = control,
                                          .published = publish, .arg = &value };
@@ -98,6 +102,8 @@ static int serve(const struct watch *w, uint32_t index, int control, int value)
     if (amph_boot_stand(&place, &boot) != AMPH_OK || fwd_server_open(boot, &server) != AMPH_OK)
         return 1;
     close(value);
+    if (anew)
+        fwd_server_succeeds(server);
     if (w->d->log && !open_log(w->d->log))
         return 1;
     int code = fwd_server_run(server);
@@ -105,21 +111,34 @@ static int serve(const struct watch *w, uint32_t index, int control, int value)
     return code;
 }
 
-static bool start_member(struct watch *w, uint32_t index)
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static bool start_member(struct watch *w, uint32_t index, bool anew)
 {
     int control[2], value[2];
     sigset_t none;
-    if (pipe2(control, O_CLOEXEC) != 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, value) != 0) {
+    if (pipe2(control, O_CLOEXEC) != 0) {
         amph_error("cannot start an I/O server: %m");
+        return false;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, value) != 0) {
+        amph_error("cannot start an I/O server: %m");
+        close(control[0]);
+        close(control[1]);
         return false;
     }
     fcntl(control[0], F_SETFL, O_NONBLOCK);
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        for (uint32_t i = 0; i < index; i++) {
-            close(w->member[i].control);
-            close(w->member[i].value);
+        for (uint32_t i = 0; i < w->set.n; i++) {
+            close_end(&w->member[i].control);
+            close_end(&w->member[i].value);
         }
         close(control[1]);
         close(value[0]);
@@ -129,15 +148,21 @@ static bool start_member(struct watch *w, uint32_t index)
         signal(SIGINT, SIG_IGN); /* a terminal's is for the watching process, which ends us */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        int code = serve(w, index, control[0], value[1]);
+        int code = serve(w, index, anew, control[0], value[1]);
         fflush(NULL);
         _exit(code);
     }
     close(control[0]);
     close(value[1]);
-    w->member[index] = (struct member){ .pid = pid, .control = control[1], .value = value[0] };
-    w->alive += pid > 0;
-    return pid > 0;
+    if (pid < 0) {
+        amph_error("cannot start an I/O server: %m");
+        close(control[1]);
+        close(value[0]);
+        return false;
+    }
+    w->member[index] = (struct member){ .pid = pid, .control = control[1], .value = value[0], .start_ns = amph_now_ns() };
+    w->alive++;
+    return true;
 }
 
 /* ---- starting ---- */
@@ -158,9 +183,8 @@ static bool take_value(struct watch *w, uint32_t i, uint64_t deadline_ns)
     s->pid = (uint64_t)w->member[i].pid;
     if (gethostname(s->host, sizeof s->host - 1) != 0)
         snprintf(s->host, sizeof s->host, "localhost");
-    close(w->member[i].value);
-    w->member[i].value = -1;
-    return true;
+    close_end(&w->member[i].value);
+    return w->member[i].serves = true;
 }
 
 /* The clients' names of what is exported. */
@@ -196,8 +220,8 @@ static bool is_served(const char *path)
             fclose(f);
     }
     if (there)
-        amph_error("the servers of %s are running (process %lu); end them, or choose another -address-file", path,
-                   (unsigned long)set.server[0].pid);
+        amph_error("the servers of %s are running (process %lu watches over them); end it, or choose another -address-file", path,
+                   (unsigned long)set.watch_pid);
     amph_standing_free(&set);
     return there;
 }
@@ -207,6 +231,7 @@ static bool start_all(struct watch *w)
     uint32_t n = w->d->nservers;
     uint64_t deadline = amph_now_ns() + START_NS;
     w->set.n = n;
+    w->set.watch_pid = (uint64_t)getpid();
     amph_random(&w->set.id, sizeof w->set.id);
     amph_random(w->set.key, sizeof w->set.key);
     list_names(amph_env_str(AMPH_ENV_IOFWD_PREFIX), w->set.prefix, sizeof w->set.prefix);
@@ -215,10 +240,12 @@ static bool start_all(struct watch *w)
     w->member = calloc(n, sizeof *w->member);
     if (!w->set.server || !w->member)
         return false;
+    for (uint32_t i = 0; i < n; i++)
+        w->member[i].control = w->member[i].value = -1;
     bool ok = true;
     uint32_t started = 0;
     for (; started < n && ok; started += ok)
-        ok = start_member(w, started);
+        ok = start_member(w, started, false);
     for (uint32_t i = 0; i < started && ok; i++)
         ok = take_value(w, i, deadline);
     return ok;
@@ -260,10 +287,26 @@ static void begin_end(struct watch *w)
     if (w->d->pid_file && w->file)
         unlink(w->d->pid_file);
     for (uint32_t i = 0; w->member && i < w->set.n; i++)
-        if (w->member[i].pid > 0 && w->member[i].control >= 0) {
-            close(w->member[i].control);
-            w->member[i].control = -1;
-        }
+        close_end(&w->member[i].control);
+}
+
+/* A server has ended.  One that nobody has told to gets a successor, unless it never served or has an owner, who knows its address. */
+static void bury(struct watch *w, uint32_t i, int status)
+{
+    struct member *m = &w->member[i];
+    long pid = (long)m->pid;
+    const char *then = (m->due = m->serves && !w->ending && !w->d->own) ? "; another takes its place" : "";
+    int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    m->pid = 0;
+    w->alive--;
+    close_end(&m->control);
+    close_end(&m->value);
+    if (WIFSIGNALED(status))
+        note("server %u (process %ld) was ended by signal %d (%s)%s", i, pid, WTERMSIG(status), strsignal(WTERMSIG(status)), then);
+    else if (code || m->due)
+        note("server %u (process %ld) ended with exit code %d%s", i, pid, code, then);
+    if (!m->due && code > w->worst)
+        w->worst = code;
 }
 
 static void reap(struct watch *w)
@@ -271,18 +314,40 @@ static void reap(struct watch *w)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (uint32_t i = 0; i < w->set.n; i++) {
-            if (w->member[i].pid != pid)
-                continue;
-            w->member[i].pid = 0;
-            w->alive--;
-            if (WIFSIGNALED(status))
-                note("server %u (process %ld) was ended by signal %d (%s)", i, (long)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
-            else if (WEXITSTATUS(status))
-                note("server %u (process %ld) ended with exit code %d", i, (long)pid, WEXITSTATUS(status));
-            int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-            w->worst = code > w->worst ? code : w->worst;
-        }
+        for (uint32_t i = 0; i < w->set.n; i++)
+            if (w->member[i].pid == pid)
+                bury(w, i, status);
+}
+
+/* Starts the successors of servers that have died.  Gives the milliseconds until the next is to be started; -1: none is. */
+static int start_successors(struct watch *w)
+{
+    uint64_t now = amph_now_ns(), next = UINT64_MAX;
+    for (uint32_t i = 0; i < w->set.n; i++) {
+        struct member *m = &w->member[i];
+        if (!m->due || w->ending)
+            continue;
+        if (now >= m->start_ns + AGAIN_NS && !start_member(w, i, true))
+            m->start_ns = now; /* no process is to be had at the moment */
+        if (m->due && m->start_ns + AGAIN_NS < next)
+            next = m->start_ns + AGAIN_NS;
+    }
+    return next == UINT64_MAX ? -1 : (int)((next - now) / AMPH_NS_PER_MS) + 1;
+}
+
+/* A successor is ready: clients that come from now on find it. */
+static void take_successor(struct watch *w, uint32_t i)
+{
+    struct stat st;
+    if (!take_value(w, i, amph_now_ns() + AMPH_NS_PER_MS)) {
+        close_end(&w->member[i].value); /* its end is noted */
+        return;
+    }
+    note("server %u is process %ld", i, (long)w->member[i].pid);
+    if (w->ending || stat(w->d->address_file, &st) != 0 || st.st_ino != w->file)
+        return; /* the file is no longer ours */
+    if (amph_standing_write(w->d->address_file, &w->set) == AMPH_OK && stat(w->d->address_file, &st) == 0)
+        w->file = st.st_ino;
 }
 
 static void take_signals(struct watch *w)
@@ -311,14 +376,30 @@ static void take_owner(struct watch *w, bool *owned)
             note("server %u does not hear that its owner has ended", i);
 }
 
+static bool any_due(const struct watch *w)
+{
+    for (uint32_t i = 0; i < w->set.n && !w->ending; i++)
+        if (w->member[i].due)
+            return true;
+    return false;
+}
+
 static void watch_over(struct watch *w)
 {
+    struct pollfd p[2 + AMPH_STANDING_MOST];
     bool owned = w->d->own;
-    while (w->alive > 0) {
-        struct pollfd p[2] = { { .fd = w->signals, .events = POLLIN }, { .fd = owned ? 0 : -1, .events = POLLIN } };
-        poll(p, 2, w->ending ? 100 : -1);
+    while (w->alive > 0 || any_due(w)) {
+        int pause = w->ending ? 100 : start_successors(w);
+        p[0] = (struct pollfd){ .fd = w->signals, .events = POLLIN };
+        p[1] = (struct pollfd){ .fd = owned ? 0 : -1, .events = POLLIN };
+        for (uint32_t i = 0; i < w->set.n; i++)
+            p[2 + i] = (struct pollfd){ .fd = w->member[i].value, .events = POLLIN };
+        poll(p, 2 + w->set.n, pause);
         if (p[1].revents)
             take_owner(w, &owned);
+        for (uint32_t i = 0; i < w->set.n; i++)
+            if (p[2 + i].revents)
+                take_successor(w, i);
         take_signals(w);
         if (!w->ending || amph_now_ns() < w->end_ns)
             continue;

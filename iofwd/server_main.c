@@ -85,12 +85,13 @@ static int take(struct given *g, enum kind kind, const char *name, const char *v
     }
 }
 
+/* -option VALUE or -option=VALUE */
 static int parse(struct given *g, char **argv)
 {
     for (argv++; *argv; argv++) {
-        const char *name = *argv + (argv[0][0] == '-') + (argv[0][0] == '-' && argv[0][1] == '-');
-        size_t i = 0;
-        while (i < AMPH_COUNTOF(options) && strcmp(options[i].name, name) != 0)
+        const char *name = *argv + (argv[0][0] == '-') + (argv[0][0] == '-' && argv[0][1] == '-'), *equals = strchr(name, '=');
+        size_t i = 0, len = equals ? (size_t)(equals - name) : strlen(name);
+        while (i < AMPH_COUNTOF(options) && (strlen(options[i].name) != len || memcmp(options[i].name, name, len) != 0))
             i++;
         if (i == AMPH_COUNTOF(options) || argv[0][0] != '-')
             return wrong(*argv, "is no option");
@@ -99,12 +100,13 @@ static int parse(struct given *g, char **argv)
             return -1;
         }
         bool has_value = options[i].kind >= KIND_COUNT;
-        if (has_value && !argv[1])
-            return wrong(*argv, "needs a value");
-        int code = take(g, options[i].kind, *argv, has_value ? argv[1] : NULL);
+        const char *value = equals ? equals + 1 : argv[1];
+        if (has_value ? !value : equals != NULL)
+            return wrong(*argv, has_value ? "needs a value" : "takes no value");
+        int code = take(g, options[i].kind, *argv, value);
         if (code)
             return code;
-        argv += has_value;
+        argv += has_value && !equals;
     }
     return 0;
 }

@@ -17,11 +17,16 @@ up() {
         -pid-file "$mp_dir/pid"
 }
 
+# gone PROCESS: waits until it has ended
+gone() {
+    timeout 20 sh -c 'while kill -0 "$1" 2>/dev/null; do sleep 0.02; done' sh "$1"
+}
+
 # down: ends the daemon and waits until it has gone; what it logged goes to $mp_dir/log
 down() {
     down_pid=$(cat "$mp_dir/pid")
     kill "$down_pid"
-    timeout 20 tail -s 0.05 --pid="$down_pid" -f /dev/null
+    gone "$down_pid"
     mv "$file.log" "$mp_dir/log"
 }
 
@@ -88,11 +93,9 @@ mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out
     daemon=$(cat "$mp_dir/pid")
     timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$file"
     echo "second $?"
-    kill -9 "$(awk '/^server/ { print $3 }' "$file")"
-    timeout 20 "$run" -servers "$file" cat /fwd/n.1
-    echo "dead $?"
-    timeout 20 tail -s 0.05 --pid="$daemon" -f /dev/null # its pid file goes with it
-    cat "$file.log"
+    down
+    timeout 20 "$server" -daemon "-iofwd=/fwd=$mp_dir/kept" -read-only=/other -address-file "$file"
+    echo "unexported $?"
     timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/nowhere" -address-file "$file"
     echo "nowhere $?"
     timeout 20 "$run" -servers "$file" cat /fwd/n.1
@@ -103,20 +106,51 @@ mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out
     timeout 20 "$run" -servers "$file" cat /fwd/n.1
     echo "damaged $?"
 } >"$mp_dir/out" 2>&1
-grep -q 'are running (process' "$mp_dir/out" && grep -q '^second 1$' "$mp_dir/out" && grep -q '^dead [1-9]' "$mp_dir/out" &&
-    grep -q 'was ended by signal 9' "$mp_dir/out" && grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
+grep -q "are running (process $daemon watches" "$mp_dir/out" && grep -q '^second 1$' "$mp_dir/out" &&
+    grep -q '"/other" is none of the paths' "$mp_dir/out" && grep -q '^unexported 1$' "$mp_dir/out" &&
+    grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
     grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
     grep -q 'no whole address file' "$mp_dir/out" && grep -q '^damaged 1$' "$mp_dir/out"
-mp_report $? "a second daemon, a killed server, a missing directory, no file and a damaged file are each told in a sentence" "$mp_dir/out"
+mp_report $? "a second daemon, a prefix or directory that is not there, no file and a damaged file are each told in a sentence" "$mp_dir/out"
+rm -f "$file"
+
+# A killed server: programs that come are served at once, by the other and soon by its successor.
+{
+    up 2
+    server_pid() { awk -v n="$1" '/^server/ && i++ == n { print $3 }' "$file"; }
+    timeout 30 "$run" -servers "$file" sh -c 'exec 3>/fwd/open; touch /fwd/begun; while test ! -e "$1"; do sleep 0.02; done
+        echo x >&3 || echo lost' sh "$mp_dir/killed" &
+    holder=$!
+    while test ! -e "$mp_dir/kept/begun"; do sleep 0.02; done
+    for n in 0 1; do
+        dead=$(server_pid $n)
+        kill -9 "$dead"
+        timeout 20 "$run" -servers "$file" cat /fwd/n.1 && timeout 20 "$run" -servers "$file" cat /fwd/n.2 &&
+            timeout 20 "$run" -servers "$file" cat /fwd/n.3 && echo "served $n"
+        timeout 20 sh -c "until grep -q 'server $n is process' '$file.log'; do sleep 0.02; done"
+        timeout 20 sh -c "while grep -q ' $dead ' '$file'; do sleep 0.02; done"
+        kill -0 "$(server_pid $n)" && echo "successor $n"
+    done
+    touch "$mp_dir/killed"
+    wait $holder
+    for n in 1 2 3; do timeout 20 "$run" -servers "$file" sh -c "echo $n >/fwd/after.$n"; done
+    down
+    cat "$mp_dir/log"
+} >"$mp_dir/out" 2>&1
+{ for n in 0 1; do grep -qx "served $n" "$mp_dir/out" && grep -qx "successor $n" "$mp_dir/out" || exit 1; done; } &&
+    grep -qx lost "$mp_dir/out" && test "$(cat "$mp_dir"/kept/after.*)" = "1
+2
+3" && grep -q 'ended by signal 9 (Killed); another takes its place' "$mp_dir/log" && grep -q 'ended$' "$mp_dir/log"
+mp_report $? "a killed server of a daemon is started anew, and programs that come find one that serves" "$mp_dir/out"
 
 # An export that may only be read.
 echo there >"$mp_dir/kept/there"
-timeout -k 5 60 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -read-only /fwd -address-file "$file" -pid-file "$mp_dir/pid" >"$mp_dir/out" 2>&1
+timeout -k 5 60 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -read-only=/fwd -address-file "$file" -pid-file "$mp_dir/pid" >"$mp_dir/out" 2>&1
 # shellcheck disable=SC2016 # for the shell inside
 timeout 20 "$run" -servers "$file" sh -c 'cat /fwd/there; echo x >/fwd/new || rm /fwd/there || echo refused' >"$mp_dir/said" 2>&1 </dev/null
 down_pid=$(cat "$mp_dir/pid")
 kill "$down_pid"
-timeout 20 tail -s 0.05 --pid="$down_pid" -f /dev/null
+gone "$down_pid"
 { cat "$mp_dir/said" && grep -qx there "$mp_dir/said" && grep -qx refused "$mp_dir/said" && test -e "$mp_dir/kept/there"; } >>"$mp_dir/out"
 mp_report $? "a daemon with -read-only lets programs read and nothing else" "$mp_dir/out"
 mp_done
