@@ -467,6 +467,8 @@ int x_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t
     int saved = errno;
     if (!fwd_state.on || fwd_inside)
         return real_posix_spawn(pid, path, actions, attr, argv, envp);
+    if (fwd_spawn_forwards(actions))
+        return fwd_spawn(pid, path, false, actions, attr, argv, envp);
     char **env = alloca((entries(envp) + EXTRA_ENTRIES) * sizeof *env);
     make_environment(envp, env, &room, false);
     int err = start_program(path, argv, env, start_spawn, &how) == 0 ? 0 : errno;
@@ -480,6 +482,8 @@ int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_
     struct room room;
     if (!fwd_state.on || fwd_inside)
         return real_posix_spawnp(pid, file, actions, attr, argv, envp);
+    if (fwd_spawn_forwards(actions))
+        return fwd_spawn(pid, file, true, actions, attr, argv, envp);
     char found[PATH_MAX];
     if (strchr(file, '/') || fwd_find_program(file, found, sizeof found))
         return x_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv, envp);

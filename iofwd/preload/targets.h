@@ -215,10 +215,23 @@ int x_execlp(const char *file, const char *arg, va_list ap);
 int x_execle(const char *path, const char *arg, va_list ap);
 int x_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
                   char *const argv[], char *const envp[]);
-int x_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode);
-int x_spawn_destroy(posix_spawn_file_actions_t *actions);
 int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
                    char *const argv[], char *const envp[]);
+
+/* spawn.c */
+int x_spawn_init(posix_spawn_file_actions_t *actions);
+int x_spawn_destroy(posix_spawn_file_actions_t *actions);
+int x_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode);
+int x_spawn_addclose(posix_spawn_file_actions_t *actions, int fd);
+int x_spawn_adddup2(posix_spawn_file_actions_t *actions, int fd, int to);
+int x_spawn_addchdir(posix_spawn_file_actions_t *actions, const char *path);
+int x_spawn_addfchdir(posix_spawn_file_actions_t *actions, int fd);
+int x_spawn_addclosefrom(posix_spawn_file_actions_t *actions, int first);
+int x_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd);
+bool fwd_spawn_forwards(const posix_spawn_file_actions_t *actions); /* they have to do with forwarded names: fwd_spawn is to be used */
+/* As posix_spawn, and with search as posix_spawnp. */
+int fwd_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+              char *const argv[], char *const envp[]);
 int x_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
 
 #endif

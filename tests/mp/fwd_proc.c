@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,65 @@ static void spawned(void)
     T(wait_for(pid));
 }
 
+static off_t size_of(const char *name)
+{
+    struct stat st;
+    return stat(name, &st) == 0 ? st.st_size : -1;
+}
+
+static int run_actions(const posix_spawn_file_actions_t *a, const posix_spawnattr_t *attr, const char *command)
+{
+    pid_t pid;
+    int err = posix_spawnp(&pid, "sh", a, attr, (char *[]){ "sh", "-c", (char *)command, NULL }, environ);
+    return err ? -err : wait_for(pid);
+}
+
+/* Actions are carried out by each spawn, in the child, in their order. */
+static void spawn_actions(void)
+{
+    posix_spawn_file_actions_t a;
+    posix_spawnattr_t attr;
+    sigset_t usr1;
+    int fd = open(in("acted"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    T(write(fd, "kept", 4));
+    mkdir(in("cdir"), 0755);
+    T(posix_spawn_file_actions_init(&a));
+    T(posix_spawn_file_actions_addopen(&a, 1, in("acted"), O_WRONLY | O_CREAT | O_TRUNC, 0644));
+    T(size_of(in("acted"))); /* nothing was spawned */
+    T(run_actions(&a, NULL, "echo 1"));
+    T(run_actions(&a, NULL, "echo 22"));
+    T(size_of(in("acted")));
+    T(posix_spawn_file_actions_addchdir_np(&a, in("cdir")));
+    T(posix_spawn_file_actions_addopen(&a, 1, "rel", O_WRONLY | O_CREAT | O_EXCL, 0600));
+    T(posix_spawn_file_actions_adddup2(&a, 1, 2));
+    T(posix_spawn_file_actions_adddup2(&a, fd, 5));
+    T(posix_spawn_file_actions_addclose(&a, fd));
+    T(run_actions(&a, NULL, "pwd | sed 's#.*/##'; echo >&2 to 2; echo by number >&5; test ! -e /proc/self/fd/3"));
+    T(run_actions(&a, NULL, "echo not reached")); /* rel is there now */
+    T(posix_spawn_file_actions_destroy(&a));
+    T(lseek(fd, 0, SEEK_CUR));
+    int dir = open(in("cdir"), O_RDONLY | O_DIRECTORY);
+    T(posix_spawn_file_actions_init(&a));
+    T(posix_spawn_file_actions_addfchdir_np(&a, dir));
+    T(posix_spawn_file_actions_addopen(&a, 1, "late", O_WRONLY | O_APPEND, 0));
+    posix_spawnattr_init(&attr);
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setsigmask(&attr, &usr1);
+    T(run_actions(&a, &attr, "echo not reached"));
+    close(open(in("cdir/late"), O_WRONLY | O_CREAT, 0644));
+    T(run_actions(&a, &attr, "grep SigBlk /proc/self/status; set -- $(ps -o pgid= $$); test $1 = $$ && echo own group"));
+    T(posix_spawn_file_actions_addclosefrom_np(&a, 3));
+    T(run_actions(&a, &attr, "echo more; test ! -e /proc/self/fd/3"));
+    pid_t pid;
+    T(posix_spawn(&pid, "/bin/nothere", &a, NULL, (char *[]){ "x", NULL }, environ));
+    T(posix_spawn_file_actions_destroy(&a));
+    T(access("rel", F_OK));
+    close(dir);
+    close(fd);
+}
+
 static void put_script(const char *name, const char *text)
 {
     FILE *f = fopen(name, "w");
@@ -246,6 +306,7 @@ int main(int argc, char **argv)
     exec_keeps();
     chained();
     spawned();
+    spawn_actions();
     searched(argv[2]);
     threads();
     return 0;
