@@ -302,13 +302,38 @@ void amph_proc_lost(struct amph_lproc *p)
 
 /* ---- exit and abort ---- */
 
+static void on_abort_due(void *arg)
+{
+    struct amph_launch *l = arg;
+    struct amph_lproc *p = &l->procs[l->abort_rank];
+    int code = l->abort_code & 255;
+    if (l->abort_exit)
+        fail(l, p->rank, code, "%s called gasnet_exit(%d)", amph_proc_name(p), l->abort_code);
+    else
+        fail(l, p->rank, code ? code : 1, "%s ended the job with exit code %d", amph_proc_name(p), code ? code : 1);
+}
+
+/* A process ends the job, which may be an echo of another's death: is_exit: by gasnet_exit. */
+static void weigh(struct amph_lproc *p, int code, bool is_exit)
+{
+    struct amph_launch *l = p->launch;
+    if (l->abort_rank != AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING)
+        return;
+    l->abort_rank = p->rank;
+    l->abort_code = code;
+    l->abort_exit = is_exit;
+    amph_timer_set(&l->loop, &l->abort_timer, ABORT_NS, on_abort_due, l);
+}
+
 void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
 {
     struct amph_launch *l = p->launch;
     p->left = true;
     if (!exit_called || l->phase != AMPH_PHASE_RUN)
         return;
-    if (code & 255) {
+    if (code & 255 && l->nagents > 1) {
+        weigh(p, code, true); /* a client's answer to a death on another host travels faster than the news of it */
+    } else if (code & 255) {
         fail(l, p->rank, code & 255, "%s called gasnet_exit(%d)", amph_proc_name(p), code);
     } else if (!l->exit_called) {
         /* The others are given time: one that still prints its results after the last barrier must not lose them. */
@@ -318,23 +343,10 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
     }
 }
 
-static void on_abort_due(void *arg)
-{
-    struct amph_launch *l = arg;
-    struct amph_lproc *p = &l->procs[l->abort_rank];
-    int code = l->abort_code & 255;
-    fail(l, p->rank, code ? code : 1, "%s ended the job with exit code %d", amph_proc_name(p), code ? code : 1);
-}
-
 void amph_proc_abort(struct amph_lproc *p, int code)
 {
-    struct amph_launch *l = p->launch;
     p->left = true;
-    if (l->abort_rank != AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING)
-        return;
-    l->abort_rank = p->rank;
-    l->abort_code = code;
-    amph_timer_set(&l->loop, &l->abort_timer, ABORT_NS, on_abort_due, l);
+    weigh(p, code, false);
 }
 
 /* ---- agents, signals, time ---- */

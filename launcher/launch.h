@@ -139,6 +139,7 @@ struct amph_launch {
     struct amph_timer timeout, step, abort_timer, table_timer;
     uint32_t abort_rank;
     int abort_code;
+    bool abort_exit; /* it was gasnet_exit */
 };
 
 /* ---- master.c ---- */
