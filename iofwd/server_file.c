@@ -250,6 +250,7 @@ int fwd_do_getlock(struct fwd_request *rq, struct fwd_args_getlock *a)
     a->got.l_pid = 0;
     if (fcntl(a->file->fd, F_OFD_GETLK, &a->got) < 0)
         return errno;
+    (void)fwd_lock_owner(a->file->fd, &a->got);
     if (a->got.l_type == F_UNLCK) {
         a->got = a->lock;
         a->got.l_type = F_UNLCK;

@@ -9,6 +9,7 @@
 #ifndef AMPH_IOFWD_SERVER_INT_H
 #define AMPH_IOFWD_SERVER_INT_H
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,6 +58,7 @@ struct fwd_handle {
 struct fwd_peer {
     uint32_t index;           /* in the endpoint and in server->peer */
     uint32_t number, rank;
+    uint32_t pid;             /* as its host numbers it */
     bool attached;            /* has an endpoint */
     bool gone;
     uint32_t queued;          /* its requests that are not yet answered */
@@ -261,6 +263,9 @@ void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq); /* one that fw
 void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h); /* the client has closed h: its locks on that file go */
 void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq);           /* that request of p's waits no longer: EINTR */
 void fwd_lock_drop_peer(struct fwd_peer *p);
+/* A lock found on fd, as the kernel gives it, has our process for its owner where a client of ours holds it: gives that client's process
+ * instead.  false: there was none, the lock may just be coming or going.  Any thread. */
+bool fwd_lock_owner(int fd, struct flock *found);
 
 /* server_door.c */
 enum amph_status fwd_door_open(struct fwd_server *s);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,11 +22,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "iofwd/ranges.h"
 #include "iofwd/server_int.h"
 
 #define WAKE_SIGNAL SIGURG /* ignored where nobody asked for it; the agent's threads are the only ones that let it in */
 #define UNSHARE_TABLE (1U << 1)
 #define STACK_BYTES (128 << 10)
+#define FIND_TRIES 100
 
 /* A file that the agent has in its table: the same list on both sides, kept alike by the order of the messages. */
 struct kept {
@@ -34,6 +37,7 @@ struct kept {
     dev_t dev;
     ino_t ino;
     int fd; /* agent's */
+    struct fwd_ranges held; /* agent's: what it has locked of the file, in the first entry for that file; agents_lock */
 };
 
 enum op { OP_CALL, OP_CLOSE_INODE, OP_CANCEL };
@@ -58,6 +62,8 @@ struct waiter {
 
 struct fwd_locker {
     struct fwd_server *server;
+    struct fwd_locker *next; /* agents_lock */
+    uint32_t pid;        /* the client's */
     int door;            /* the server's end of the socket to the agent */
     _Atomic uint32_t handed; /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
     struct kept *known;  /* progress thread's view of what the agent has */
@@ -68,9 +74,94 @@ struct fwd_locker {
     unsigned nwaiters;
 };
 
+/* What the agents have locked, so that F_GETLK can name the holder: the kernel knows this process only. */
+static pthread_mutex_t agents_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fwd_locker *agents;
+
 bool fwd_lock_is(enum amph_fwd_id id)
 {
     return id == AMPH_FWD_PSETLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_PGETLOCK || id == AMPH_FWD_PUNLOCK;
+}
+
+/* ---- who holds what ---- */
+
+static bool range_of(int fd, const struct flock *l, struct fwd_range *r)
+{
+    struct stat st = { .st_size = 0 };
+    int64_t base = l->l_whence == SEEK_CUR ? lseek(fd, 0, SEEK_CUR) : 0;
+    if (base < 0 || (l->l_whence == SEEK_END && fstat(fd, &st) != 0))
+        return false;
+    base += st.st_size;
+    r->from = base + l->l_start + (l->l_len < 0 ? l->l_len : 0);
+    r->to = l->l_len < 0 ? base + l->l_start : l->l_len == 0 || l->l_len > FWD_RANGE_END - r->from ? FWD_RANGE_END : r->from + l->l_len;
+    r->type = l->l_type;
+    r->kind = 0;
+    return true;
+}
+
+static struct kept *first_of(struct kept *k, dev_t dev, ino_t ino)
+{
+    while (k && (k->dev != dev || k->ino != ino))
+        k = k->next;
+    return k;
+}
+
+/* The agent has set or freed a lock. */
+static void note_lock(struct fwd_locker *lk, int fd, const struct flock *l)
+{
+    struct fwd_range r;
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !range_of(fd, l, &r))
+        return;
+    pthread_mutex_lock(&agents_lock);
+    struct kept *k = first_of(lk->kept, st.st_dev, st.st_ino);
+    if (k)
+        fwd_ranges_set(&k->held, r); /* without memory for it F_GETLK names the server */
+    pthread_mutex_unlock(&agents_lock);
+}
+
+static bool holds(const struct fwd_locker *lk, const struct stat *st, const struct fwd_range *r)
+{
+    const struct kept *k = first_of(lk->kept, st->st_dev, st->st_ino);
+    for (uint32_t i = 0; k && i < k->held.n; i++)
+        if (k->held.item[i].type == r->type && k->held.item[i].from < r->to && r->from < k->held.item[i].to)
+            return true;
+    return false;
+}
+
+bool fwd_lock_owner(int fd, struct flock *found)
+{
+    struct fwd_range r;
+    struct stat st;
+    bool known = false;
+    if (found->l_type == F_UNLCK || found->l_pid != getpid() || fstat(fd, &st) != 0 || !range_of(fd, found, &r))
+        return true;
+    pthread_mutex_lock(&agents_lock);
+    for (const struct fwd_locker *lk = agents; lk && !known; lk = lk->next)
+        if (holds(lk, &st, &r)) {
+            found->l_pid = (pid_t)lk->pid;
+            known = true;
+        }
+    pthread_mutex_unlock(&agents_lock);
+    return known;
+}
+
+static void list_agent(struct fwd_locker *lk)
+{
+    pthread_mutex_lock(&agents_lock);
+    lk->next = agents;
+    agents = lk;
+    pthread_mutex_unlock(&agents_lock);
+}
+
+static void unlist_agent(struct fwd_locker *lk)
+{
+    pthread_mutex_lock(&agents_lock);
+    struct fwd_locker **at = &agents;
+    while (*at != lk)
+        at = &(*at)->next;
+    *at = lk->next;
+    pthread_mutex_unlock(&agents_lock);
 }
 
 /* ---- the agent's side ---- */
@@ -95,6 +186,8 @@ static void *wait_for_lock(void *arg)
     pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
     rq->error = fcntl(w->fd, F_SETLKW, lock_of(rq)) == 0 ? 0 : errno;
     pthread_sigmask(SIG_BLOCK, &wake, NULL);
+    if (!rq->error)
+        note_lock(lk, w->fd, lock_of(rq));
     pthread_mutex_lock(&lk->lock);
     struct waiter **at = &lk->waiters;
     while (*at != w)
@@ -141,14 +234,29 @@ static int begin_wait(struct fwd_locker *lk, struct fwd_request *rq, int fd)
     return err;
 }
 
+/* A lock that its agent has set and not yet noted is looked for again. */
+static int find_lock(int fd, const struct flock *wanted, struct flock *got)
+{
+    for (unsigned tries = 0; tries < FIND_TRIES; tries++) {
+        *got = *wanted;
+        if (fcntl(fd, F_GETLK, got) != 0)
+            return errno;
+        if (fwd_lock_owner(fd, got))
+            break;
+        sched_yield();
+    }
+    return 0;
+}
+
 static void run_call(struct fwd_locker *lk, struct fwd_request *rq, int fd)
 {
     struct flock *l = lock_of(rq);
     if (rq->id == AMPH_FWD_PGETLOCK) {
-        rq->error = fcntl(fd, F_GETLK, l) == 0 ? 0 : errno;
-        rq->u.pgetlock.got = *l;
+        rq->error = find_lock(fd, l, &rq->u.pgetlock.got);
     } else {
         rq->error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
+        if (!rq->error)
+            note_lock(lk, fd, l);
         if (rq->error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK && (rq->error = begin_wait(lk, rq, fd)) == 0)
             return;
     }
@@ -162,8 +270,16 @@ static struct kept *find_kept(struct kept *k, uint64_t handle)
     return k;
 }
 
+static void close_kept(struct kept *k)
+{
+    close(k->fd); /* the kernel drops all the locks that this table has on the file */
+    free(k->held.item);
+    free(k);
+}
+
 static void close_inode(struct fwd_locker *lk, const struct order *o)
 {
+    pthread_mutex_lock(&agents_lock);
     for (struct kept **at = &lk->kept; *at;) {
         struct kept *k = *at;
         if (k->dev != o->dev || k->ino != o->ino) {
@@ -171,13 +287,23 @@ static void close_inode(struct fwd_locker *lk, const struct order *o)
             continue;
         }
         *at = k->next;
-        close(k->fd); /* the kernel drops all the locks that this table has on the file */
-        free(k);
+        close_kept(k);
     }
+    pthread_mutex_unlock(&agents_lock);
     if (o->rq) {
         o->rq->error = 0;
         fwd_work_done(lk->server, o->rq);
     }
+}
+
+static void keep_last(struct fwd_locker *lk, struct kept *k)
+{
+    pthread_mutex_lock(&agents_lock);
+    struct kept **at = &lk->kept;
+    while (*at)
+        at = &(*at)->next;
+    *at = k;
+    pthread_mutex_unlock(&agents_lock);
 }
 
 static void take_order(struct fwd_locker *lk, const struct order *o, int fd)
@@ -195,8 +321,8 @@ static void take_order(struct fwd_locker *lk, const struct order *o, int fd)
         return;
     }
     if (fd >= 0 && (k = malloc(sizeof *k)) != NULL) {
-        *k = (struct kept){ .next = lk->kept, .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd };
-        lk->kept = k;
+        *k = (struct kept){ .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd };
+        keep_last(lk, k);
     }
     if (k) {
         run_call(lk, o->rq, k->fd);
@@ -268,11 +394,11 @@ static void *agent(void *arg)
     }
     while (wake_cancelled(lk, true))
         poll(NULL, 0, 1);
+    unlist_agent(lk);
     while (lk->kept) {
         struct kept *k = lk->kept;
         lk->kept = k->next;
-        close(k->fd);
-        free(k);
+        close_kept(k);
     }
     if (works)
         close(lk->sock);
@@ -306,11 +432,14 @@ static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
         return NULL;
     }
     lk->server = s;
+    lk->pid = p->pid;
     lk->door = pair[0];
     lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table wants numbers below it */
     close(pair[1]);
     pthread_mutex_init(&lk->lock, NULL);
+    list_agent(lk);
     if (lk->sock < 0 || start_thread(&thread, agent, lk) != 0) {
+        unlist_agent(lk);
         close(pair[0]);
         if (lk->sock >= 0)
             close(lk->sock);

@@ -316,6 +316,7 @@ void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
     if (!p)
         return refuse(c, "this I/O server has no room for another client");
     p->conn = c;
+    p->pid = h->pid;
     c->peer = p;
     why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h);
     if (why) {

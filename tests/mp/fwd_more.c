@@ -50,6 +50,12 @@ static int locks(int fd, int command, short type, off_t from, off_t len)
     return r == 0 && command == F_GETLK ? l.l_type : r;
 }
 
+static pid_t holder(int fd, int command, off_t at)
+{
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
+    return fcntl(fd, command, &l) == 0 && l.l_type != F_UNLCK ? l.l_pid : 0;
+}
+
 /* A child and its parent take turns by pipes. */
 static int to_child[2], to_parent[2];
 
@@ -78,6 +84,8 @@ static void child(int fd)
     hear(to_child[0]);
     T(locks(fd, F_SETLK, F_WRLCK, 0, 10)); /* the parent's: not inherited */
     T(locks(other, F_GETLK, F_WRLCK, 0, 10));
+    T(holder(other, F_GETLK, 9) == getppid());
+    T(holder(other, F_OFD_GETLK, 6) == getppid());
     T(locks(other, F_SETLK, F_RDLCK, 20, 10));
     T(locks(fd, F_SETLK, F_WRLCK, 100, 10));
     T(locks(fd, F_SETLK, F_WRLCK, 200, 10));
@@ -112,6 +120,9 @@ static void record_locks(void)
     tell(to_child[1]);
     hear(to_parent[0]);
     T(locks(fd, F_GETLK, F_WRLCK, 20, 1));
+    T(holder(fd, F_GETLK, 29) == pid);
+    T(holder(fd, F_GETLK, 205) == pid);
+    T(holder(fd, F_GETLK, 210));
     T(locks(fd, F_SETLK, F_RDLCK, 20, 1));
     struct sigaction sa = { .sa_handler = on_alarm };
     sigaction(SIGALRM, &sa, NULL);
