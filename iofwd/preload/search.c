@@ -3,6 +3,7 @@
  * Programs looked for along PATH, where a directory of PATH is forwarded: the C library's own search sees only this host's.
  * Layer: iofwd (preload).  Thread rule: as the C library's functions.
  */
+#include "base/env.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
@@ -40,7 +41,7 @@ static bool any_forwarded(const char *path)
 
 bool fwd_find_program(const char *file, char *out, size_t cap)
 {
-    const char *path = getenv("PATH");
+    const char *path = amph_env_foreign("PATH");
     struct stat st;
     size_t len;
     int saved = errno;
