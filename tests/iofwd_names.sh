@@ -48,6 +48,10 @@ comm -3 "$dir/caught" "$dir/exported" >"$dir/differ"
 test ! -s "$dir/differ"
 report $? "the preload library exports the $(wc -l <"$dir/caught") names of names.def and no others" "$dir/differ"
 
+nm -D --undefined-only "$builddir/.libs/libiofwd_preload.so" | awk '$1 == "U" && !/@GLIBC/' >"$dir/wants"
+test ! -s "$dir/wants" -o -n "$(grep __asan "$dir/wants")"
+report $? "the preload library needs nothing but the C library" "$dir/wants"
+
 doc=$builddir/doc/iofwd-calls.md
 [ -r "$doc" ] || doc=$srcdir/doc/iofwd-calls.md
 sed -n 's/^| `\([^`]*\)`.*/\1/p' "$doc" | sort >"$dir/documented"

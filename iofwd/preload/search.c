@@ -3,7 +3,6 @@
  * Programs looked for along PATH, where a directory of PATH is forwarded: the C library's own search sees only this host's.
  * Layer: iofwd (preload).  Thread rule: as the C library's functions.
  */
-#include "base/env.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
@@ -41,7 +40,7 @@ static bool any_forwarded(const char *path)
 
 bool fwd_find_program(const char *file, char *out, size_t cap)
 {
-    const char *path = amph_env_foreign("PATH");
+    const char *path = getenv("PATH"); /* not by base/env.c: this library stands before libc without the rest */
     struct stat st;
     size_t len;
     int saved = errno;
