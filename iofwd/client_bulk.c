@@ -410,6 +410,7 @@ int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph
         return err;
     deal.total = c.total;
     fwd_guard_enter(&g);
+    g.ends_wait = true; /* of a pipe */
     open_op(&op, &c, link, &deal);
     run(&op, 1, &g);
     close_op(&op);

@@ -216,14 +216,16 @@ bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait)
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in)
 {
     struct fwd_wait wait = FWD_WAIT_INIT;
+    bool unwanted = false;
     while (!fwd_pend_is_done(p)) {
         bool late = fwd_wait_step(cl, &wait);
         if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
             return leave_pend(p);
-        if (late && let_in && let_signals_in(let_in)) {
+        if (!late || !let_in)
+            continue;
+        unwanted = let_signals_in(let_in) || unwanted;
+        if (unwanted) /* again and again: the server may have been about to wait when it heard */
             cancel(cl, link, p->seq);
-            let_in->ends_wait = false;
-        }
     }
     return p->error;
 }
@@ -325,7 +327,7 @@ int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum am
 {
     struct fwd_guard g;
     fwd_guard_enter(&g);
-    g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK;
+    g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK || id == AMPH_FWD_OPEN;
     struct fwd_pend *p = fwd_pend_take(cl);
     p->desc = &fwd_calls[id];
     p->args = args;

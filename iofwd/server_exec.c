@@ -85,7 +85,7 @@ static void learn(struct fwd_request *rq)
         h->kib_ns = average(h->kib_ns, rq->ns / (moved(rq) >> 10));
     else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
         h->op_ns = average(h->op_ns, rq->ns);
-    else if (!h)
+    else if (!h && !rq->worker)
         for (size_t i = 0; i < rq->server->exports.n; i++)
             if (&rq->server->exports.item[i] == rq->export)
                 rq->server->exports.item[i].ns_ewma = average(rq->server->exports.item[i].ns_ewma, rq->ns);
@@ -302,6 +302,13 @@ static bool begin_transfer(struct fwd_request *rq)
     return true;
 }
 
+static struct fwd_request **tail_of(struct fwd_request **head)
+{
+    while (*head)
+        head = &(*head)->next;
+    return head;
+}
+
 /* ---- running ---- */
 
 static void finish(struct fwd_request *rq);
@@ -456,20 +463,46 @@ static size_t answer_stats(struct fwd_request *rq, uint8_t *out)
     return n + sizeof v;
 }
 
-/* A signal handler has run in the client: a lock that this request of its waits for is not wanted any more. */
-static void cancel_lock(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq)
+static struct fwd_request *take_from(struct fwd_request **at, const struct fwd_peer *peer, uint64_t seq)
 {
-    struct fwd_request **at = &s->locks;
     while (*at && ((*at)->peer != peer || (*at)->seq != seq))
         at = &(*at)->next;
     struct fwd_request *rq = *at;
-    if (rq) {
+    if (rq)
         *at = rq->next;
+    return rq;
+}
+
+/* A whole call on a pipe that stands behind one that waits. */
+static void cancel_queued(struct fwd_handle *h, const struct fwd_peer *peer, uint64_t seq)
+{
+    const uint32_t whole = FWD_PIECE_FIRST | FWD_PIECE_LAST;
+    struct fwd_request *rq = h->queue_head;
+    while (rq && (rq->peer != peer || rq->seq != seq))
+        rq = rq->next;
+    if (!rq || h->regular || rq->state != FWD_RQ_READY || !is_bulk(rq) || (rq->bulk.flags & whole) != whole)
+        return;
+    take_from(&h->queue_head, peer, seq);
+    h->queue_tail = tail_of(&h->queue_head);
+    rq->error = EINTR;
+    count_request(rq);
+    answer(rq);
+}
+
+/* A signal handler has run in the client: what this request of its waits for (a lock, a pipe) is not wanted any more. */
+static void cancel(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq)
+{
+    struct fwd_request *rq = take_from(&s->locks, peer, seq);
+    if (rq) {
         rq->again = false;
         rq->error = EINTR;
         finish(rq);
     }
     fwd_lock_cancel(peer, seq);
+    fwd_work_wake(s, peer, seq);
+    for (uint32_t i = 0; i < s->nslots; i++)
+        if (s->handle[i] && s->handle[i]->queue_head)
+            cancel_queued(s->handle[i], peer, seq);
 }
 
 static size_t answer_special(struct fwd_request *rq, uint8_t *out)
@@ -489,7 +522,7 @@ static size_t answer_special(struct fwd_request *rq, uint8_t *out)
         numbers[i] = amph_rd_u64(&r);
     if (rq->service == FWD_SERVICE_CANCEL) {
         if (len == 1)
-            cancel_lock(rq->server, rq->peer, numbers[0]);
+            cancel(rq->server, rq->peer, numbers[0]);
     } else
         fwd_peer_keep_only(rq->server, rq->peer, numbers, len);
     return fwd_request_reply(rq, out);
@@ -658,13 +691,6 @@ static void drop_from(struct fwd_request **head, const struct fwd_peer *peer)
         } else
             head = &rq->next;
     }
-}
-
-static struct fwd_request **tail_of(struct fwd_request **head)
-{
-    while (*head)
-        head = &(*head)->next;
-    return head;
 }
 
 void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)

@@ -33,10 +33,20 @@ static int count(ssize_t n, size_t *out)
 /* Our own signals are no business of the client; a call that was interrupted before it did anything is made again. */
 #define RETRY(expr) ({ ssize_t n_; while ((n_ = (expr)) < 0 && errno == EINTR) ; n_; })
 
+/* Of a pipe or terminal a call may wait for ever: it ends where the client does not want it any more. */
+#define WAIT(expr) ({ \
+    fwd_wake_let_in(true); \
+    ssize_t w_; \
+    while ((w_ = (expr)) < 0 && errno == EINTR && !atomic_load(&rq->unwanted)) \
+        ; \
+    fwd_wake_let_in(false); \
+    w_; \
+})
+
 /* A call that moves data, past the page cache where that is wanted and possible. */
 #define MOVE(expr, data, len, off) ({ \
     fwd_direct_fit(a->file, data, len, off); \
-    ssize_t m_ = RETRY(expr); \
+    ssize_t m_ = a->file->regular || !rq->in_worker ? RETRY(expr) : WAIT(expr); \
     if (m_ < 0 && errno == EINVAL && fwd_direct_leave(a->file)) \
         m_ = RETRY(expr); \
     m_; \

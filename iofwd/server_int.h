@@ -11,6 +11,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -132,6 +134,9 @@ struct fwd_request {
     enum fwd_rq_state state;
     bool worker;                 /* it turned out that it may block: must go to a worker */
     bool in_worker;              /* runs in one */
+    pthread_t thread;            /* which; while it is in server->running */
+    struct fwd_request *next_running;
+    _Atomic bool unwanted;       /* a signal handler has run in the client: what blocks ends with EINTR */
     bool again;                  /* the lock was not to be had: try again later */
     int newfd;                   /* of an open: becomes a handle in the progress thread; -1: none */
     bool newfd_regular, newfd_nonblock;
@@ -183,6 +188,7 @@ struct fwd_server {
     pthread_mutex_t lock;            /* of what follows */
     pthread_cond_t work_cond;
     struct fwd_request *work, **work_tail, *done, **done_tail;
+    struct fwd_request *running;     /* with workers */
     struct fwd_news *news, **news_tail;
     bool posted;                     /* done or news is not empty (read without the lock) */
     unsigned workers, idle;
@@ -255,6 +261,11 @@ int fwd_direct_flags(const struct fwd_handle *h, int flags); /* as the client is
 /* server_work.c */
 void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);
 void fwd_work_stop(struct fwd_server *s);
+/* If a worker waits in a system call for that request, it hears of it: see rq->unwanted. */
+void fwd_work_wake(struct fwd_server *s, const struct fwd_peer *p, uint64_t seq);
+/* A thread lets FWD_WAKE_SIGNAL in for a call that may wait for long, or keeps it out again; errno stays. */
+#define FWD_WAKE_SIGNAL SIGURG
+void fwd_wake_let_in(bool in);
 void fwd_work_done(struct fwd_server *s, struct fwd_request *rq); /* any thread: a request goes back to the progress thread */
 
 /* server_lock.c: record locks (progress thread) */

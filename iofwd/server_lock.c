@@ -25,7 +25,6 @@
 #include "iofwd/ranges.h"
 #include "iofwd/server_int.h"
 
-#define WAKE_SIGNAL SIGURG /* ignored where nobody asked for it; the agent's threads are the only ones that let it in */
 #define UNSHARE_TABLE (1U << 1)
 #define STACK_BYTES (128 << 10)
 #define FIND_TRIES 100
@@ -180,12 +179,9 @@ static void *wait_for_lock(void *arg)
     struct waiter *w = arg;
     struct fwd_locker *lk = w->locker;
     struct fwd_request *rq = w->rq;
-    sigset_t wake;
-    sigemptyset(&wake);
-    sigaddset(&wake, WAKE_SIGNAL);
-    pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
+    fwd_wake_let_in(true);
     rq->error = fcntl(w->fd, F_SETLKW, lock_of(rq)) == 0 ? 0 : errno;
-    pthread_sigmask(SIG_BLOCK, &wake, NULL);
+    fwd_wake_let_in(false);
     if (!rq->error)
         note_lock(lk, w->fd, lock_of(rq));
     pthread_mutex_lock(&lk->lock);
@@ -339,7 +335,7 @@ static bool wake_cancelled(struct fwd_locker *lk, bool all)
     pthread_mutex_lock(&lk->lock);
     for (struct waiter *w = lk->waiters; w; w = w->next)
         if (all || w->cancelled) {
-            pthread_kill(w->thread, WAKE_SIGNAL);
+            pthread_kill(w->thread, FWD_WAKE_SIGNAL);
             more = true;
         }
     more |= all && lk->nwaiters;
@@ -409,21 +405,12 @@ static void *agent(void *arg)
 
 /* ---- the progress thread's side ---- */
 
-static void on_wake(int sig)
-{
-}
-
 static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
 {
-    static bool handler;
     int pair[2];
     pthread_t thread;
     if (p->locker)
         return p->locker;
-    if (!handler) {
-        struct sigaction sa = { .sa_handler = on_wake };
-        handler = sigaction(WAKE_SIGNAL, &sa, NULL) == 0;
-    }
     struct fwd_locker *lk = calloc(1, sizeof *lk);
     if (!lk)
         return NULL;

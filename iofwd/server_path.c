@@ -98,11 +98,12 @@ static bool is_itself(const char *last)
 /* ---- open ---- */
 
 /* Opens a FIFO again to wait for a partner; the first descriptor keeps our end open meanwhile. */
-static int wait_fifo(int fd, int flags)
+static int wait_fifo(const struct fwd_request *rq, int fd, int flags)
 {
     struct by_fd n;
     int waited;
-    while ((waited = open(name_of(fd, &n), (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 && errno == EINTR)
+    while ((waited = open(name_of(fd, &n), (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 && errno == EINTR &&
+           !atomic_load(&rq->unwanted))
         ;
     int err = errno;
     close(fd);
@@ -118,7 +119,14 @@ static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, con
         return -EAGAIN;
     }
     rq->newfd = -1;
-    return fd >= 0 ? wait_fifo(fd, a->flags) : fwd_place_open(pl, a->flags | O_NOCTTY, a->mode);
+    fwd_wake_let_in(true);
+    if (fd >= 0)
+        fd = wait_fifo(rq, fd, a->flags);
+    else
+        while ((fd = fwd_place_open(pl, a->flags | O_NOCTTY, a->mode)) == -EINTR && !atomic_load(&rq->unwanted))
+            ;
+    fwd_wake_let_in(false);
+    return fd;
 }
 
 /* In an export that is read-only: what would change something is refused, what exists may be read. */

@@ -22,6 +22,43 @@ void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
     pthread_mutex_unlock(&s->lock);
 }
 
+void fwd_wake_let_in(bool in)
+{
+    int err = errno;
+    sigset_t wake;
+    sigemptyset(&wake);
+    sigaddset(&wake, FWD_WAKE_SIGNAL);
+    pthread_sigmask(in ? SIG_UNBLOCK : SIG_BLOCK, &wake, NULL);
+    errno = err;
+}
+
+void fwd_work_wake(struct fwd_server *s, const struct fwd_peer *p, uint64_t seq)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct fwd_request *rq = s->running; rq; rq = rq->next_running)
+        if (rq->peer == p && rq->seq == seq) {
+            atomic_store(&rq->unwanted, true);
+            pthread_kill(rq->thread, FWD_WAKE_SIGNAL);
+        }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void list_running(struct fwd_server *s, struct fwd_request *rq)
+{
+    rq->in_worker = true;
+    rq->thread = pthread_self();
+    rq->next_running = s->running;
+    s->running = rq;
+}
+
+static void unlist_running(struct fwd_server *s, struct fwd_request *rq)
+{
+    struct fwd_request **at = &s->running;
+    while (*at != rq)
+        at = &(*at)->next_running;
+    *at = rq->next_running;
+}
+
 static void *worker(void *arg)
 {
     struct fwd_server *s = arg;
@@ -37,9 +74,12 @@ static void *worker(void *arg)
         s->work = rq->next;
         if (!s->work)
             s->work_tail = &s->work;
+        list_running(s, rq);
         pthread_mutex_unlock(&s->lock);
-        rq->in_worker = true;
         fwd_request_run(rq);
+        pthread_mutex_lock(&s->lock);
+        unlist_running(s, rq);
+        pthread_mutex_unlock(&s->lock);
         fwd_work_done(s, rq);
         pthread_mutex_lock(&s->lock);
     }

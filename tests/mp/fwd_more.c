@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -149,6 +150,54 @@ static void record_locks(void)
     T(close(copy));
     T(locks(fd, F_GETLK, F_WRLCK, 100, 10));
     T(close(fd));
+}
+
+static void on_timer(int sig)
+{
+    tell(to_child[1]);
+}
+
+static void soon(int flags)
+{
+    struct sigaction sa = { .sa_handler = on_timer, .sa_flags = flags };
+    struct itimerval t = { .it_value.tv_usec = 30000 };
+    sigaction(SIGALRM, &sa, NULL);
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+/* What waits at a FIFO ends with a signal whose handler does not want it to go on, and only then. */
+static void waits_end(void)
+{
+    static char much[65536];
+    char c = 0;
+    if (pipe(to_child) != 0 || mkfifo(in("waits"), 0600) != 0)
+        exit(2);
+    soon(0);
+    T(open(in("waits"), O_RDONLY));
+    soon(0);
+    T(open(in("waits"), O_WRONLY));
+    int fd = open(in("waits"), O_RDWR);
+    soon(0);
+    T(read(fd, &c, 1));
+    T(write(fd, much, sizeof much));
+    soon(0);
+    T(write(fd, "x", 1));
+    T(read(fd, much, sizeof much));
+    for (int i = 0; i < 4; i++)
+        hear(to_child[0]);
+    pid_t pid = fork();
+    if (pid == 0) {
+        hear(to_child[0]); /* the handler has run */
+        _exit(write(open(in("waits"), O_WRONLY), "y", 1) != 1);
+    }
+    soon(SA_RESTART);
+    T(read(fd, &c, 1));
+    T(c);
+    int status;
+    waitpid(pid, &status, 0);
+    T(status);
+    T(close(fd));
+    T(unlink(in("waits")));
 }
 
 static void asynchronous(void)
@@ -308,6 +357,7 @@ int main(int argc, char **argv)
         return 2;
     dir = argv[1];
     record_locks();
+    waits_end();
     asynchronous();
     by_number();
     walks();
