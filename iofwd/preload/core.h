@@ -77,10 +77,13 @@ static inline int fwd_fail(int err)
 /* Calls fn for every descriptor that this process has open. */
 void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg);
 
+/* The descriptor of the forwarded working directory, which programs started from here inherit; 0: none (cwd.c). */
+extern int fwd_cwd_fd AMPH_HIDDEN;
+
 /* Is fd a descriptor of the client's own, which the program must neither close nor replace? */
 static inline bool fwd_owns(int fd)
 {
-    return fdtab_class(fd) == FDTAB_OWN || (fwd_core.loaded && fwd_core.owns_fd(fd));
+    return fdtab_class(fd) == FDTAB_OWN || (fd && fd == fwd_cwd_fd) || (fwd_core.loaded && fwd_core.owns_fd(fd));
 }
 
 /* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given by fwd_placeholder_text. */

@@ -4,7 +4,8 @@
  * Thread rule: as the C library's: a change of directory counts for all threads.
  *
  * The kernel cannot be in a directory that it does not know.  While the program's working directory is a forwarded one, the kernel's
- * is a directory without a name, where a relative path that was not caught finds nothing and creates nothing.
+ * is a directory without a name, where a relative path that was not caught finds nothing and creates nothing.  The server has the
+ * directory open for us, so that it stays the same one whatever becomes of its name; the descriptor goes to what we fork and exec.
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
@@ -12,6 +13,7 @@
 #include "iofwd/preload/where.h"
 
 #define CWD_NAME "IOFWD_PRIVATE_CWD"
+int fwd_cwd_fd;
 
 /* ---- real paths ---- */
 
@@ -105,9 +107,7 @@ static int walk_start(struct walk *w, const char *path)
     if (!path[0])
         return ENOENT;
     if (path[0] != '/') {
-        if (fwd_state.cwd)
-            strcpy(w->out, fwd_state.cwd);
-        else if (!real_getcwd(w->out, sizeof w->out))
+        if (!x_getcwd(w->out, sizeof w->out))
             return errno;
         w->len = strlen(w->out);
         if (w->len == 1)
@@ -178,38 +178,76 @@ static int enter_void(void)
 
 static void left_forwarded(void)
 {
-    if (fwd_state.cwd) {
-        fwd_state.cwd = NULL;
-        unsetenv(CWD_NAME);
-    }
+    int fd = fwd_cwd_fd;
+    if (!fwd_state.cwd)
+        return;
+    fwd_state.cwd = NULL;
+    fwd_cwd_fd = 0;
+    if (fd)
+        x_close(fd);
+    unsetenv(CWD_NAME);
 }
 
-static int go_to(const char *real)
+/* The name that the working directory has now; the old one may still be read by another thread. */
+static void set_name(const char *name)
 {
+    char entry[PATH_MAX + 16];
+    char *copy = strdup(name);
+    if (copy)
+        __atomic_store_n(&fwd_state.cwd, copy, __ATOMIC_RELEASE);
+    snprintf(entry, sizeof entry, "%d:%s", fwd_cwd_fd, name);
+    setenv(CWD_NAME, entry, 1); /* for programs that the C library starts by itself (system, popen) */
+}
+
+/* The name of an open file, 0 or an errno value: ENOENT where it has none any more. */
+static int name_of(int fd, char name[PATH_MAX])
+{
+    struct fwd_ofile *of;
+    size_t len = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return errno;
+    int err = fwd_core.nameof(fwd_core.client, &of->file, name, PATH_MAX - 1, &len);
+    name[err ? 0 : len] = 0;
+    fdtab_put(of);
+    return err;
+}
+
+/* Makes the directory behind fd, which is used up, the working directory. */
+static int go_to(int fd)
+{
+    char name[PATH_MAX];
     struct stat st;
-    if (x_fstatat(AT_FDCWD, real, &st, 0) != 0)
-        return -1;
-    if (!S_ISDIR(st.st_mode))
-        return fwd_fail(ENOTDIR);
-    if (x_faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) != 0)
-        return -1;
-    char *copy = strdup(real);
-    if (!copy)
-        return fwd_fail(ENOMEM);
-    int err = fwd_state.cwd ? 0 : enter_void();
-    if (err) {
-        free(copy);
-        return fwd_fail(err);
+    bool forwarded = fwd_fd(fd);
+    int err = 0;
+    if (x_fstat(fd, &st) != 0)
+        err = errno;
+    else if (!S_ISDIR(st.st_mode))
+        err = ENOTDIR;
+    else if (!forwarded ? real_fchdir(fd) != 0 : x_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
+        err = errno;
+    if (!err && forwarded) {
+        err = name_of(fd, name);
+        if (err == ENOENT) { /* it has been removed: one may be in it all the same */
+            strcpy(name, fwd_state.cwd ? fwd_state.cwd : fwd_state.prefixes.item[0].path);
+            err = 0;
+        }
+        if (!err && !fwd_state.cwd)
+            err = enter_void();
     }
-    __atomic_store_n(&fwd_state.cwd, copy, __ATOMIC_RELEASE); /* the old one may still be read by another thread */
-    setenv(CWD_NAME, copy, 1); /* for programs that the C library starts by itself (system, popen) */
+    if (err || !forwarded) {
+        x_close(fd);
+        if (!err)
+            left_forwarded();
+        return fwd_result(err);
+    }
+    fwd_hold_cwd(fd); /* or it is known by its name only */
+    set_name(name);
     return 0;
 }
 
 int x_chdir(const char *path)
 {
     struct fwd_where w;
-    struct walk real;
     if (!fwd_path(path)) {
         int r = real_chdir(path);
         if (r == 0 && fwd_state.on && !fwd_inside)
@@ -224,47 +262,39 @@ int x_chdir(const char *path)
             left_forwarded();
         return r;
     }
-    char absolute[PATH_MAX];
-    bool known = fwd_where_absolute(&w, absolute, sizeof absolute);
     fwd_where_end(&w, 0);
-    if (!known)
-        return fwd_fail(ENOENT);
-    int err = resolve(&real, absolute);
-    return err ? fwd_fail(err) : go_to(real.out);
+    int fd = x_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    return fd < 0 ? -1 : go_to(fd);
 }
 
 int x_fchdir(int fd)
 {
-    struct fwd_ofile *of;
-    struct walk real;
-    char path[PATH_MAX];
-    struct stat st;
-    size_t len = 0;
-    if (!fwd_fd(fd)) {
-        int r = real_fchdir(fd);
-        if (r == 0 && fwd_state.on && !fwd_inside)
-            left_forwarded();
-        return r;
+    if (fwd_fd(fd)) {
+        int copy = x_dup(fd);
+        return copy < 0 ? -1 : go_to(copy);
     }
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.fstat(fwd_core.client, &of->file, &st);
-    if (!err && !S_ISDIR(st.st_mode))
-        err = ENOTDIR;
-    if (!err)
-        err = fwd_core.nameof(fwd_core.client, &of->file, path, sizeof path - 1, &len);
-    path[err ? 0 : len] = 0;
-    if (fwd_file_end(of, err) != 0)
-        return -1;
-    err = resolve(&real, path);
-    return err ? fwd_fail(err) : go_to(real.out);
+    int r = real_fchdir(fd);
+    if (r == 0 && fwd_state.on && !fwd_inside)
+        left_forwarded();
+    return r;
 }
 
 char *x_getcwd(char *buf, size_t cap)
 {
+    char name[PATH_MAX];
     const char *cwd = fwd_inside ? NULL : __atomic_load_n(&fwd_state.cwd, __ATOMIC_ACQUIRE);
     if (!cwd)
         return real_getcwd(buf, cap);
+    if (fwd_cwd_fd && fwd_fd(fwd_cwd_fd)) {
+        int err = name_of(fwd_cwd_fd, name);
+        if (err) {
+            errno = err;
+            return NULL;
+        }
+        if (strcmp(name, cwd) != 0)
+            set_name(name);
+        cwd = name;
+    }
     size_t need = strlen(cwd) + 1;
     if ((buf && cap == 0) || (cap && cap < need)) {
         errno = cap ? ERANGE : EINVAL;

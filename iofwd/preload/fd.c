@@ -241,7 +241,7 @@ int x_close(int fd)
         fdtab_mark(fd, FDTAB_UNKNOWN);
         return real_close(fd);
     }
-    if (cls == FDTAB_FORWARDED) {
+    if (cls == FDTAB_FORWARDED && fd != fwd_cwd_fd) {
         struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
         fwd_file_left(of);
         int failed = real_close(fd);
@@ -306,7 +306,7 @@ int x_close_range(unsigned first, unsigned last, int flags)
     if (!fwd_state.on || fwd_inside || first > last || (flags & CLOEXEC_ONLY))
         return real_close_range(first, last, flags);
     fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
-    if (!fwd_core.loaded && !fwd_rank_guarded)
+    if (!fwd_core.loaded && !fwd_rank_guarded && !fwd_cwd_fd)
         return real_close_range(first, last, flags);
     struct range r = { .first = first, .last = last, .flags = flags };
     return close_around(&r);
@@ -360,6 +360,22 @@ static int dup_onto(int from, int to, int flags, bool with_flags)
     }
     let_go(of);
     return fd;
+}
+
+bool fwd_hold_cwd(int fd)
+{
+    struct fwd_ofile *of;
+    int held = -1;
+    if (fwd_file_get(fd, &of) == 0) {
+        /* over the old one, so that the other threads' calls go to the one or to the other */
+        held = fwd_cwd_fd ? real_dup3(fd, fwd_cwd_fd, 0) : real_fcntl64(fd, F_DUPFD, (void *)(long)OWN_LEAST);
+        held = enter_copy(held < 0 ? real_fcntl64(fd, F_DUPFD, (void *)3L) : held, of);
+    }
+    x_close(fd);
+    int old = __atomic_exchange_n(&fwd_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
+    if (held < 0 && old)
+        x_close(old);
+    return held >= 0;
 }
 
 int x_dup2(int from, int to)
@@ -420,6 +436,8 @@ int x_fcntl(int fd, int command, void *arg)
         int result = real_fcntl64(fd, command, arg);
         return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? fwd_own(result) : result;
     }
+    if (fd == fwd_cwd_fd && command == F_SETFD)
+        return fwd_fail(EBADF);
     switch (command) {
     case F_GETFD:
     case F_SETFD:

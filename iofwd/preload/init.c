@@ -36,10 +36,14 @@ static void refuse(const char *value, const char *why)
 /* The program before this one left us in a forwarded directory, unless something between has gone elsewhere. */
 static void restore_cwd(char **env)
 {
-    char real[PATH_MAX];
-    const char *cwd = setting(env, "IOFWD_PRIVATE_CWD");
-    if (cwd && fwd_prefix_match(&fwd_state.prefixes, cwd) && !real_getcwd(real, sizeof real) && errno == ENOENT)
-        fwd_state.cwd = strdup(cwd);
+    char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
+    const char *entry = setting(env, "IOFWD_PRIVATE_CWD"), *cwd = entry ? strchr(entry, ':') : NULL;
+    if (!cwd || !fwd_prefix_match(&fwd_state.prefixes, ++cwd) || real_getcwd(real, sizeof real) || errno != ENOENT)
+        return;
+    int fd = atoi(entry);
+    fwd_state.cwd = strdup(cwd);
+    if (fd > 0 && fd < FDTAB_MAX && fwd_placeholder_text(fd, text, sizeof text))
+        fwd_cwd_fd = fd;
 }
 
 /* Does one of the program's files carry the note of am/job.c? */

@@ -52,7 +52,7 @@ static bool has_name_of(char *const *env, size_t n, const char *entry)
 }
 
 struct room {
-    char door[512], cwd[PATH_MAX + sizeof CWD_NAME + 1], preload[2 * PATH_MAX];
+    char door[512], cwd[PATH_MAX + sizeof CWD_NAME + 16], preload[2 * PATH_MAX];
 };
 
 /* The program has a preload list of its own: ours goes before it, unless it is in it already. */
@@ -93,7 +93,7 @@ static void make_environment(char *const envp[], char **out, struct room *room, 
         if (kept[i] && !has_name_of(out, n, kept[i]))
             out[n++] = kept[i];
     if (fwd_state.cwd) {
-        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%s", fwd_state.cwd);
+        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", fwd_cwd_fd, fwd_state.cwd);
         out[n++] = room->cwd;
     }
     const char *own = fwd_core.loaded ? fwd_core.own_env() : NULL;

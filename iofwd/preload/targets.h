@@ -29,6 +29,7 @@ static inline size_t fwd_fits(size_t len, size_t cap)
 int fwd_note_local(int fd); /* a descriptor that the C library has just opened */
 int fwd_own(int fd);        /* one that Amphora has opened for itself */
 int fwd_own_pair(int result, int fds[2]);
+bool fwd_hold_cwd(int fd);  /* takes fd over as fwd_cwd_fd; false: there are no descriptors left */
 int x_openat(int dir, const char *path, int flags, mode_t mode);
 int x_close(int fd);
 int x_close_range(unsigned first, unsigned last, int flags);

@@ -75,13 +75,14 @@ static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bo
     int err = fwd_file_get(dirfd, &dir);
     if (err)
         return fail(err);
+    w->base = dirfd == fwd_cwd_fd && fwd_state.cwd ? fwd_state.cwd : dir->path;
     if (!path[0] && !empty_ok) {
         fdtab_put(dir);
         return fail(ENOENT);
     }
-    if (dir->path[0] && has_dotdot(path)) {
+    if (w->base[0] && has_dotdot(path)) {
         struct fwd_clean clean;
-        err = fwd_path_clean(&fwd_state.prefixes, dir->path, path, w->buf, sizeof w->buf, &clean);
+        err = fwd_path_clean(&fwd_state.prefixes, w->base, path, w->buf, sizeof w->buf, &clean);
         if (!err && !clean.prefix) {
             fdtab_put(dir);
             return local(w, AT_FDCWD, w->buf);
@@ -126,6 +127,8 @@ bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_o
         return fwd_fd(dir) ? below_forwarded(w, dir, path, empty_ok) : below_local(w, dir, path);
     if (!fwd_state.cwd)
         return below_local(w, dir, path);
+    if (fwd_cwd_fd && fwd_fd(fwd_cwd_fd))
+        return strlen(path) < PATH_MAX ? below_forwarded(w, fwd_cwd_fd, path, empty_ok) : fail(ENAMETOOLONG);
     if (!path[0])
         return empty_ok ? joined(w, NULL, fwd_state.cwd, 0, NULL) : fail(ENOENT);
     return joined(w, fwd_state.cwd, path, 0, NULL);
@@ -141,7 +144,7 @@ int fwd_where_end(struct fwd_where *w, int err)
 bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes)
 {
     struct fwd_clean clean;
-    const char *base = w->dir ? w->dir->path : NULL;
+    const char *base = w->dir ? w->base : NULL;
     if (w->dir && !base[0])
         return false;
     const char *path = w->path[0] ? w->path : base;

@@ -16,6 +16,7 @@ struct fwd_where {
     const char *path;      /* local: for the C library, with dirfd; forwarded: absolute, or relative to dir ("": dir itself) */
     int dirfd;
     struct fwd_ofile *dir; /* forwarded: a reference is held; or NULL */
+    const char *base;      /* dir's name when it was opened, "" if not known */
     char buf[PATH_MAX + 2];
 };
 

@@ -193,6 +193,49 @@ static void spawn_actions(void)
     close(fd);
 }
 
+/* The working directory is the directory, not its name; so it is for children and for programs that are started. */
+static void working_directory(const char *self)
+{
+    char cwd[PATH_MAX];
+    mkdir(in("w"), 0755);
+    mkdir(in("w/G"), 0755);
+    T(chdir(in("w/G")));
+    T(rename("../G", in("w/H")));
+    T(mkdir(in("w/G"), 0755));
+    T(close(open("file", O_WRONLY | O_CREAT, 0644)));
+    T(access(in("w/H/file"), F_OK));
+    T(access(in("w/G/file"), F_OK));
+    T(getcwd(cwd, sizeof cwd) ? strcmp(cwd, in("w/H")) : -1);
+    T(realpath("file", cwd) ? strcmp(cwd, in("w/H/file")) : -1);
+    T(system("/bin/pwd | sed 's#.*/w/#w/#'; echo by shell >shell; ls; mv ../H ../I && ls ..; echo more >>shell; cat ../I/shell"));
+    T(rename("../I", "../H"));
+    if (fork() == 0) {
+        T(rename("../H", "../J"));
+        for (int fd = 3; fd < 2000; fd++)
+            close(fd);
+        T(close(open("of-child", O_WRONLY | O_CREAT, 0644)));
+        closefrom(3);
+        execl(self, self, "relative", (char *)NULL);
+        _exit(99);
+    }
+    T(wait_for(-1));
+    T(access(in("w/J/of-program"), F_OK));
+    T(fchdir(open("..", O_RDONLY | O_DIRECTORY)));
+    T(access("J/file", F_OK));
+    T(mkdir("gone", 0755));
+    T(chdir("gone"));
+    T(rmdir("../gone"));
+    errno = 0;
+    T(getcwd(cwd, sizeof cwd) ? 0 : -1);
+    T(open("new", O_WRONLY | O_CREAT, 0644));
+    T(chdir(dir));
+    T(chdir(in("acted")));
+    T(chdir(in("nowhere")));
+    T(chdir("/"));
+    T(getcwd(cwd, sizeof cwd) ? strcmp(cwd, "/") : -1);
+    T(chdir(dir));
+}
+
 static void put_script(const char *name, const char *text)
 {
     FILE *f = fopen(name, "w");
@@ -297,6 +340,11 @@ static void threads(void)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2) {
+        T(close(open("of-program", O_WRONLY | O_CREAT, 0644)));
+        T(access("of-child", F_OK));
+        return 0;
+    }
     if (argc != 3)
         return 2;
     dir = argv[1];
@@ -307,6 +355,7 @@ int main(int argc, char **argv)
     chained();
     spawned();
     spawn_actions();
+    working_directory(argv[0]);
     searched(argv[2]);
     threads();
     return 0;
