@@ -68,10 +68,11 @@ static int look(struct walk *w)
         return 0;
     ssize_t n = prefix ? x_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : real_readlink(w->out, target, PATH_MAX);
     if (n >= 0) {
-        /* a link to an absolute path means the server's tree, which only the server can walk */
+        /* a link to an absolute path may mean the server's tree, which only the server can walk; what it refuses means this host's */
         if (prefix && target[0] == '/') {
             target[n] = 0;
-            if (!fwd_prefix_match(&fwd_state.prefixes, target))
+            if (!fwd_prefix_match(&fwd_state.prefixes, target) &&
+                fwd_core.access(fwd_core.client, NULL, w->out, F_OK, 0) != EACCES)
                 return 0;
         }
         return follow(w, target, (size_t)n);
@@ -140,6 +141,23 @@ static int resolve(struct walk *w, const char *path)
     if (!w->len)
         strcpy(w->out, "/");
     return err;
+}
+
+bool fwd_leads_out(const struct fwd_where *where, int err, bool itself, char out[PATH_MAX])
+{
+    char name[PATH_MAX];
+    struct walk w;
+    if (err != EACCES || !fwd_where_absolute(where, name, sizeof name))
+        return false;
+    char *last = itself ? strrchr(name, '/') : NULL;
+    if (last)
+        *last++ = 0;
+    err = resolve(&w, name);
+    if ((err && err != ENOENT) || fwd_prefix_match(&fwd_state.prefixes, w.out))
+        return false;
+    /* Where something is missing, this host's kernel is to say so, or to make it. */
+    int n = snprintf(out, PATH_MAX, "%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, last ? "/" : "", last ? last : "");
+    return n > 0 && n < PATH_MAX;
 }
 
 char *x_realpath(const char *path, char *buf)
@@ -219,11 +237,11 @@ static int go_to(int fd)
     struct stat st;
     bool forwarded = fwd_fd(fd);
     int err = 0;
-    if (x_fstat(fd, &st) != 0)
+    if (!forwarded ? real_fchdir(fd) != 0 : x_fstat(fd, &st) != 0)
         err = errno;
-    else if (!S_ISDIR(st.st_mode))
+    else if (forwarded && !S_ISDIR(st.st_mode))
         err = ENOTDIR;
-    else if (!forwarded ? real_fchdir(fd) != 0 : x_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
+    else if (forwarded && x_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
         err = errno;
     if (!err && forwarded) {
         err = name_of(fd, name);

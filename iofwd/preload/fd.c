@@ -183,8 +183,12 @@ static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
     int err = fwd_core.open(fwd_core.client, FWD_AT(w), flags & ~O_CLOEXEC, creates ? mode & ~fwd_state.umask & 07777 : 0, &of->file);
     if (err) {
+        char out[PATH_MAX];
+        bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+        bool leads_out = fwd_leads_out(w, err, itself, out);
         fdtab_put(of);
-        return fwd_where_end(w, err);
+        fwd_where_end(w, err);
+        return leads_out ? fwd_note_local(real_open64(out, flags, mode)) : fwd_fail(err);
     }
     of->oflags = flags;
     keep_path(w, of);

@@ -28,7 +28,10 @@ int x_fstatat(int dir, const char *path, struct stat *st, int flags)
         return real_fstatat64(w.dirfd, w.path, st, flags);
     if (!w.path[0])
         return fwd_where_end(&w, fwd_core.fstat(CLIENT, &w.dir->file, st));
-    return fwd_where_end(&w, fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, st));
+    char out[PATH_MAX];
+    int err = fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, st);
+    bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
+    return fwd_where_end(&w, err) == 0 ? 0 : leads_out ? real_fstatat64(AT_FDCWD, out, st, flags) : fwd_fail(err);
 }
 
 static struct statx_timestamp to_statx_time(struct timespec t)
@@ -45,8 +48,10 @@ int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *s
     if (w.local)
         return real_statx(w.dirfd, w.path, flags, mask, stx);
     int err = w.path[0] ? fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, &st) : fwd_core.fstat(CLIENT, &w.dir->file, &st);
+    char out[PATH_MAX];
+    bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
     if (fwd_where_end(&w, err) != 0)
-        return -1;
+        return leads_out ? real_statx(AT_FDCWD, out, flags, mask, stx) : fwd_fail(err);
     *stx = (struct statx){
         .stx_mask = STATX_BASIC_STATS,
         .stx_blksize = (uint32_t)st.st_blksize,
@@ -75,7 +80,10 @@ int x_faccessat(int dir, const char *path, int amode, int flags)
         return -1;
     if (w.local)
         return real_faccessat(w.dirfd, w.path, amode, flags);
-    return fwd_where_end(&w, fwd_core.access(CLIENT, FWD_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS)));
+    char out[PATH_MAX];
+    int err = fwd_core.access(CLIENT, FWD_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
+    bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
+    return fwd_where_end(&w, err) == 0 ? 0 : leads_out ? real_faccessat(AT_FDCWD, out, amode, flags) : fwd_fail(err);
 }
 
 int x_statfs(const char *path, struct statfs *fs)

@@ -276,7 +276,7 @@ static int start_local(const char *path, char *const argv[], char **env, start_f
 /* Starts path, which may lie under a prefix. */
 static int start_program(const char *path, char *const argv[], char **env, start_fn start, void *how)
 {
-    char head[2], link[40];
+    char head[2], link[40], out[PATH_MAX];
     struct fwd_where w;
     if (!fwd_path(path))
         return start_local(path, argv, env, start, how);
@@ -284,11 +284,14 @@ static int start_program(const char *path, char *const argv[], char **env, start
         return -1;
     if (w.local)
         return start_local(w.path, argv, env, start, how);
+    int r = fwd_core.access(fwd_core.client, FWD_AT(&w), F_OK, 0);
+    bool leads_out = fwd_leads_out(&w, r, false, out);
     fwd_where_end(&w, 0);
+    if (leads_out)
+        return start_local(out, argv, env, start, how);
     int fd = fwd_copy_in(path, X_OK);
     if (fd < 0)
         return -1;
-    int r;
     if (real_pread64(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
         r = start_script(fd, path, argv, env, start, how);
     } else {

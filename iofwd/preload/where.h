@@ -33,6 +33,10 @@ int fwd_where_end(struct fwd_where *w, int err);
 /* The descriptor that path names if it is /dev/fd/N, /dev/stdin or the like and leads to a forwarded file; else -1. */
 int fwd_fd_of_path(const char *path);
 
+/* The server refused w with err, EACCES, and that because a link on the path has an absolute target outside of the prefixes, which is
+ * this host's as on a mount: the real path, into out.  itself: a link at the end was not to be followed. */
+bool fwd_leads_out(const struct fwd_where *w, int err, bool itself, char out[PATH_MAX]);
+
 /* The absolute form of what w names, into buf; false if it is not known or does not fit. */
 bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes);
 

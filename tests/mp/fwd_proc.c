@@ -236,6 +236,40 @@ static void working_directory(const char *self)
     T(chdir(dir));
 }
 
+/* An absolute link means this host's files, as on a mount, also where it stands in the server's tree. */
+static void links_out(const char *scratch)
+{
+    static char own[PATH_MAX], real[PATH_MAX];
+    struct stat st;
+    snprintf(own, sizeof own, "%s/own-file", scratch);
+    int fd = open(own, O_WRONLY | O_CREAT, 0644);
+    T(write(fd, "own file\n", 9));
+    close(fd);
+    T(symlink(own, in("to-file")));
+    T(symlink(scratch, in("to-dir")));
+    T(symlink("/nowhere/at/all", in("to-nothing")));
+    T(symlink("/bin/sh", in("to-sh")));
+    T(stat(in("to-file"), &st));
+    T(st.st_size);
+    T(lstat(in("to-file"), &st) || !S_ISLNK(st.st_mode));
+    T(access(in("to-file"), R_OK));
+    T(access(in("to-dir/none"), R_OK));
+    T(realpath(in("to-dir/own-file"), real) ? strcmp(real, own) : -1);
+    T(size_of(in("to-dir/own-file")));
+    T(open(in("to-file"), O_WRONLY | O_CREAT | O_EXCL, 0600));
+    T(open(in("to-file"), O_RDONLY | O_NOFOLLOW));
+    T(close(open(in("to-dir/made"), O_WRONLY | O_CREAT, 0600)));
+    snprintf(real, sizeof real, "%s/made", scratch);
+    T(unlink(real));
+    T(system("cat to-file to-dir/own-file && ls to-dir && ./to-sh -c 'echo by a link' && cd to-dir && cat own-file"));
+    T(chdir(in("to-dir")));
+    T(size_of("own-file"));
+    T(chdir(dir));
+    static const char *const names[] = { "to-file", "to-dir", "to-nothing", "to-sh" };
+    for (int i = 0; i < 4; i++)
+        unlink(in(names[i])); /* what they hold depends on the directory's name */
+}
+
 static void put_script(const char *name, const char *text)
 {
     FILE *f = fopen(name, "w");
@@ -356,6 +390,7 @@ int main(int argc, char **argv)
     spawned();
     spawn_actions();
     working_directory(argv[0]);
+    links_out(argv[2]);
     searched(argv[2]);
     threads();
     return 0;
