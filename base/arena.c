@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,13 +42,28 @@ static struct {
     _Atomic uint32_t segments_made;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* A limit of file sizes counts for memory, too; it is told by an errno value and does not end the process. */
+static int set_length(int fd, off_t len_bytes)
+{
+    struct rlimit lim;
+    if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_cur) {
+        errno = EFBIG;
+        return -1;
+    }
+    return ftruncate(fd, len_bytes);
+}
+
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
 {
     int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     /* Sealed: who maps it can rely on its length. */
-    if (fd < 0 || ftruncate(fd, (off_t)len_bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    if (fd < 0 || set_length(fd, (off_t)len_bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
-        amph_error("cannot make %zu bytes of shared memory for %s: %m", len_bytes, label);
+        if (errno == EFBIG)
+            amph_error("cannot make %zu bytes of shared memory for %s: the limit of file sizes (ulimit -f) is below that", len_bytes,
+                       label);
+        else
+            amph_error("cannot make %zu bytes of shared memory for %s: %m", len_bytes, label);
         if (fd >= 0)
             close(fd);
         return st;

@@ -61,7 +61,8 @@ enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         enum amph_status st = amph_status_from_errno(errno);
-        amph_error("cannot read the address file %s (AMPHORA_JOB): %m; has its job ended?", path);
+        amph_error("cannot read the address file %s (AMPHORA_JOB): %m%s", path,
+                   st == AMPH_ERR_NOENT ? "; has its job ended?" : errno == EMFILE ? " (ulimit -n)" : "");
         return st == AMPH_ERR_NOENT || st == AMPH_ERR_DENIED ? st : AMPH_ERR_SYS;
     }
     ssize_t n = read(fd, text, sizeof text - 1);

@@ -36,7 +36,8 @@ int iofwd_start_server(const char *host, const char *path, const char *prefixes)
 /* This client's number (a compute process's absolute number; others get one from a server) or IOFWD_NONE before iofwd_init. */
 uint32_t iofwd_client_number(void);
 
-/* Absolute numbers of this client's servers, the first being its home; gives how many there are (at most most are stored). */
+/* Absolute numbers of the servers that this client's files may use by the rules there are now, the first being its home; gives how many
+ * there are (at most most are stored). */
 size_t iofwd_servers(uint32_t *servers, size_t most);
 
 /* What one server has counted. */
@@ -69,7 +70,7 @@ void iofwd_counters(struct iofwd_counters *counters);
 int iofwd_write_prep(int fd, uint64_t bytes, unsigned calls);
 int iofwd_read_prep(int fd, uint64_t bytes, unsigned calls);
 
-/* Spreads files over `width` servers (1 to 8, at most as many as there are): those whose path below a prefix fits `pattern` (as fnmatch;
+/* Spreads files over `width` servers (1 to 8; over all where there are fewer): those whose path below a prefix fits `pattern` (as fnmatch;
  * one without a slash speaks of the last name) and that this process opens from now on.  unit: how many bytes in a row one server
  * does, a multiple of 1024; 0: each call of at least 256 KiB in equal parts.  The newest rule that fits counts, then those of
  * IOFWD_STRIPE.  Files opened to append, and what is no regular file, stay with one server.  The servers must share the file system.
@@ -87,6 +88,7 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file);
 int iofwd_of_fd(int fd, iofwd_file_t **file);
 /* Also where it gives an error (a late one of a collected write, say) the file is closed.  No operation may be under way on it. */
 int iofwd_close(iofwd_file_t *file);
+/* done: how many bytes; NULL where that is of no interest. */
 int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done);
 int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done);
 int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done);

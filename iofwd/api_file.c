@@ -70,22 +70,26 @@ int iofwd_close(iofwd_file_t *file)
 
 int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done_p)
 {
-    return amph_fwd_read(file->cl, &file->file, buf, len, done_p);
+    size_t unasked;
+    return amph_fwd_read(file->cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done_p)
 {
-    return amph_fwd_write(file->cl, &file->file, buf, len, done_p);
+    size_t unasked;
+    return amph_fwd_write(file->cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done_p)
 {
-    return off < 0 ? EINVAL : amph_fwd_pread(file->cl, &file->file, off, buf, len, done_p);
+    size_t unasked;
+    return off < 0 ? EINVAL : amph_fwd_pread(file->cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, size_t *done_p)
 {
-    return off < 0 ? EINVAL : amph_fwd_pwrite(file->cl, &file->file, off, buf, len, done_p);
+    size_t unasked;
+    return off < 0 ? EINVAL : amph_fwd_pwrite(file->cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos_p)

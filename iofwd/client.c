@@ -436,12 +436,15 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
     return st == AMPH_OK ? AMPH_ERR_PEER : st;
 }
 
-static void say_why(const struct amph_fwd_client *cl, enum amph_status st)
+/* opens: it was about to reach the servers. */
+static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
 {
     bool standing = is_standing(cl);
     if (st == AMPH_ERR_PEER && cl->nservers && !standing) /* the job is there, and goes on without that server (-on-server-death) */
         amph_error("files cannot be forwarded: I/O server %" PRIu32 ", to which this process belongs, has ended; its calls give EIO",
                    cl->servers[0]);
+    else if (!opens && cl->boot)
+        amph_error("files cannot be forwarded: %s", amph_status_text(st));
     else
         amph_error("files cannot be forwarded: no connection to the I/O servers (%s); is %s running?", amph_status_text(st),
                    standing ? "iofwd-server -daemon" : "amphora-run -servers");
@@ -481,10 +484,11 @@ static int open_client(struct amph_fwd_client **client_p)
         st = open_endpoint(cl);
     if (st == AMPH_OK)
         st = open_area(cl);
-    if (st == AMPH_OK)
+    bool opens = st == AMPH_OK;
+    if (opens)
         st = open_links(cl);
     if (st != AMPH_OK) {
-        say_why(cl, st);
+        say_why(cl, opens, st);
         if (cl->ep)
             amph_am_close(cl->ep);
         if (cl->boot)

@@ -146,6 +146,15 @@ uint32_t fwd_stripe_width(void)
     return 1;
 }
 
+uint32_t fwd_stripe_widest(const struct amph_fwd_client *cl)
+{
+    uint32_t widest = 1;
+    get_ready();
+    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r; r = r->next)
+        widest = r->stripe.width > widest ? r->stripe.width : widest;
+    return widest < cl->nlinks ? widest : cl->nlinks;
+}
+
 /* ---- opening ---- */
 
 /* Is file's part i the same file as its first?  A server of another file system would give a file of its own. */

@@ -24,6 +24,8 @@ int fwd_stripe_add(const char *pattern, struct fwd_stripe stripe);
 struct fwd_stripe fwd_stripe_of(const char *path);
 /* The width of files that no pattern names.  fwd_state.lock is held. */
 uint32_t fwd_stripe_width(void);
+/* The most servers that a rule spreads files over, of those that there are. */
+uint32_t fwd_stripe_widest(const struct amph_fwd_client *cl);
 
 /* After a successful open at the home server: opens the other parts, as far as the file is to be spread and they can be opened. */
 void fwd_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a);

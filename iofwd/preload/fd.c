@@ -393,7 +393,7 @@ int x_dup3(int from, int to, int flags)
 }
 
 /* fcntl's commands that the server answers. */
-static int fcntl_remote(struct fwd_ofile *of, int command, void *arg)
+static int fcntl_remote(int fd, struct fwd_ofile *of, int command, void *arg)
 {
     struct amph_fwd_client *c = fwd_core.client;
     struct flock got, *lock = arg;
@@ -401,6 +401,8 @@ static int fcntl_remote(struct fwd_ofile *of, int command, void *arg)
     switch (command) {
     case F_GETFL:
         err = fwd_core.getflags(c, &of->file, &flags);
+        if (!err && !(flags & O_PATH)) /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
+            flags |= real_fcntl64(fd, F_GETFL, NULL) & ~O_ACCMODE;
         return err ? fwd_fail(err) : flags;
     case F_SETFL:
         return fwd_result(fwd_core.setflags(c, &of->file, (int)(long)arg));
@@ -462,7 +464,7 @@ int x_fcntl(int fd, int command, void *arg)
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
         return enter_copy(real_fcntl64(fd, command, arg), of);
     err = fwd_core_enter();
-    int result = err ? fwd_fail(err) : fcntl_remote(of, command, arg);
+    int result = err ? fwd_fail(err) : fcntl_remote(fd, of, command, arg);
     int saved = errno;
     fdtab_put(of);
     errno = saved;
@@ -479,6 +481,13 @@ int x_ioctl(int fd, unsigned long request, void *arg)
     case FICLONERANGE:
     case FIDEDUPERANGE:
         return fwd_fail(EOPNOTSUPP);
+    case FIGETBSZ: {
+        struct statfs fs;
+        if (x_fstatfs(fd, &fs) != 0)
+            return -1;
+        *(int *)arg = (int)fs.f_bsize;
+        return 0;
+    }
     case FIONBIO:
         return 0;
     case FIONREAD: {

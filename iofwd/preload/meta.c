@@ -19,9 +19,13 @@ int x_fstat(int fd, struct stat *st)
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fstat(CLIENT, &of->file, st));
 }
 
+#define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)
+
 int x_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
     struct fwd_where w;
+    if (flags & ~STAT_FLAGS)
+        return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)
@@ -43,6 +47,8 @@ int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *s
 {
     struct fwd_where w;
     struct stat st;
+    if ((flags & ~STAT_FLAGS) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE || (mask & STATX__RESERVED))
+        return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)
@@ -76,6 +82,8 @@ int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *s
 int x_faccessat(int dir, const char *path, int amode, int flags)
 {
     struct fwd_where w;
+    if ((amode & ~(R_OK | W_OK | X_OK)) || (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EACCESS | AT_EMPTY_PATH)))
+        return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)
@@ -188,6 +196,7 @@ int x_remove(const char *path)
 /* Both ends of a call with two paths; how a pair that is not of one side fails: EXDEV. */
 struct pair {
     struct fwd_where from, to;
+    bool mount; /* one of the two is a prefix itself, the other lies elsewhere */
 };
 
 /* What the kernel says before it finds that two paths lie in different file systems: does the path's directory exist? */
@@ -210,6 +219,19 @@ static int parent_error(int dir, const char *path)
     return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
 }
 
+/* Is it a prefix itself, which stands where a mount point would? */
+static bool is_prefix(const struct fwd_where *w)
+{
+    char path[PATH_MAX];
+    if (!fwd_where_absolute(w, path, sizeof path))
+        return false;
+    size_t n = strlen(path);
+    while (n && path[n - 1] == '/')
+        path[--n] = 0;
+    const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, path);
+    return prefix && prefix->len_bytes == n;
+}
+
 enum side { SIDE_LOCAL, SIDE_FORWARDED, SIDE_FAILED };
 
 static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok, int to_dir, const char *to)
@@ -220,6 +242,7 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
     if (ok && p->from.local == p->to.local)
         return p->from.local ? SIDE_LOCAL : SIDE_FORWARDED;
     int err = ok ? EXDEV : errno;
+    p->mount = ok && is_prefix(p->from.local ? &p->to : &p->from);
     if (!p->from.local)
         fwd_where_end(&p->from, 0);
     if (ok && !p->to.local)
@@ -238,7 +261,7 @@ static int pair_end(struct pair *p, int err)
 
 int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
-    struct pair p;
+    struct pair p = { .mount = false };
     if ((flags & ~7U) || ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
         return fwd_fail(EINVAL);
     enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
@@ -250,7 +273,7 @@ int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsi
         struct stat st; /* that the old name leads nowhere counts more than an empty new one */
         if (!to[0] && from[0] && x_fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENAMETOOLONG)
             return -1;
-        return fwd_fail(to[0] && from[0] ? errno : ENOENT);
+        return fwd_fail(!to[0] || !from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
     }
     return pair_end(&p, fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags));
 }
@@ -336,8 +359,6 @@ int x_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
         return -1;
     if (w.local)
         return real_fchownat(w.dirfd, w.path, uid, gid, flags);
-    if (!w.path[0])
-        return fwd_where_end(&w, fwd_core.fchown(CLIENT, &w.dir->file, uid, gid));
     return fwd_where_end(&w, fwd_core.chown(CLIENT, FWD_AT(&w), uid, gid, flags & AT_SYMLINK_NOFOLLOW));
 }
 

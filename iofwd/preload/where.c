@@ -65,7 +65,7 @@ static bool joined(struct fwd_where *w, const char *base, const char *path, int 
     if (err)
         return keep ? local(w, keep_dir, keep) : fail(err);
     if (clean.prefix)
-        return strlen(w->buf) < PATH_MAX ? forwarded(w, NULL, w->buf) : fail(ENAMETOOLONG);
+        return strlen(w->buf) < PATH_MAX && strnlen(path, PATH_MAX) < PATH_MAX ? forwarded(w, NULL, w->buf) : fail(ENAMETOOLONG);
     return keep && !clean.left ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
 }
 

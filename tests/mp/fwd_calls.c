@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
+#include <linux/fs.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -330,6 +331,26 @@ static void at_calls(void)
     T(fstatat(fd, "", &st, 0));
     T(fstatat(fd, "x", &st, 0));
     T(fstatat(9999, "x", &st, 0));
+    T(fstatat(d, "at", &st, 0x40000000));
+    T(faccessat(d, "at", R_OK, 0x40000000));
+    T(faccessat(d, "at", 8, 0));
+    struct statx stx;
+    T(statx(d, "at", 0x40000000, STATX_SIZE, &stx));
+    T(statx(d, "at", AT_STATX_SYNC_TYPE, STATX_SIZE, &stx));
+    T(statx(d, "at", 0, STATX__RESERVED, &stx));
+    int named = openat(d, "at", O_PATH), block = 0;
+    T(fchownat(named, "", getuid(), (gid_t)-1, AT_EMPTY_PATH));
+    T(fchown(named, getuid(), (gid_t)-1));
+    T(fcntl(named, F_GETFL) == O_PATH);
+    T(close(named));
+    T(fcntl(fd, F_GETFL));
+    T(ioctl(fd, FIGETBSZ, &block));
+    T(block > 0);
+    static char longer[PATH_MAX + 100];
+    memset(longer, '/', sizeof longer - 1);
+    memcpy(longer, dir, strlen(dir));
+    T(stat(longer, &st));
+    T(open(longer, O_RDONLY));
     T(fstatat(d, "..", &st, 0));
     T(fstat(root, &st2));
     T(st.st_ino == st2.st_ino);

@@ -28,6 +28,13 @@ mkdir -p "$mp_dir/kept/dir"
 echo read >"$mp_dir/kept/file"
 echo x >"$mp_dir/kept/dir/inner"
 IOFWD_READONLY=/fwd expect "an export that may only be read" read-only "$program" readonly /fwd
+mkdir "$mp_dir/kept"
+echo stays >"$mp_dir/kept/file"
+# shellcheck disable=SC2016 # for the shell inside
+expect "a prefix is renamed as little as a mount point" stays sh -c 'mv /fwd "$1" 2>&1 | grep -q busy && cat /fwd/file' sh "$mp_dir/moved"
+mkdir "$mp_dir/kept"
+expect "a limit of file sizes below what shared memory takes is told in a sentence" told \
+    sh -c '(ulimit -f 100; cat /fwd/none 2>&1 | grep -q "(ulimit -f) is below") && echo told'
 
 # A file system of 1 MiB, where one may be mounted: the same calls on another such.
 mkdir "$mp_dir/a" "$mp_dir/b"
