@@ -4,9 +4,11 @@
  * Thread rule: as the C library's functions.
  */
 #include <alloca.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "am/note.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/stream.h"
@@ -261,9 +263,56 @@ static bool needs_forwarded(const char *path, int *fd_p)
     return false;
 }
 
+/* A segment of the notes of a program that has the calls linked in (am/job.c's note). */
+static bool is_ours(int fd, const ElfW(Phdr) *ph)
+{
+    char notes[1024];
+    ssize_t n = real_pread64(fd, notes, ph->p_filesz < sizeof notes ? ph->p_filesz : sizeof notes, (off_t)ph->p_offset);
+    return n > 0 && memmem(notes, (size_t)n, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1);
+}
+
+/* Nothing can be loaded into this program file: it names no dynamic linker, and is none, and has no part of ours. */
+static bool is_static(int fd, const char *path)
+{
+    ElfW(Ehdr) eh;
+    ElfW(Phdr) ph;
+    const char *slash = strrchr(path, '/');
+    if (real_pread64(fd, &eh, sizeof eh, 0) != (ssize_t)sizeof eh || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || strncmp(slash ? slash + 1 : path, "ld", 2) == 0)
+        return false;
+    for (int i = 0; i < eh.e_phnum; i++) {
+        off_t at = (off_t)(eh.e_phoff + (size_t)i * eh.e_phentsize);
+        if (real_pread64(fd, &ph, sizeof ph, at) != (ssize_t)sizeof ph || ph.p_type == PT_INTERP ||
+            (ph.p_type == PT_NOTE && is_ours(fd, &ph)))
+            return false;
+    }
+    return true;
+}
+
+/* What such a program writes to a forwarded standard output would be lost without a word. */
+static void warn_if_static(const char *path)
+{
+    static const char *const names[] = { "input", "output", "error" };
+    char line[512];
+    int std = 0, saved = errno;
+    while (std < 3 && !fwd_fd(std))
+        std++;
+    int fd = std < 3 ? real_open64(path, O_RDONLY | O_CLOEXEC, 0) : -1;
+    if (fd >= 0) {
+        int n = !is_static(fd, path) ? 0 : snprintf(line, sizeof line, "amphora: %.300s is statically linked: it cannot use its "
+                                                    "standard %s, a forwarded file; put \"cat\" between them\n", path, names[std]);
+        real_close(fd);
+        if (n > 0)
+            (void)!(fwd_fd(2) ? x_write(2, line, (size_t)n) : real_write(2, line, (size_t)n));
+    }
+    errno = saved;
+}
+
 static int start_local(const char *path, char *const argv[], char **env, start_fn start, void *how)
 {
-    int fd, r = start(how, path, argv, env);
+    int fd;
+    warn_if_static(path);
+    int r = start(how, path, argv, env);
     if (r == 0 || errno != ENOENT || !needs_forwarded(path, &fd))
         return r;
     r = start_script(fd, path, argv, env, start, how);
@@ -296,6 +345,7 @@ static int start_program(const char *path, char *const argv[], char **env, start
         r = start_script(fd, path, argv, env, start, how);
     } else {
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        warn_if_static(link);
         r = start(how, link, argv, env);
     }
     int err = errno;
