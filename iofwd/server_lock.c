@@ -253,8 +253,12 @@ static void run_call(struct fwd_locker *lk, struct fwd_request *rq, int fd)
         rq->error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
         if (!rq->error)
             note_lock(lk, fd, l);
-        if (rq->error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK && (rq->error = begin_wait(lk, rq, fd)) == 0)
-            return;
+        if (rq->error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK) {
+            int err = begin_wait(lk, rq, fd);
+            if (!err)
+                return; /* the request is the waiting thread's, and may have been answered by now */
+            rq->error = err;
+        }
     }
     fwd_work_done(lk->server, rq);
 }
