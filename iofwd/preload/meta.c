@@ -4,7 +4,9 @@
  *
  * Each has the same three parts: where does the path lead; the C library's own call where it turns out local; the forwarded one.
  */
+#include <stddef.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
@@ -77,6 +79,17 @@ int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *s
         .stx_dev_minor = minor(st.st_dev),
     };
     return 0;
+}
+
+/* A socket of this host has no place in the server's tree. */
+int x_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    const struct sockaddr_un *un = (const void *)addr;
+    char path[sizeof un->sun_path + 1] = "";
+    size_t before = offsetof(struct sockaddr_un, sun_path);
+    if (addr && len > before && len <= sizeof *un && addr->sa_family == AF_UNIX)
+        memcpy(path, un->sun_path, len - before);
+    return path[0] && fwd_path(path) ? fwd_fail(EOPNOTSUPP) : real_bind(fd, addr, len);
 }
 
 int x_faccessat(int dir, const char *path, int amode, int flags)

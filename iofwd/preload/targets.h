@@ -70,6 +70,7 @@ int x_lockf(int fd, int command, off_t length);
 int x_fstat(int fd, struct stat *st);
 int x_fstatat(int dir, const char *path, struct stat *st, int flags);
 int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
+int x_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int x_faccessat(int dir, const char *path, int amode, int flags);
 int x_statfs(const char *path, struct statfs *fs);
 int x_fstatfs(int fd, struct statfs *fs);
