@@ -212,6 +212,7 @@ function make_c(    c, ret, real, call) {
 function doc_row(c,    why, err) {
     if (f_after[c] ~ /^refused /) {
         err = f_target[c]; sub(/^fwd_fail\(/, "", err); sub(/\)$/, "", err)
+        if (err ~ /^x_/) err = "below a prefix" # what takes the call finds the path first
         return "| `" f_name[c] "` | refused: " err " | " substr(f_after[c], 9) " |"
     }
     if (f_target[c] ~ /^fwd_own/)
@@ -231,7 +232,12 @@ function make_doc(    c, how) {
     print "that is writable is refused (ENODEV) while the process holds a record lock on the file; fcntl's F_SETLEASE and F_NOTIFY give"
     print "EOPNOTSUPP; FICLONE and its relatives give EOPNOTSUPP; values of extended attributes are limited to 32 KiB (E2BIG, ERANGE);"
     print "openat2 with RESOLVE flags gives EOPNOTSUPP; io_submit and io_uring, which no library sees, fail on a forwarded descriptor; a link that"
-    print "leads out of what the servers export gives EACCES; rename and link from one export to another give EXDEV."
+    print "leads out of what the servers export gives EACCES, but to open, stat, access, execution and chdir an absolute one means this host's file;"
+    print "a link outside of the prefixes that leads into one leads nowhere; rename and link from one export to another give EXDEV."
+    print "The dynamic linker finds shared libraries of a starting program on its own host only. A stream that is read and then written, or the"
+    print "other way round, without a positioning call between has no defined place, as ISO C says, and takes another one than a local stream;"
+    print "fwide says that it is of bytes, whatever was called. With IOFWD_CONSISTENCY=session each descriptor gathers its own writes: what two"
+    print "O_APPEND descriptors of one process write comes in the order in which they are flushed."
     print "A path or buffer outside of the program's memory is a SIGSEGV, not EFAULT; RLIMIT_FSIZE of the process does not bound"
     print "forwarded files (the server's own does), and where it is below some MiB nothing can be forwarded (EIO); pthread_cancel"
     print "does not end a call that waits at a FIFO (a signal does), and two calls on one descriptor of a FIFO wait for each other;"
