@@ -24,6 +24,7 @@
 #include "boot/boot.h"
 
 #define LAST_WORDS_NS (2 * AMPH_NS_PER_MS) /* polling after all have met, so that the message which says so leaves too */
+#define HEARD_NS (250 * AMPH_NS_PER_MS)    /* at most, until all have answered it: a network may have to send it again */
 
 static void watchdog(int signo)
 {
@@ -56,7 +57,9 @@ void amph_exiting_handler(struct amph_token *token, const struct amph_am *am)
 
 void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
 {
+    const struct amph_am heard = { .kind = AMPH_AM_SHORT, .handler = AMPH_AM_EXITING };
     __atomic_store_n(&amph_job.exits_seen, 1, __ATOMIC_RELEASE);
+    amph_am_reply(token, &heard, 0, NULL);
 }
 
 /* Polls until *seen has come, a member has died or the time is over. */
@@ -81,6 +84,8 @@ static void meet(uint64_t limit_ns)
         linger(amph_job.size - 1, end_ns);
         for (uint32_t i = 1; i < amph_job.size && amph_now_ns() < end_ns; i++)
             tell(i, AMPH_AM_ALL_EXIT);
+        end_ns = amph_now_ns() + HEARD_NS;
+        linger(2 * (amph_job.size - 1), end_ns);
     } else {
         tell(0, AMPH_AM_EXITING);
         linger(1, end_ns);

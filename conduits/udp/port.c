@@ -19,7 +19,7 @@ enum amph_status udp_choose_port(const struct amph_port_ops **ops_p, char *why, 
         return AMPH_ERR_NOSYS;
     }
     enum amph_status st = ops->probe(text, sizeof text);
-    snprintf(why, why_len, "port %s (%s): %s", ops->name, word ? "AMPHORA_UDP_PORT" : "the faster here", text);
+    snprintf(why, why_len, "port %s (%s): %s", ops->name, word ? "AMPHORA_UDP_PORT" : "the default", text);
     *ops_p = ops;
     return st;
 }

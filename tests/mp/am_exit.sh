@@ -29,4 +29,12 @@ way handler 5 5
 way return 0 0 3
 way die 3 3
 way abort 6 134
+# What tells that all have met may be lost on its way, and is sent again.
+: >"$mp_dir/out"
+for seed in 4 6 10; do
+    AMPHORA_SMP=0 AMPHORA_UDP_LOSS=30 AMPHORA_UDP_SEED=$seed timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit udp "$builddir/examples/ring" \
+        >>"$mp_dir/out" 2>&1 || echo "seed $seed: have not ended well" >>"$mp_dir/out"
+done
+! grep -q 'have not ended' "$mp_dir/out"
+mp_report $? "udp with 30 % loss: nobody is waited for at the end" "$mp_dir/out"
 mp_done
