@@ -15,6 +15,8 @@ static char identity[96];
 void (*amph_fatal_look)(void);
 void (*amph_fatal_hook)(int exit_code);
 
+static _Atomic bool error_said;
+
 void amph_log_identity(const char *who)
 {
     snprintf(identity, sizeof identity, "%s", who);
@@ -55,6 +57,13 @@ void amph_log(enum amph_log_level level, const char *fmt, ...)
     va_start(ap, fmt);
     emit(fmt, ap);
     va_end(ap);
+    if (level == AMPH_LOG_ERROR)
+        error_said = true;
+}
+
+bool amph_log_error_said(void)
+{
+    return error_said;
 }
 
 void amph_fatal(const char *fmt, ...)

@@ -8,6 +8,8 @@
 #ifndef AMPH_BASE_LOG_H
 #define AMPH_BASE_LOG_H
 
+#include <stdbool.h>
+
 #include "base/platform.h"
 
 enum amph_log_level { AMPH_LOG_ERROR, AMPH_LOG_WARN, AMPH_LOG_INFO, AMPH_LOG_DEBUG };
@@ -20,6 +22,7 @@ enum amph_log_level amph_log_level(void);
 
 void amph_log(enum amph_log_level level, const char *fmt, ...) AMPH_PRINTF(2, 3);
 
+bool amph_log_error_said(void); /* by this process, so that what follows from it need not be said as loudly */
 #define amph_error(...) amph_log(AMPH_LOG_ERROR, __VA_ARGS__)
 #define amph_warn(...) amph_log(AMPH_LOG_WARN, __VA_ARGS__)
 #define amph_info(...) amph_log(AMPH_LOG_INFO, __VA_ARGS__)

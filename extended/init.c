@@ -299,7 +299,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
     amph_start_by_itself(argc, argv);
     enum amph_status st = begin(client_name, flags, threadmode);
     if (st != AMPH_OK) {
-        amph_error("the job could not be joined: %s", amph_status_text(st));
+        amph_log(amph_log_error_said() ? AMPH_LOG_INFO : AMPH_LOG_ERROR, "the job could not be joined: %s", amph_status_text(st));
         return amph_gex_error(st);
     }
     struct amph_gex *g = amph_gex();

@@ -229,6 +229,18 @@ enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *lin
 
 /* ---- when a server goes ---- */
 
+static bool is_standing(const struct amph_fwd_client *cl)
+{
+    return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
+}
+
+/* A server's death ends the job, and its launcher says so; or the job is being ended, and that is why the server has gone. */
+static bool launcher_tells(const struct amph_fwd_client *cl)
+{
+    static const unsigned word_end = 0;
+    return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
+}
+
 void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
 {
     uint32_t state = atomic_exchange(&link->state, FWD_LINK_DEAD);
@@ -240,8 +252,8 @@ void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char
         shutdown(link->door, SHUT_RDWR); /* if it lives after all, it drops what it has of this client, locks too */
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
     }
-    amph_error("I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
-               cl->failover && cl->nlinks > 1 ? "the next one takes over" : "calls on its files give EIO");
+    amph_log(launcher_tells(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
+             cl->failover && cl->nlinks > 1 ? "the next one takes over" : "calls on its files give EIO");
 }
 
 static void take_notices(struct amph_fwd_client *cl)
@@ -384,11 +396,6 @@ static bool place_client(struct amph_fwd_client *cl)
             cl->servers[i] = cl->first + (home + i) % cl->nlinks;
     }
     return true;
-}
-
-static bool is_standing(const struct amph_fwd_client *cl)
-{
-    return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
 }
 
 /* A standing server that is not there when this process comes, and has none of its files, is as good as any other. */

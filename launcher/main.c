@@ -30,7 +30,7 @@ static bool runs_here(const struct amph_jobdesc *job, const struct amph_hostset 
     enum amph_path which = group == AMPH_SERVER ? AMPH_PATH_SERVER : AMPH_PATH_PROGRAM;
     uint32_t first = group == AMPH_SERVER ? job->nproc[AMPH_COMPUTE] : 0;
     for (uint32_t i = first; i < first + job->nproc[group]; i++)
-        if (!hosts->remote[job->proc[i].host] && !hosts->paths[job->proc[i].host].path[which])
+        if (!hosts->remote[job->proc[i].host] && !amph_hostset_path(hosts, job->proc[i].host, NULL, which))
             return true;
     return false;
 }

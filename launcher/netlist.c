@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -353,6 +354,19 @@ static enum amph_status deal_out(const struct amph_options *o, struct amph_netli
     list->kinds = NULL;
     list->nkinds = 0;
     return AMPH_OK;
+}
+
+const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine, enum amph_path which)
+{
+    struct utsname here = { .machine = "" };
+    if (hosts->paths[host].path[which])
+        return hosts->paths[host].path[which];
+    if (!hosts->remote[host] && uname(&here) == 0)
+        machine = here.machine;
+    for (uint32_t i = 0; i < hosts->nkinds && machine; i++)
+        if (hosts->kinds[i].path[which] && strcmp(hosts->kinds[i].name, machine) == 0)
+            return hosts->kinds[i].path[which];
+    return NULL;
 }
 
 void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts)

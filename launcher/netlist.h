@@ -44,6 +44,9 @@ void amph_netlist_free(struct amph_netlist *list);
 /* Fills job's nproc, hosts, proc[].host, several_machines and server_of, and *hosts_p, from the options (host files or this machine).
  * AMPH_ERR_ARG after a sentence; free with amph_jobdesc_free and amph_hostset_free. */
 enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job, struct amph_hostset *hosts_p);
+/* What the host file gives for a host: in its own line, or in that of its kind (as uname -m says; NULL: not known yet, or, where the host
+ * is this machine, found out).  NULL: nothing.  The set's. */
+const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine, enum amph_path which);
 void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts);
 
 /* Fills server_of by a rule (mod, block, near) or a list of server numbers; AMPH_ERR_ARG after a sentence. */

@@ -124,13 +124,7 @@ bool amph_tree_spread(struct amph_launch *l, struct amph_lagent *const *via, con
 
 static const char *path_of(const struct amph_lagent *agent, enum amph_path which)
 {
-    const struct amph_hostset *hosts = agent->launch->hosts;
-    if (hosts->paths[agent->host].path[which])
-        return hosts->paths[agent->host].path[which];
-    for (uint32_t i = 0; i < hosts->nkinds && agent->machine; i++)
-        if (hosts->kinds[i].path[which] && strcmp(hosts->kinds[i].name, agent->machine) == 0)
-            return hosts->kinds[i].path[which];
-    return NULL;
+    return amph_hostset_path(agent->launch->hosts, agent->host, agent->machine, which);
 }
 
 const char *amph_tree_program(struct amph_lproc *p)

@@ -82,6 +82,8 @@ expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +4 +little +[0-9]+K +8K"
 expect "a host named again is warned of" 0 "warning: line 3 .* hostA: 0 2; hostB: 1" "$run" -n 3 -hosts "$mp_dir/hosts" true </dev/null
 expect "-map block" 0 "^compute +2 +2 +[^ ]+ +5 " "$run" -n 4 -servers 2 -map block -v -server-program "$mp_dir/stays" true </dev/null
 printf 'hostA\nhostB\nhostA\nhostC\nhostB\n' >"$mp_dir/near"
+printf 'arch=%s program=/bin/echo\nhostA\nhostB program=/usr/bin/printf\n' "$(uname -m)" >"$mp_dir/kinds"
+expect "a program for this kind of machine" 0 "^%s of a kind" "$run" -n 2 -hosts "$mp_dir/kinds" /no/such '%s of a kind\n' x </dev/null
 expect "-map near" 0 "^compute +1 +1 +hostB +4 " "$run" -n 2 -servers 3 -hosts "$mp_dir/near" -map near -v -server-program "$mp_dir/stays" true </dev/null
 expect "-map list" 0 "^compute +0 +0 +[^ ]+ +3 " "$run" -n 2 -servers 2 -map 1,0 -v -server-program "$mp_dir/stays" true </dev/null
 expect "-bind core" 0 "" "$run" -n 2 -bind core true </dev/null
