@@ -234,14 +234,14 @@ static bool is_standing(const struct amph_fwd_client *cl)
     return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
 }
 
-/* A server's death ends the job, and its launcher says so; or the job is being ended, and that is why the server has gone. */
+/* Where a server's death ends the job its launcher says so; or the job is being ended, and that is why the server has gone. */
 static bool launcher_tells(const struct amph_fwd_client *cl)
 {
     static const unsigned word_end = 0;
     return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
 }
 
-void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+static void drop_link(struct amph_fwd_client *cl, struct fwd_link *link, const char *why, enum amph_log_level level)
 {
     uint32_t state = atomic_exchange(&link->state, FWD_LINK_DEAD);
     if (state == FWD_LINK_DEAD)
@@ -252,8 +252,19 @@ void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char
         shutdown(link->door, SHUT_RDWR); /* if it lives after all, it drops what it has of this client, locks too */
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
     }
-    amph_log(launcher_tells(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
+    amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
              cl->failover && cl->nlinks > 1 ? "the next one takes over" : "calls on its files give EIO");
+}
+
+void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+{
+    drop_link(cl, link, why, AMPH_LOG_ERROR);
+}
+
+/* The server's process has ended. */
+static void server_gone(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+{
+    drop_link(cl, link, why, launcher_tells(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR);
 }
 
 static void take_notices(struct amph_fwd_client *cl)
@@ -263,7 +274,7 @@ static void take_notices(struct amph_fwd_client *cl)
         return;
     while (amph_boot_progress(cl->boot, &ev) == AMPH_OK)
         if (ev.kind == AMPH_BOOT_DEATH && ev.rank >= cl->first && ev.rank - cl->first < cl->nlinks)
-            fwd_link_dead(cl, &cl->link[ev.rank - cl->first], "its process has ended");
+            server_gone(cl, &cl->link[ev.rank - cl->first], "its process has ended");
     pthread_mutex_unlock(&cl->boot_lock);
 }
 
@@ -279,7 +290,7 @@ void fwd_client_check(struct amph_fwd_client *cl)
             continue;
         ssize_t n = recv(link->door, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            fwd_link_dead(cl, link, "it has closed the connection");
+            server_gone(cl, link, "it has closed the connection");
     }
     take_notices(cl);
 }
