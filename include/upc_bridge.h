@@ -57,19 +57,6 @@
 #include "amphora/upc/collective.h"
 #include "amphora/upc/atomic.h"
 #include "amphora/upc/io.h"
-
-#define __UPC__ 1
-#define __UPC_VERSION__ 201311L
-#define __UPC_COLLECTIVE__ 1
-#define __UPC_TICK__ 1
-#define __UPC_CASTABLE__ 1
-#define __UPC_NB__ 1
-#define __UPC_ATOMIC__ 1
-#define __UPC_IO__ 1
-#ifdef UPC_STATIC_THREADS
-#define __UPC_STATIC_THREADS__ 1
-#else
-#define __UPC_DYNAMIC_THREADS__ 1
-#endif
+#include "amphora/upc/version.h"
 
 #endif

@@ -2,7 +2,8 @@
 include_HEADERS += include/upc_bridge.h
 amphoraupcincludedir = $(includedir)/amphora/upc
 amphoraupcinclude_HEADERS = include/amphora/upc/access.h include/amphora/upc/atomic.h include/amphora/upc/collective.h \
-	include/amphora/upc/core.h include/amphora/upc/io.h include/amphora/upc/memory.h include/amphora/upc/pts.h include/amphora/upc/types.h
+	include/amphora/upc/castable_words.h include/amphora/upc/core.h include/amphora/upc/io.h include/amphora/upc/io_words.h \
+	include/amphora/upc/memory.h include/amphora/upc/pts.h include/amphora/upc/types.h include/amphora/upc/version.h
 
 lib_LTLIBRARIES += libamphora-upc.la
 pkgconfig_DATA += amphora-upc.pc

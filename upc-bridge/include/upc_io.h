@@ -5,42 +5,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <upc_types.h>
-
-typedef int64_t upc_off_t;
-typedef struct upc_file upc_file_t;
-struct upc_hint {
-    const char *key;
-    const char *value;
-};
-typedef struct upc_hint upc_hint_t;
-
-#define UPC_RDONLY 1
-#define UPC_WRONLY 2
-#define UPC_RDWR 4
-#define UPC_INDIVIDUAL_FP 8
-#define UPC_COMMON_FP 16
-#define UPC_APPEND 32
-#define UPC_CREATE 64
-#define UPC_EXCL 128
-#define UPC_STRONG_CA 256
-#define UPC_TRUNC 512
-#define UPC_DELETE_ON_CLOSE 1024
-
-#define UPC_SEEK_SET 0
-#define UPC_SEEK_CUR 1
-#define UPC_SEEK_END 2
-
-#define UPC_GET_CA_SEMANTICS 1
-#define UPC_SET_WEAK_CA_SEMANTICS 2
-#define UPC_SET_STRONG_CA_SEMANTICS 3
-#define UPC_GET_FP 4
-#define UPC_SET_COMMON_FP 5
-#define UPC_SET_INDIVIDUAL_FP 6
-#define UPC_GET_FL 7
-#define UPC_GET_FN 8
-#define UPC_GET_HINTS 9
-#define UPC_SET_HINT 10
-#define UPC_ASYNC_OUTSTANDING 11
+#include "amphora/upc/io_words.h"
 
 upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints, struct upc_hint const *hints);
 int upc_all_fclose(upc_file_t *fd);

@@ -7,19 +7,7 @@
 #ifndef UPCX_H
 #define UPCX_H
 
-#define __UPC__ 1
-#define __UPC_VERSION__ 201311L
-#define __UPC_COLLECTIVE__ 1
-#define __UPC_TICK__ 1
-#define __UPC_CASTABLE__ 1
-#define __UPC_NB__ 1
-#define __UPC_ATOMIC__ 1
-#define __UPC_IO__ 1
-#ifdef UPC_STATIC_THREADS
-#define __UPC_STATIC_THREADS__ 1
-#else
-#define __UPC_DYNAMIC_THREADS__ 1
-#endif
+#include "amphora/upc/version.h"
 
 /* The names that pts.h takes from elsewhere or that are the program's here. */
 #define UPC_TRANSLATED 1

@@ -156,16 +156,7 @@ uint64_t upc_ticks_to_ns(upc_tick_t ticks);
 
 /* ---- castability (OL 7.6) ---- */
 
-#define UPC_CASTABLE_ALL_ALLOC 1
-#define UPC_CASTABLE_GLOBAL_ALLOC 2
-#define UPC_CASTABLE_ALLOC 4
-#define UPC_CASTABLE_STATIC 8
-#define UPC_CASTABLE_ALL 15
-
-typedef struct {
-    int guaranteedCastable;
-    int probablyCastable;
-} upc_thread_info_t;
+#include "amphora/upc/castable_words.h"
 
 /* Where *p lies in this process, or NULL: not mapped here, or a null pointer. */
 AMPHORA_INLINE void *upc_cast(upc_pts_t p)
