@@ -146,21 +146,33 @@ static void take_servers(struct amph_fwd_client *cl, const struct fwd_welcome *w
     memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
 }
 
+/* Opens a connection to a server that carries no calls: *fd_p is the caller's where it is AMPH_OK. */
+static enum amph_status knock(struct amph_fwd_client *cl, const struct fwd_link *link, uint8_t kind, uint32_t child, struct fwd_welcome *wc,
+                              int *fd_p)
+{
+    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
+    struct fwd_hello h;
+    enum amph_status st = buf ? connect_server(cl, link->server, fd_p) : AMPH_ERR_NOMEM;
+    if (st == AMPH_OK) {
+        fill_hello(cl, link, &h);
+        h.kind = kind;
+        h.child = child;
+        st = fwd_door_greet(*fd_p, cl->job->key, &h, false, buf, wc);
+        if (st != AMPH_OK)
+            close(*fd_p);
+    }
+    free(buf);
+    return st;
+}
+
 /* Asks one server as the registrar. */
 static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct fwd_link *link)
 {
-    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
     struct fwd_welcome wc;
-    struct fwd_hello h;
     int fd;
-    enum amph_status st = buf ? connect_server(cl, link->server, &fd) : AMPH_ERR_NOMEM;
-    if (st == AMPH_OK) {
-        fill_hello(cl, link, &h);
-        h.kind = FWD_HELLO_JOIN;
-        st = fwd_door_greet(fd, cl->job->key, &h, false, buf, &wc);
+    enum amph_status st = knock(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc, &fd);
+    if (st == AMPH_OK)
         close(fd);
-    }
-    free(buf);
     if (st == AMPH_OK && (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
         st = AMPH_ERR_PROTO;
     if (st != AMPH_OK)
@@ -207,24 +219,14 @@ int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **l
 
 enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p)
 {
-    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
     struct fwd_welcome wc;
-    struct fwd_hello h;
     int fd;
-    enum amph_status st = buf ? connect_server(cl, link->server, &fd) : AMPH_ERR_NOMEM;
-    if (st == AMPH_OK) {
-        fill_hello(cl, link, &h);
-        h.kind = FWD_HELLO_CHILD;
-        h.child = *child_p;
-        st = fwd_door_greet(fd, cl->job->key, &h, false, buf, &wc);
-        if (st == AMPH_OK) {
-            *child_p = wc.number;
-            link->child_door = move_up(fd);
-        } else
-            close(fd);
-    }
-    free(buf);
-    return st;
+    enum amph_status st = knock(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
+    if (st != AMPH_OK)
+        return st;
+    *child_p = wc.number;
+    link->child_door = move_up(fd);
+    return AMPH_OK;
 }
 
 /* ---- when a server goes ---- */
