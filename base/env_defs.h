@@ -12,7 +12,7 @@
 #define AMPH_ENV_TABLE(ENV) \
     ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, "auto|smp|tcp|udp|verbs", "", 0, 0, "conduits", "network that carries messages between hosts") \
     ENV(SMP, "AMPHORA_SMP", BOOL, "1", "", 0, 0, "conduits", "peers on the same host talk through shared memory") \
-    ENV(INTERFACE, "AMPHORA_INTERFACE", STR, "", "name or address", 0, 0, "conduits", "network interface or address that tcp uses; empty: loopback on one host, else the route to the launcher") \
+    ENV(INTERFACE, "AMPHORA_INTERFACE", STR, "", "name or address", 0, 0, "conduits", "network interface or address that tcp and udp use; empty: loopback on one host, else the route to the launcher") \
     ENV(UDP_PORT, "AMPHORA_UDP_PORT", ENUM, "auto|socket|ofi", "", 0, 0, "conduits", "what the udp conduit sends datagrams through: a kernel socket, or libfabric's udp provider; auto: the faster, as measured") \
     ENV(UDP_TIMEOUT, "AMPHORA_UDP_TIMEOUT", DUR, "600s", "ns", 0, 0, "conduits", "silence after which the udp conduit gives a peer up that owes it an answer (0: never)") \
     ENV(UDP_MEMORY, "AMPHORA_UDP_MEMORY", SIZE, "64M", "bytes", 1 << 20, 1 << 30, "conduits", "received messages that may wait for their turn in a process, on udp") \
