@@ -1,7 +1,28 @@
 # Active messages.
-libamphora_la_SOURCES += am/address.c am/address.h am/am.h am/carry.c am/check.c am/check.h am/deliver.c am/dispatch.c am/endpoint.c am/ep.h am/exit.c am/gather.c \
-	am/job.c am/job.h am/note.h am/longs.c am/pagesize.c am/poll.c am/prepare.c \
-	am/rma.c am/send.c am/vm.c am/waiting.c
+libamphora_la_SOURCES += \
+	am/address.c \
+	am/address.h \
+	am/am.h \
+	am/carry.c \
+	am/check.c \
+	am/check.h \
+	am/deliver.c \
+	am/dispatch.c \
+	am/endpoint.c \
+	am/ep.h \
+	am/exit.c \
+	am/gather.c \
+	am/job.c \
+	am/job.h \
+	am/longs.c \
+	am/note.h \
+	am/pagesize.c \
+	am/poll.c \
+	am/prepare.c \
+	am/rma.c \
+	am/send.c \
+	am/vm.c \
+	am/waiting.c
 
 if HAVE_CRITERION
 check_PROGRAMS += tests/unit_am
@@ -51,8 +72,13 @@ tests_libamphora_checked_la_CPPFLAGS = $(libamphora_la_CPPFLAGS) -DAMPH_DEBUG=1
 checked_libs = tests/libamphora_checked.la libofi.la $(CRYPTO_LIBS) $(LIBFABRIC_LIBS) -ldl -lpthread -lrt
 checked_cppflags = -DGASNET_DEBUG $(gex_client_cppflags)
 checked_ldflags = $(AM_LDFLAGS) -Wl,-u,amph_ofi_conduits
-check_PROGRAMS += tests/mp/gex_debug tests/mp/gex_debug_par tests/mp/gex_am_checked tests/mp/gex_np_checked \
-	tests/mp/gex_rma_checked tests/mp/gex_flags_checked
+check_PROGRAMS += \
+	tests/mp/gex_am_checked \
+	tests/mp/gex_debug \
+	tests/mp/gex_debug_par \
+	tests/mp/gex_flags_checked \
+	tests/mp/gex_np_checked \
+	tests/mp/gex_rma_checked
 dist_check_SCRIPTS += tests/mp/gex_debug.sh
 TESTS += tests/mp/gex_debug.sh
 tests_mp_gex_debug_SOURCES = tests/mp/gex_debug.c tests/mp/gex_common.h

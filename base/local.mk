@@ -7,8 +7,25 @@ libamphora_la_LIBADD = $(CRYPTO_LIBS) -ldl -lpthread -lrt
 pkgconfig_DATA += amphora.pc amphora-net.pc
 
 libamphora_la_SOURCES += \
-	base/arena.c base/arena.h base/auth.c base/auth.h base/clock.h base/counter_defs.h base/counters.c base/counters.h \
-	base/env.c base/env.h base/env_accepted.h base/env_defs.h base/log.c base/log.h base/platform.h base/status.c base/status.h base/wire.h base/wire.c
+	base/arena.c \
+	base/arena.h \
+	base/auth.c \
+	base/auth.h \
+	base/clock.h \
+	base/counter_defs.h \
+	base/counters.c \
+	base/counters.h \
+	base/env.c \
+	base/env.h \
+	base/env_accepted.h \
+	base/env_defs.h \
+	base/log.c \
+	base/log.h \
+	base/platform.h \
+	base/status.c \
+	base/status.h \
+	base/wire.c \
+	base/wire.h
 
 # Topology (hwloc) is for the programs; a client process must not pay for loading hwloc.
 noinst_LTLIBRARIES += libtopo.la

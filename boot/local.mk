@@ -1,7 +1,27 @@
 # Joining a job.
 libamphora_la_SOURCES += \
-	boot/boot.c boot/boot.h boot/claim.c boot/claim.h boot/control.c boot/control.h boot/frames.c boot/frames.h boot/jobfile.c boot/kind.h boot/foreign.c boot/kvs.h \
-	boot/launcher.c 	boot/pmi1.h boot/pmi1_wire.c boot/pmi2.c boot/pmi2.h boot/pmix.c boot/single.c boot/standing.c boot/standing.h boot/values.c
+	boot/boot.c \
+	boot/boot.h \
+	boot/claim.c \
+	boot/claim.h \
+	boot/control.c \
+	boot/control.h \
+	boot/foreign.c \
+	boot/frames.c \
+	boot/frames.h \
+	boot/jobfile.c \
+	boot/kind.h \
+	boot/kvs.h \
+	boot/launcher.c \
+	boot/pmi1.h \
+	boot/pmi1_wire.c \
+	boot/pmi2.c \
+	boot/pmi2.h \
+	boot/pmix.c \
+	boot/single.c \
+	boot/standing.c \
+	boot/standing.h \
+	boot/values.c
 
 if HAVE_CRITERION
 check_PROGRAMS += tests/unit_boot

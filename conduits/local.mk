@@ -1,19 +1,71 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += conduits/README.md
-libamphora_la_SOURCES += conduits/conduit.h conduits/emulate.c conduits/emulate.h conduits/registry.c \
-	conduits/inet.c conduits/inet.h conduits/port.h conduits/smp/mem.c conduits/smp/peers.c conduits/smp/prepare.c conduits/smp/progress.c conduits/smp/ring.h \
-	conduits/smp/send.c conduits/smp/smp.c conduits/smp/smp.h conduits/smp/source.c conduits/smp/wait.c \
-	conduits/udp/guard.c conduits/udp/port.c conduits/udp/port_sock.c conduits/udp/rdp.h conduits/udp/rdp_ack.c conduits/udp/rdp_auth.c conduits/udp/rdp_cc.c \
-	conduits/udp/rdp_conn.c conduits/udp/rdp_pool.c conduits/udp/rdp_recv.c conduits/udp/rdp_rma.c conduits/udp/rdp_send.c \
-	conduits/udp/rdp_wire.c conduits/udp/rdp_wire.h conduits/udp/udp.c conduits/udp/udp.h conduits/udp/wait.c
+libamphora_la_SOURCES += \
+	conduits/conduit.h \
+	conduits/emulate.c \
+	conduits/emulate.h \
+	conduits/inet.c \
+	conduits/inet.h \
+	conduits/port.h \
+	conduits/registry.c \
+	conduits/smp/mem.c \
+	conduits/smp/peers.c \
+	conduits/smp/prepare.c \
+	conduits/smp/progress.c \
+	conduits/smp/ring.h \
+	conduits/smp/send.c \
+	conduits/smp/smp.c \
+	conduits/smp/smp.h \
+	conduits/smp/source.c \
+	conduits/smp/wait.c \
+	conduits/udp/guard.c \
+	conduits/udp/port.c \
+	conduits/udp/port_sock.c \
+	conduits/udp/rdp.h \
+	conduits/udp/rdp_ack.c \
+	conduits/udp/rdp_auth.c \
+	conduits/udp/rdp_cc.c \
+	conduits/udp/rdp_conn.c \
+	conduits/udp/rdp_pool.c \
+	conduits/udp/rdp_recv.c \
+	conduits/udp/rdp_rma.c \
+	conduits/udp/rdp_send.c \
+	conduits/udp/rdp_wire.c \
+	conduits/udp/rdp_wire.h \
+	conduits/udp/udp.c \
+	conduits/udp/udp.h \
+	conduits/udp/wait.c
 
 # The conformance suite, once for each conduit and once with put and get over messages.
-SUITE_SOURCES = tests/conduit_suite.c tests/conduit_suite.h tests/conduit_suite_life.c tests/conduit_suite_memory.c \
-	tests/conduit_suite_messages.c tests/conduit_suite_sleep.c
-check_PROGRAMS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_mr tests/unit_conduit_verbs tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp \
-	tests/unit_conduit_udp tests/unit_conduit_udp_loss tests/unit_conduit_udp_ofi tests/unit_udp_sim
-TESTS += tests/unit_conduit_smp tests/unit_conduit_suite_tcp tests/unit_conduit_mr tests/unit_conduit_verbs tests/unit_conduit_emulate tests/unit_conduit_emulate_tcp tests/unit_conduit_udp \
-	tests/unit_conduit_udp_loss tests/unit_conduit_udp_ofi tests/unit_udp_sim
+SUITE_SOURCES = \
+	tests/conduit_suite.c \
+	tests/conduit_suite.h \
+	tests/conduit_suite_life.c \
+	tests/conduit_suite_memory.c \
+	tests/conduit_suite_messages.c \
+	tests/conduit_suite_sleep.c
+check_PROGRAMS += \
+	tests/unit_conduit_emulate \
+	tests/unit_conduit_emulate_tcp \
+	tests/unit_conduit_mr \
+	tests/unit_conduit_smp \
+	tests/unit_conduit_suite_tcp \
+	tests/unit_conduit_udp \
+	tests/unit_conduit_udp_loss \
+	tests/unit_conduit_udp_ofi \
+	tests/unit_conduit_verbs \
+	tests/unit_udp_sim
+TESTS += \
+	tests/unit_conduit_emulate \
+	tests/unit_conduit_emulate_tcp \
+	tests/unit_conduit_mr \
+	tests/unit_conduit_smp \
+	tests/unit_conduit_suite_tcp \
+	tests/unit_conduit_udp \
+	tests/unit_conduit_udp_loss \
+	tests/unit_conduit_udp_ofi \
+	tests/unit_conduit_verbs \
+	tests/unit_udp_sim
 tests_unit_conduit_smp_SOURCES = tests/unit_conduit_smp.c $(SUITE_SOURCES)
 tests_unit_conduit_smp_LDADD = libamphora.la -lpthread
 tests_unit_conduit_suite_tcp_SOURCES = tests/unit_conduit_suite_tcp.c $(SUITE_SOURCES)

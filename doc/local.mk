@@ -1,5 +1,12 @@
 # The API as a table: made from the headers and the tests, checked by tests/api_status.sh.
-EXTRA_DIST += doc/bridge.md doc/gasnet-api-status.md doc/iofwd-performance.md doc/scale.md doc/udp.md tests/api_names.txt tests/api_reasons.txt
+EXTRA_DIST += \
+	doc/bridge.md \
+	doc/gasnet-api-status.md \
+	doc/iofwd-performance.md \
+	doc/scale.md \
+	doc/udp.md \
+	tests/api_names.txt \
+	tests/api_reasons.txt
 dist_check_SCRIPTS += tests/api_status.sh
 TESTS += tests/api_status.sh
 .PHONY: api-status

@@ -1,10 +1,31 @@
 # Amphora in the place of GASNet: for each conduit and thread mode a make fragment, a pkg-config file and the library's name there,
 # each made from one template; and the launchers.
 dropin_conduits = smp tcp udp ofi ibv
-dropin_names = smp-seq smp-par smp-parsync tcp-seq tcp-par tcp-parsync udp-seq udp-par udp-parsync ofi-seq ofi-par ofi-parsync \
-	ibv-seq ibv-par ibv-parsync
-EXTRA_DIST += dropin/conduit.mak.in dropin/conduit.pc.in dropin/fill.sh dropin/gasnetrun.in dropin/example/Makefile \
-	dropin/example/Makefile.pkg dropin/example/hello.c dropin/example/hello.cc
+dropin_names = \
+	ibv-par \
+	ibv-parsync \
+	ibv-seq \
+	ofi-par \
+	ofi-parsync \
+	ofi-seq \
+	smp-par \
+	smp-parsync \
+	smp-seq \
+	tcp-par \
+	tcp-parsync \
+	tcp-seq \
+	udp-par \
+	udp-parsync \
+	udp-seq
+EXTRA_DIST += \
+	dropin/conduit.mak.in \
+	dropin/conduit.pc.in \
+	dropin/example/Makefile \
+	dropin/example/Makefile.pkg \
+	dropin/example/hello.c \
+	dropin/example/hello.cc \
+	dropin/fill.sh \
+	dropin/gasnetrun.in
 
 smpconduitdir = $(includedir)/smp-conduit
 tcpconduitdir = $(includedir)/tcp-conduit
@@ -16,13 +37,29 @@ nodist_tcpconduit_DATA = dropin/tcp-seq.mak dropin/tcp-par.mak dropin/tcp-parsyn
 nodist_udpconduit_DATA = dropin/udp-seq.mak dropin/udp-par.mak dropin/udp-parsync.mak
 nodist_oficonduit_DATA = dropin/ofi-seq.mak dropin/ofi-par.mak dropin/ofi-parsync.mak
 nodist_ibvconduit_DATA = dropin/ibv-seq.mak dropin/ibv-par.mak dropin/ibv-parsync.mak
-dropin_pc = dropin/gasnet-smp-seq.pc dropin/gasnet-smp-par.pc dropin/gasnet-smp-parsync.pc dropin/gasnet-tcp-seq.pc \
-	dropin/gasnet-tcp-par.pc dropin/gasnet-tcp-parsync.pc dropin/gasnet-udp-seq.pc dropin/gasnet-udp-par.pc \
-	dropin/gasnet-udp-parsync.pc dropin/gasnet-ofi-seq.pc dropin/gasnet-ofi-par.pc dropin/gasnet-ofi-parsync.pc \
-	dropin/gasnet-ibv-seq.pc dropin/gasnet-ibv-par.pc dropin/gasnet-ibv-parsync.pc
+dropin_pc = \
+	dropin/gasnet-ibv-par.pc \
+	dropin/gasnet-ibv-parsync.pc \
+	dropin/gasnet-ibv-seq.pc \
+	dropin/gasnet-ofi-par.pc \
+	dropin/gasnet-ofi-parsync.pc \
+	dropin/gasnet-ofi-seq.pc \
+	dropin/gasnet-smp-par.pc \
+	dropin/gasnet-smp-parsync.pc \
+	dropin/gasnet-smp-seq.pc \
+	dropin/gasnet-tcp-par.pc \
+	dropin/gasnet-tcp-parsync.pc \
+	dropin/gasnet-tcp-seq.pc \
+	dropin/gasnet-udp-par.pc \
+	dropin/gasnet-udp-parsync.pc \
+	dropin/gasnet-udp-seq.pc
 pkgconfig_DATA += $(dropin_pc)
-dropin_mak = $(nodist_smpconduit_DATA) $(nodist_tcpconduit_DATA) $(nodist_udpconduit_DATA) $(nodist_oficonduit_DATA) \
-	$(nodist_ibvconduit_DATA)
+dropin_mak = \
+	$(nodist_ibvconduit_DATA) \
+	$(nodist_oficonduit_DATA) \
+	$(nodist_smpconduit_DATA) \
+	$(nodist_tcpconduit_DATA) \
+	$(nodist_udpconduit_DATA)
 
 dropin_fill = prefix='$(prefix)' includedir='$(includedir)' libdir='$(libdir)' CC='$(CC)' CXX='$(CXX)' OPT='$(DROPIN_OPT)' \
 	DEFINES='$(DROPIN_DEFINES)' VERSION='$(PACKAGE_VERSION)' $(SHELL) $(srcdir)/dropin/fill.sh

@@ -3,8 +3,14 @@
 EXTRA_DIST += examples/wave/wave.params
 if HAVE_PNG
 noinst_PROGRAMS += examples/wave/wave
-examples_wave_wave_SOURCES = examples/wave/wave.c examples/wave/wave.h examples/wave/wave_field.c examples/wave/wave_io.c \
-	examples/wave/wave_params.c examples/wave/wave_png.c examples/wave/wave_report.c
+examples_wave_wave_SOURCES = \
+	examples/wave/wave.c \
+	examples/wave/wave.h \
+	examples/wave/wave_field.c \
+	examples/wave/wave_io.c \
+	examples/wave/wave_params.c \
+	examples/wave/wave_png.c \
+	examples/wave/wave_report.c
 examples_wave_wave_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ $(PNG_CFLAGS)
 examples_wave_wave_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -fvect-cost-model=dynamic
 examples_wave_wave_LDADD = libiofwd.la libamphora.la $(PNG_LIBS) -lm
@@ -23,9 +29,20 @@ examples_put_get_SOURCES = examples/put_get.c
 examples_put_get_CPPFLAGS = -DGASNET_SEQ -I$(top_srcdir)/include
 examples_put_get_LDADD = libamphora.la
 # An OpenSHMEM-like library over gasnet.h alone, its programs and its test.
-examples_shmem_sources = examples/common/arena.h examples/common/arena.c examples/shmem/shmem.h examples/shmem/shmem_types.h \
-	examples/shmem/inside.h examples/shmem/start.c examples/shmem/heap.c examples/shmem/variables.c examples/shmem/transfer.c \
-	examples/shmem/atomic.c examples/shmem/sync.c examples/shmem/collective.c examples/shmem/lock.c
+examples_shmem_sources = \
+	examples/common/arena.c \
+	examples/common/arena.h \
+	examples/shmem/atomic.c \
+	examples/shmem/collective.c \
+	examples/shmem/heap.c \
+	examples/shmem/inside.h \
+	examples/shmem/lock.c \
+	examples/shmem/shmem.h \
+	examples/shmem/shmem_types.h \
+	examples/shmem/start.c \
+	examples/shmem/sync.c \
+	examples/shmem/transfer.c \
+	examples/shmem/variables.c
 EXTRA_DIST += examples/shmem/Makefile
 noinst_LTLIBRARIES += examples/shmem/libshmem.la
 examples_shmem_libshmem_la_SOURCES = $(examples_shmem_sources)
@@ -52,9 +69,18 @@ TESTS += tests/mp/shmem.sh
 # A UPC++-like library over gasnetex.h alone, in C++17.
 EXTRA_DIST += examples/upcxx/Makefile
 examples_upcxx_programs = examples/upcxx/dht examples/upcxx/stencil examples/upcxx/histogram
-examples_upcxx_headers = examples/upcxx/atomic.hpp examples/upcxx/collective.hpp examples/upcxx/future.hpp examples/upcxx/inside.hpp \
-	examples/upcxx/pointer.hpp examples/upcxx/rma.hpp examples/upcxx/rpc.hpp examples/upcxx/runtime.hpp \
-	examples/upcxx/serialize.hpp examples/upcxx/team.hpp examples/upcxx/upcxx.hpp
+examples_upcxx_headers = \
+	examples/upcxx/atomic.hpp \
+	examples/upcxx/collective.hpp \
+	examples/upcxx/future.hpp \
+	examples/upcxx/inside.hpp \
+	examples/upcxx/pointer.hpp \
+	examples/upcxx/rma.hpp \
+	examples/upcxx/rpc.hpp \
+	examples/upcxx/runtime.hpp \
+	examples/upcxx/serialize.hpp \
+	examples/upcxx/team.hpp \
+	examples/upcxx/upcxx.hpp
 examples_upcxx_cppflags = -DGASNET_PAR -I$(top_srcdir)/include
 examples_upcxx_libs = examples/upcxx/libupcxx.la libamphora.la -lpthread
 EXTRA_DIST += $(examples_upcxx_headers)

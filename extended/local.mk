@@ -1,19 +1,87 @@
-libamphora_la_SOURCES += extended/amphora.c extended/barrier.c extended/barrier.h extended/event.c extended/event.h extended/gasnet1.c \
-	extended/ad.c extended/gex.h extended/init.c extended/places.c extended/places.h extended/vis.c extended/vis.h extended/vis_gasnet1.c \
-	extended/vis_remote.c extended/vis_runs.c extended/memset.c extended/message.c extended/objects.c extended/rma.c extended/segment.c extended/start.c \
-	extended/system.c extended/team.c extended/team.h extended/team_exchange.c extended/team_make.c
-libamphora_la_SOURCES += extended/endpoint.h extended/ep.c extended/ep_publish.c extended/ep_query.c extended/ep_segment.c \
-	extended/ep_thread.c extended/mk.c
-libamphora_la_SOURCES += extended/coll.h extended/coll_chain.c extended/coll_choice.c extended/coll_ex.c extended/coll_flat.c \
-	extended/coll_fold.c extended/coll_gasnet1.c extended/coll_local.c extended/coll_mail.c extended/coll_op.c \
-	extended/coll_share.c extended/coll_share.h extended/coll_team.c extended/coll_tree.c extended/gasnet1_barrier.c
+libamphora_la_SOURCES += \
+	extended/ad.c \
+	extended/amphora.c \
+	extended/barrier.c \
+	extended/barrier.h \
+	extended/event.c \
+	extended/event.h \
+	extended/gasnet1.c \
+	extended/gex.h \
+	extended/init.c \
+	extended/memset.c \
+	extended/message.c \
+	extended/objects.c \
+	extended/places.c \
+	extended/places.h \
+	extended/rma.c \
+	extended/segment.c \
+	extended/start.c \
+	extended/system.c \
+	extended/team.c \
+	extended/team.h \
+	extended/team_exchange.c \
+	extended/team_make.c \
+	extended/vis.c \
+	extended/vis.h \
+	extended/vis_gasnet1.c \
+	extended/vis_remote.c \
+	extended/vis_runs.c
+libamphora_la_SOURCES += \
+	extended/endpoint.h \
+	extended/ep.c \
+	extended/ep_publish.c \
+	extended/ep_query.c \
+	extended/ep_segment.c \
+	extended/ep_thread.c \
+	extended/mk.c
+libamphora_la_SOURCES += \
+	extended/coll.h \
+	extended/coll_chain.c \
+	extended/coll_choice.c \
+	extended/coll_ex.c \
+	extended/coll_flat.c \
+	extended/coll_fold.c \
+	extended/coll_gasnet1.c \
+	extended/coll_local.c \
+	extended/coll_mail.c \
+	extended/coll_op.c \
+	extended/coll_share.c \
+	extended/coll_share.h \
+	extended/coll_team.c \
+	extended/coll_tree.c \
+	extended/gasnet1_barrier.c
 
 # The public API: installed headers.
-include_HEADERS += include/gasnetex.h include/gasnet.h include/gasnet_mk.h include/gasnet_coll.h include/gasnet_ratomic.h include/gasnet_vis.h include/amphora.h
+include_HEADERS += \
+	include/amphora.h \
+	include/gasnet.h \
+	include/gasnet_coll.h \
+	include/gasnet_mk.h \
+	include/gasnet_ratomic.h \
+	include/gasnet_vis.h \
+	include/gasnetex.h
 amphoraincludedir = $(includedir)/amphora
-amphorainclude_HEADERS = include/amphora/ad.h include/amphora/vis.h include/amphora/vis1.h include/amphora/args.h include/amphora/coll.h include/amphora/coll1.h include/amphora/compiler.h include/amphora/conduit.h \
-	include/amphora/endpoint.h include/amphora/event.h include/amphora/gasnet1.h include/amphora/job.h include/amphora/mk.h include/amphora/lock.h include/amphora/message.h \
-	include/amphora/operators.h include/amphora/rma.h include/amphora/team.h include/amphora/threadmode.h include/amphora/types.h
+amphorainclude_HEADERS = \
+	include/amphora/ad.h \
+	include/amphora/args.h \
+	include/amphora/coll.h \
+	include/amphora/coll1.h \
+	include/amphora/compiler.h \
+	include/amphora/conduit.h \
+	include/amphora/endpoint.h \
+	include/amphora/event.h \
+	include/amphora/gasnet1.h \
+	include/amphora/job.h \
+	include/amphora/lock.h \
+	include/amphora/message.h \
+	include/amphora/mk.h \
+	include/amphora/operators.h \
+	include/amphora/rma.h \
+	include/amphora/team.h \
+	include/amphora/threadmode.h \
+	include/amphora/types.h \
+	include/amphora/vis.h \
+	include/amphora/vis1.h
 
 # Unit tests: values of barriers, event bookkeeping, a job of one process.
 if HAVE_CRITERION
@@ -31,9 +99,23 @@ endif
 
 # Multi-process tests: clients, built as clients are, against the public headers alone.
 gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
-gex_mp = tests/mp/gex_am tests/mp/gex_bad tests/mp/gex_barrier tests/mp/gex_job tests/mp/gex_rma tests/mp/gex_scale tests/mp/gex_threads \
-	tests/mp/gasnet1_all tests/mp/gex_ep tests/mp/gex_mk tests/mp/gex_team tests/mp/gex_team_bad tests/mp/gex_team_threads \
-	tests/mp/gex_ad tests/mp/gex_names tests/mp/gex_vis
+gex_mp = \
+	tests/mp/gasnet1_all \
+	tests/mp/gex_ad \
+	tests/mp/gex_am \
+	tests/mp/gex_bad \
+	tests/mp/gex_barrier \
+	tests/mp/gex_ep \
+	tests/mp/gex_job \
+	tests/mp/gex_mk \
+	tests/mp/gex_names \
+	tests/mp/gex_rma \
+	tests/mp/gex_scale \
+	tests/mp/gex_team \
+	tests/mp/gex_team_bad \
+	tests/mp/gex_team_threads \
+	tests/mp/gex_threads \
+	tests/mp/gex_vis
 check_PROGRAMS += $(gex_mp) tests/mp/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh

@@ -13,16 +13,53 @@ include_HEADERS += include/iofwd.h
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
+	iofwd/api.c \
+	iofwd/api_file.c \
 	iofwd/beneath.c \
-	iofwd/api.c iofwd/api_file.c iofwd/client_nb.c iofwd/client_nb.h \
-	iofwd/client.c iofwd/client.h iofwd/client_bulk.c iofwd/client_call.c iofwd/client_collect.c iofwd/client_collect.h iofwd/client_int.h iofwd/client_life.c iofwd/client_own.c iofwd/client_own.h \
-	iofwd/client_pace.c iofwd/client_pace.h iofwd/client_plain.c iofwd/client_segment.c \
-	iofwd/client_failover.c iofwd/client_failover.h \
-	iofwd/ranges.c iofwd/ranges.h \
-	iofwd/client_stripe.c iofwd/client_stripe.h \
-	iofwd/door.c iofwd/door.h iofwd/encode.c iofwd/encode.h iofwd/exports.c iofwd/exports.h iofwd/layer.c \
-	iofwd/marshal.c iofwd/marshal.h iofwd/server.c iofwd/server.h iofwd/server_daemon.c iofwd/server_direct.c iofwd/server_door.c iofwd/server_exec.c iofwd/server_file.c \
-	iofwd/server_int.h iofwd/server_lock.c iofwd/server_path.c iofwd/server_peer.c iofwd/server_request.c iofwd/server_work.c
+	iofwd/client.c \
+	iofwd/client.h \
+	iofwd/client_bulk.c \
+	iofwd/client_call.c \
+	iofwd/client_collect.c \
+	iofwd/client_collect.h \
+	iofwd/client_failover.c \
+	iofwd/client_failover.h \
+	iofwd/client_int.h \
+	iofwd/client_life.c \
+	iofwd/client_nb.c \
+	iofwd/client_nb.h \
+	iofwd/client_own.c \
+	iofwd/client_own.h \
+	iofwd/client_pace.c \
+	iofwd/client_pace.h \
+	iofwd/client_plain.c \
+	iofwd/client_segment.c \
+	iofwd/client_stripe.c \
+	iofwd/client_stripe.h \
+	iofwd/door.c \
+	iofwd/door.h \
+	iofwd/encode.c \
+	iofwd/encode.h \
+	iofwd/exports.c \
+	iofwd/exports.h \
+	iofwd/layer.c \
+	iofwd/marshal.c \
+	iofwd/marshal.h \
+	iofwd/ranges.c \
+	iofwd/ranges.h \
+	iofwd/server.c \
+	iofwd/server.h \
+	iofwd/server_daemon.c \
+	iofwd/server_direct.c \
+	iofwd/server_door.c \
+	iofwd/server_exec.c \
+	iofwd/server_file.c \
+	iofwd/server_int.h \
+	iofwd/server_lock.c \
+	iofwd/server_path.c \
+	iofwd/server_peer.c \
+	iofwd/server_request.c \
+	iofwd/server_work.c
 nodist_libiofwd_la_SOURCES = iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
 libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)
 libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0

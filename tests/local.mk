@@ -15,7 +15,16 @@ tests_unit_base_LDADD = $(UNIT_LIBS)
 endif
 
 # The parsers of what others send, under libFuzzer where clang is there: tests/fuzz.sh has the table of targets.
-EXTRA_DIST += tests/corpus tests/fuzz_agent.c tests/fuzz_am.c tests/fuzz_control.c tests/fuzz_emulate.c tests/fuzz_ofi.c tests/fuzz_pmi.c tests/fuzz_server.c \
-	tests/fuzz_smp.c tests/fuzz_values.c
+EXTRA_DIST += \
+	tests/corpus \
+	tests/fuzz_agent.c \
+	tests/fuzz_am.c \
+	tests/fuzz_control.c \
+	tests/fuzz_emulate.c \
+	tests/fuzz_ofi.c \
+	tests/fuzz_pmi.c \
+	tests/fuzz_server.c \
+	tests/fuzz_smp.c \
+	tests/fuzz_values.c
 dist_check_SCRIPTS += tests/fuzz.sh
 TESTS += tests/fuzz.sh

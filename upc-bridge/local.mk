@@ -1,15 +1,40 @@
 # libamphora-upc: UPC's run-time library in C, over the public API of libamphora and libiofwd.
 include_HEADERS += include/upc_bridge.h
 amphoraupcincludedir = $(includedir)/amphora/upc
-amphoraupcinclude_HEADERS = include/amphora/upc/access.h include/amphora/upc/atomic.h include/amphora/upc/collective.h \
-	include/amphora/upc/castable_words.h include/amphora/upc/core.h include/amphora/upc/io.h include/amphora/upc/io_words.h \
-	include/amphora/upc/memory.h include/amphora/upc/pts.h include/amphora/upc/types.h include/amphora/upc/version.h
+amphoraupcinclude_HEADERS = \
+	include/amphora/upc/access.h \
+	include/amphora/upc/atomic.h \
+	include/amphora/upc/castable_words.h \
+	include/amphora/upc/collective.h \
+	include/amphora/upc/core.h \
+	include/amphora/upc/io.h \
+	include/amphora/upc/io_words.h \
+	include/amphora/upc/memory.h \
+	include/amphora/upc/pts.h \
+	include/amphora/upc/types.h \
+	include/amphora/upc/version.h
 
 lib_LTLIBRARIES += libamphora-upc.la
 pkgconfig_DATA += amphora-upc.pc
-libamphora_upc_la_SOURCES = upc-bridge/alloc.c upc-bridge/atomic.c upc-bridge/files.h upc-bridge/heap.c upc-bridge/heap.h \
-	upc-bridge/io.c upc-bridge/io_calls.c upc-bridge/io_exchange.c upc-bridge/io_file.c upc-bridge/io_move.c upc-bridge/lock.c \
-	upc-bridge/memory.c upc-bridge/move.c upc-bridge/reduce.c upc-bridge/sort.c upc-bridge/start.c upc-bridge/sync.c upc-bridge/upc.h
+libamphora_upc_la_SOURCES = \
+	upc-bridge/alloc.c \
+	upc-bridge/atomic.c \
+	upc-bridge/files.h \
+	upc-bridge/heap.c \
+	upc-bridge/heap.h \
+	upc-bridge/io.c \
+	upc-bridge/io_calls.c \
+	upc-bridge/io_exchange.c \
+	upc-bridge/io_file.c \
+	upc-bridge/io_move.c \
+	upc-bridge/lock.c \
+	upc-bridge/memory.c \
+	upc-bridge/move.c \
+	upc-bridge/reduce.c \
+	upc-bridge/sort.c \
+	upc-bridge/start.c \
+	upc-bridge/sync.c \
+	upc-bridge/upc.h
 libamphora_upc_la_CPPFLAGS = $(AM_CPPFLAGS)
 libamphora_upc_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-Bsymbolic-functions
 libamphora_upc_la_LIBADD = libiofwd.la libamphora.la -lpthread
@@ -39,8 +64,13 @@ tests_mp_upc_io_LDADD = $(upc_libs)
 
 # Figures of UPC programs.
 bin_PROGRAMS += upc-bench
-upc_bench_SOURCES = tools/upcbench/files.c tools/upcbench/inside.c tools/upcbench/main.c tools/upcbench/plot.c \
-	tools/upcbench/samplers.c tools/upcbench/upcbench.h
+upc_bench_SOURCES = \
+	tools/upcbench/files.c \
+	tools/upcbench/inside.c \
+	tools/upcbench/main.c \
+	tools/upcbench/plot.c \
+	tools/upcbench/samplers.c \
+	tools/upcbench/upcbench.h
 upc_bench_CPPFLAGS = $(upc_client_cppflags) -include config.h -I$(top_builddir)
 upc_bench_LDADD = $(upc_libs) -lm
 

@@ -2,8 +2,22 @@
 # The conduits over libfabric: a module that is loaded when a network is first needed (amphora_ofi.a for static programs).
 noinst_LTLIBRARIES += libofi.la
 libofi_la_SOURCES = \
-	conduits/ofi/addr.c conduits/ofi/imports.c conduits/ofi/mem.c conduits/ofi/module.c conduits/ofi/ofi.h conduits/ofi/ofi_wire.h conduits/ofi/open.c \
-	conduits/ofi/pool.c conduits/ofi/port.c conduits/ofi/progress.c conduits/ofi/provider.c conduits/ofi/reach.c conduits/ofi/reg.c conduits/ofi/rx.c conduits/ofi/send.c conduits/ofi/wait.c
+	conduits/ofi/addr.c \
+	conduits/ofi/imports.c \
+	conduits/ofi/mem.c \
+	conduits/ofi/module.c \
+	conduits/ofi/ofi.h \
+	conduits/ofi/ofi_wire.h \
+	conduits/ofi/open.c \
+	conduits/ofi/pool.c \
+	conduits/ofi/port.c \
+	conduits/ofi/progress.c \
+	conduits/ofi/provider.c \
+	conduits/ofi/reach.c \
+	conduits/ofi/reg.c \
+	conduits/ofi/rx.c \
+	conduits/ofi/send.c \
+	conduits/ofi/wait.c
 libofi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 
 module_LTLIBRARIES = amphora_ofi.la

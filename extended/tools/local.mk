@@ -1,7 +1,14 @@
 # The GASNet tools: part of libamphora, and libgasnet_tools-{seq,par} for programs without the runtime.  Both are the same: what
 # depends on the thread mode is in the headers.
-gasnet_tools_sources = extended/tools/backtrace.c extended/tools/environ.c extended/tools/fatal.c extended/tools/lock.c \
-	extended/tools/machine.c extended/tools/number.c extended/tools/ticks.c extended/tools/tools.h
+gasnet_tools_sources = \
+	extended/tools/backtrace.c \
+	extended/tools/environ.c \
+	extended/tools/fatal.c \
+	extended/tools/lock.c \
+	extended/tools/machine.c \
+	extended/tools/number.c \
+	extended/tools/ticks.c \
+	extended/tools/tools.h
 libamphora_la_SOURCES += $(gasnet_tools_sources)
 
 ARFLAGS = cr
@@ -16,9 +23,16 @@ libgasnet_tools_par_a_CFLAGS = $(AM_CFLAGS) -fPIC
 include_HEADERS += include/gasnet_fwd.h include/gasnet_portable_platform.h include/gasnet_tools.h
 amphorainclude_HEADERS += include/amphora/version.h
 amphoratoolsincludedir = $(includedir)/amphora/tools
-amphoratoolsinclude_HEADERS = include/amphora/tools/annotate.h include/amphora/tools/atomic.h include/amphora/tools/base.h \
-	include/amphora/tools/debug.h include/amphora/tools/env.h include/amphora/tools/lock.h include/amphora/tools/system.h \
-	include/amphora/tools/threadkey.h include/amphora/tools/timer.h
+amphoratoolsinclude_HEADERS = \
+	include/amphora/tools/annotate.h \
+	include/amphora/tools/atomic.h \
+	include/amphora/tools/base.h \
+	include/amphora/tools/debug.h \
+	include/amphora/tools/env.h \
+	include/amphora/tools/lock.h \
+	include/amphora/tools/system.h \
+	include/amphora/tools/threadkey.h \
+	include/amphora/tools/timer.h
 
 # What a client's build needs to know, for pkg-config and for make.
 gasnet_tools_kit = gasnet_tools-seq.pc gasnet_tools-par.pc gasnet_tools-seq.mak gasnet_tools-par.mak
@@ -28,7 +42,8 @@ gasnettoolsmak_DATA = gasnet_tools-seq.mak gasnet_tools-par.mak
 EXTRA_DIST += extended/tools/gasnet_tools.pc.in extended/tools/gasnet_tools.mak.in
 CLEANFILES += $(gasnet_tools_kit)
 gasnet_tools_fill = $(SED) -e 's|%prefix%|$(prefix)|g' -e 's|%libdir%|$(libdir)|g' -e 's|%includedir%|$(includedir)|g' \
-	-e '/^[a-z]*dir=/s|=$(prefix)/|=$${prefix}/|' -e '/^GASNETTOOLS_[CL]/s|$(prefix)/|$$(GASNETTOOLS_PREFIX)/|g' -e 's|%VERSION%|$(PACKAGE_VERSION)|g' -e 's|%CC%|$(CC)|g' -e 's|%CXX%|$(CXX)|g'
+	-e '/^[a-z]*dir=/s|=$(prefix)/|=$${prefix}/|' -e '/^GASNETTOOLS_[CL]/s|$(prefix)/|$$(GASNETTOOLS_PREFIX)/|g' \
+	-e 's|%VERSION%|$(PACKAGE_VERSION)|g' -e 's|%CC%|$(CC)|g' -e 's|%CXX%|$(CXX)|g'
 gasnet_tools-seq.pc gasnet_tools-seq.mak: extended/tools/local.mk
 	$(AM_V_GEN)$(gasnet_tools_fill) -e 's|%mode%|seq|g' -e 's|%MODE%|SINGLE|g' $(top_srcdir)/extended/tools/gasnet_tools$(suffix $@).in >$@
 gasnet_tools-par.pc gasnet_tools-par.mak: extended/tools/local.mk

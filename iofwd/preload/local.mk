@@ -1,7 +1,11 @@
 # libiofwd_preload: catches the file calls of unmodified programs.  It needs the C library only and loads libiofwd at the first call
 # that must be forwarded; sanitizers stay out of it, since it comes before their run-time library in every program.
-preload_generated = iofwd/preload/names.h iofwd/preload/names.c iofwd/preload/core_calls.h iofwd/preload/names_wrap.c \
-	iofwd/preload/iofwd-wrap.args
+preload_generated = \
+	iofwd/preload/core_calls.h \
+	iofwd/preload/iofwd-wrap.args \
+	iofwd/preload/names.c \
+	iofwd/preload/names.h \
+	iofwd/preload/names_wrap.c
 BUILT_SOURCES += iofwd/preload/names.h iofwd/preload/core_calls.h
 CLEANFILES += $(preload_generated)
 EXTRA_DIST += iofwd/preload/names.def iofwd/preload/names.awk iofwd/preload/libc.def
@@ -13,7 +17,8 @@ doc/iofwd-calls.md: iofwd/calls.def iofwd/preload/names.def iofwd/preload/libc.d
 	$(AM_V_GEN)$(MKDIR_P) doc && $(AWK) -f $(top_srcdir)/iofwd/preload/names.awk -v out=doc $(top_srcdir)/iofwd/calls.def \
 		$(top_srcdir)/iofwd/preload/names.def $(top_srcdir)/iofwd/preload/libc.def >$@.tmp && mv $@.tmp $@
 
-iofwd/preload/names.h iofwd/preload/names.c iofwd/preload/names_wrap.c iofwd/preload/iofwd-wrap.args: iofwd/preload/names.def iofwd/preload/names.awk
+iofwd/preload/names.h iofwd/preload/names.c iofwd/preload/names_wrap.c iofwd/preload/iofwd-wrap.args: \
+		iofwd/preload/names.def iofwd/preload/names.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd/preload && $(AWK) -f $(top_srcdir)/iofwd/preload/names.awk -v out=$(@F) \
 		$(top_srcdir)/iofwd/preload/names.def >$@.tmp && mv $@.tmp $@
 iofwd/preload/core_calls.h: iofwd/calls.def iofwd/preload/names.awk
@@ -21,12 +26,44 @@ iofwd/preload/core_calls.h: iofwd/calls.def iofwd/preload/names.awk
 		$(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
 
 module_LTLIBRARIES += libiofwd_preload.la
-preload_sources = iofwd/preload/aio.c iofwd/preload/fts.c iofwd/preload/spawn.c iofwd/preload/syscall.c iofwd/preload/temp.c \
-	iofwd/fdtab.c iofwd/fdtab.h iofwd/prefix.c iofwd/prefix.h \
-	iofwd/preload/catch.h iofwd/preload/core.c iofwd/preload/core.h iofwd/preload/cwd.c iofwd/preload/dir.c iofwd/preload/fd.c \
-	iofwd/preload/guard.c iofwd/preload/init.c iofwd/preload/io.c iofwd/preload/limits.c iofwd/preload/library.c iofwd/preload/lock.c iofwd/preload/long.c iofwd/preload/long.h iofwd/preload/map.c iofwd/preload/meta.c iofwd/preload/numbers.h iofwd/preload/proc.c \
-	iofwd/preload/real.h iofwd/preload/search.c iofwd/preload/stream.c iofwd/preload/stream.h iofwd/preload/targets.h iofwd/preload/walk.c \
-	iofwd/preload/where.c iofwd/preload/where.h iofwd/preload/wide.c iofwd/preload/xattr.c
+preload_sources = \
+	iofwd/fdtab.c \
+	iofwd/fdtab.h \
+	iofwd/prefix.c \
+	iofwd/prefix.h \
+	iofwd/preload/aio.c \
+	iofwd/preload/catch.h \
+	iofwd/preload/core.c \
+	iofwd/preload/core.h \
+	iofwd/preload/cwd.c \
+	iofwd/preload/dir.c \
+	iofwd/preload/fd.c \
+	iofwd/preload/fts.c \
+	iofwd/preload/guard.c \
+	iofwd/preload/init.c \
+	iofwd/preload/io.c \
+	iofwd/preload/library.c \
+	iofwd/preload/limits.c \
+	iofwd/preload/lock.c \
+	iofwd/preload/long.c \
+	iofwd/preload/long.h \
+	iofwd/preload/map.c \
+	iofwd/preload/meta.c \
+	iofwd/preload/numbers.h \
+	iofwd/preload/proc.c \
+	iofwd/preload/real.h \
+	iofwd/preload/search.c \
+	iofwd/preload/spawn.c \
+	iofwd/preload/stream.c \
+	iofwd/preload/stream.h \
+	iofwd/preload/syscall.c \
+	iofwd/preload/targets.h \
+	iofwd/preload/temp.c \
+	iofwd/preload/walk.c \
+	iofwd/preload/where.c \
+	iofwd/preload/where.h \
+	iofwd/preload/wide.c \
+	iofwd/preload/xattr.c
 libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/preload/core_load.c iofwd/preload/mpi.c iofwd/preload/real.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/preload/names.c
 libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS)
@@ -59,9 +96,26 @@ tests_unit_fdtab_LDADD = $(CRITERION_LIBS) -lpthread
 endif
 
 # End to end, through amphora-run and its servers.
-preload_scripts = tests/mp/fwd_calls.sh tests/mp/fwd_handles.sh tests/mp/fwd_tools.sh tests/mp/fwd_stripe.sh tests/mp/fwd_collect.sh tests/mp/fwd_daemon.sh tests/mp/fwd_own.sh tests/mp/fwd_failover.sh tests/mp/fwd_programs.sh tests/mp/fwd_direct.sh
+preload_scripts = \
+	tests/mp/fwd_calls.sh \
+	tests/mp/fwd_collect.sh \
+	tests/mp/fwd_daemon.sh \
+	tests/mp/fwd_direct.sh \
+	tests/mp/fwd_failover.sh \
+	tests/mp/fwd_handles.sh \
+	tests/mp/fwd_own.sh \
+	tests/mp/fwd_programs.sh \
+	tests/mp/fwd_stripe.sh \
+	tests/mp/fwd_tools.sh
 preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests/mp/fwd_handles tests/mp/fwd_stripe tests/mp/fwd_collect
-preload_scripts += tests/mp/fwd_more.sh tests/mp/fwd_lifetime.sh tests/mp/fwd_real.sh tests/mp/fwd_random.sh tests/mp/fwd_fsx.sh tests/mp/fwd_limits.sh tests/mp/fwd_death.sh
+preload_scripts += \
+	tests/mp/fwd_death.sh \
+	tests/mp/fwd_fsx.sh \
+	tests/mp/fwd_lifetime.sh \
+	tests/mp/fwd_limits.sh \
+	tests/mp/fwd_more.sh \
+	tests/mp/fwd_random.sh \
+	tests/mp/fwd_real.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 check_PROGRAMS += $(preload_programs)
@@ -101,4 +155,11 @@ tests_mp_fwd_collect_SOURCES = tests/mp/fwd_collect.c
 tests_mp_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-EXTRA_DIST += tests/mp/fwd_static.c tests/mp/fwd_lib.sh tests/mp/fwd_tools_commands.sh tests/mp/fwd_shell_commands.sh tests/mp/fwd_python.py tests/mp/fwd_fortran.f90 tests/mp/fwd_mpi.c
+EXTRA_DIST += \
+	tests/mp/fwd_fortran.f90 \
+	tests/mp/fwd_lib.sh \
+	tests/mp/fwd_mpi.c \
+	tests/mp/fwd_python.py \
+	tests/mp/fwd_shell_commands.sh \
+	tests/mp/fwd_static.c \
+	tests/mp/fwd_tools_commands.sh

@@ -1,15 +1,40 @@
 # upcxlate: UPC to C on upc-bridge, a program that needs nothing of the libraries.
 bin_PROGRAMS += upcxlate
-upcxlate_SOURCES = upc-bridge/xlate/access.c upc-bridge/xlate/convert.c upc-bridge/xlate/declarator.c upc-bridge/xlate/declare.c \
-	upc-bridge/xlate/expr.c upc-bridge/xlate/fold.c upc-bridge/xlate/forall.c upc-bridge/xlate/init.c upc-bridge/xlate/lex.c \
-	upc-bridge/xlate/main.c upc-bridge/xlate/mem.c upc-bridge/xlate/object.c upc-bridge/xlate/out.c upc-bridge/xlate/specs.c upc-bridge/xlate/stmt.c \
-	upc-bridge/xlate/sym.c upc-bridge/xlate/type.c upc-bridge/xlate/unary.c upc-bridge/xlate/xlate.h
+upcxlate_SOURCES = \
+	upc-bridge/xlate/access.c \
+	upc-bridge/xlate/convert.c \
+	upc-bridge/xlate/declarator.c \
+	upc-bridge/xlate/declare.c \
+	upc-bridge/xlate/expr.c \
+	upc-bridge/xlate/fold.c \
+	upc-bridge/xlate/forall.c \
+	upc-bridge/xlate/init.c \
+	upc-bridge/xlate/lex.c \
+	upc-bridge/xlate/main.c \
+	upc-bridge/xlate/mem.c \
+	upc-bridge/xlate/object.c \
+	upc-bridge/xlate/out.c \
+	upc-bridge/xlate/specs.c \
+	upc-bridge/xlate/stmt.c \
+	upc-bridge/xlate/sym.c \
+	upc-bridge/xlate/type.c \
+	upc-bridge/xlate/unary.c \
+	upc-bridge/xlate/xlate.h
 
 # UPC's headers as UPC sources see them, and the C before each of them (upcx.h).
 upcincludedir = $(includedir)/amphora-upc
-upcinclude_HEADERS = upc-bridge/include/upc.h upc-bridge/include/upc_atomic.h upc-bridge/include/upc_castable.h \
-	upc-bridge/include/upc_collective.h upc-bridge/include/upc_io.h upc-bridge/include/upc_nb.h upc-bridge/include/upc_relaxed.h \
-	upc-bridge/include/upc_strict.h upc-bridge/include/upc_tick.h upc-bridge/include/upc_types.h upc-bridge/include/upcx.h
+upcinclude_HEADERS = \
+	upc-bridge/include/upc.h \
+	upc-bridge/include/upc_atomic.h \
+	upc-bridge/include/upc_castable.h \
+	upc-bridge/include/upc_collective.h \
+	upc-bridge/include/upc_io.h \
+	upc-bridge/include/upc_nb.h \
+	upc-bridge/include/upc_relaxed.h \
+	upc-bridge/include/upc_strict.h \
+	upc-bridge/include/upc_tick.h \
+	upc-bridge/include/upc_types.h \
+	upc-bridge/include/upcx.h
 
 # The drivers.
 bin_PROGRAMS += amphora-upcc amphora-upcrun
@@ -23,10 +48,33 @@ amphora_upcrun_LDADD = libamphora.la
 libamphora_upc_la_SOURCES += upc-bridge/translated.c upc-bridge/translated.h upc-bridge/translated_coll.c upc-bridge/translated_io.c
 
 # Textbook programs, programs that are refused.
-EXTRA_DIST += tests/upc/bits.upc tests/upc/check.h tests/upc/dot.upc tests/upc/features.upc tests/upc/forall.upc tests/upc/heat.upc \
-	tests/upc/hello.upc tests/upc/histogram.upc tests/upc/files.upc tests/upc/library.upc tests/upc/life.upc tests/upc/list.upc tests/upc/matmul.upc tests/upc/nqueens.upc tests/upc/null.upc tests/upc/pi.upc \
-	tests/upc/several.h tests/upc/several_a.upc tests/upc/several_b.upc tests/upc/several_c.c tests/upc/sort.upc tests/upc/static.upc \
-	tests/upc/transpose.upc tests/upc/types.upc tests/upc/vector_add.upc tests/upc/wrong_c.upc
+EXTRA_DIST += \
+	tests/upc/bits.upc \
+	tests/upc/check.h \
+	tests/upc/dot.upc \
+	tests/upc/features.upc \
+	tests/upc/files.upc \
+	tests/upc/forall.upc \
+	tests/upc/heat.upc \
+	tests/upc/hello.upc \
+	tests/upc/histogram.upc \
+	tests/upc/library.upc \
+	tests/upc/life.upc \
+	tests/upc/list.upc \
+	tests/upc/matmul.upc \
+	tests/upc/nqueens.upc \
+	tests/upc/null.upc \
+	tests/upc/pi.upc \
+	tests/upc/several.h \
+	tests/upc/several_a.upc \
+	tests/upc/several_b.upc \
+	tests/upc/several_c.c \
+	tests/upc/sort.upc \
+	tests/upc/static.upc \
+	tests/upc/transpose.upc \
+	tests/upc/types.upc \
+	tests/upc/vector_add.upc \
+	tests/upc/wrong_c.upc
 EXTRA_DIST += tests/upc/refused
 dist_check_SCRIPTS += tests/mp/upc_programs.sh tests/upc_refused.sh
 TESTS += tests/mp/upc_programs.sh tests/upc_refused.sh
