@@ -22,6 +22,8 @@ libamphora_la_SOURCES += \
 	base/log.c \
 	base/log.h \
 	base/platform.h \
+	base/quote.c \
+	base/quote.h \
 	base/status.c \
 	base/status.h \
 	base/wire.c \

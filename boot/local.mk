@@ -18,6 +18,7 @@ libamphora_la_SOURCES += \
 	boot/pmi2.c \
 	boot/pmi2.h \
 	boot/pmix.c \
+	boot/pmix_abi.h \
 	boot/single.c \
 	boot/standing.c \
 	boot/standing.h \

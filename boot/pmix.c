@@ -2,8 +2,6 @@
 /*
  * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix): libpmix.so.2 is loaded when a process finds itself started by such a
  * launcher, so that neither a build nor a program depends on it.  Layer: boot.  Thread rule: as kvs.h.
- *
- * The few types and constants below are those that the PMIx standard (version 4, "Data structures", "Constants") fixes.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -15,42 +13,9 @@
 #include "base/log.h"
 #include "boot/control.h"
 #include "boot/kvs.h"
+#include "boot/pmix_abi.h"
 
-#define NSPACE_BYTES 256
-#define KEY_BYTES 512
-#define RANK_WILDCARD (UINT32_MAX - 1)
-
-enum { PMIX_OK = 0, TYPE_BOOL = 1, TYPE_UINT32 = 14, TYPE_BYTES = 27, SCOPE_GLOBAL = 3, ABORT_LIMIT_S = 2 };
-
-struct pmix_proc {
-    char nspace[NSPACE_BYTES];
-    uint32_t rank;
-};
-
-struct pmix_value {
-    uint16_t type;
-    union {
-        bool flag;
-        uint32_t number;
-        struct {
-            char *bytes;
-            size_t size;
-        } object;
-        struct { /* the largest member of the standard's union */
-            char *name, *value;
-            char separator;
-        } variable;
-    } data;
-};
-
-struct pmix_info {
-    char key[KEY_BYTES];
-    uint32_t flags;
-    struct pmix_value value;
-};
-
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct pmix_proc) == 260 && sizeof(struct pmix_value) == 32 && sizeof(struct pmix_info) == 552),
-               "the layout of the standard's types");
+enum { ABORT_LIMIT_S = 2 };
 
 /* The functions that are used, in the order of names[]. */
 static struct {
@@ -59,8 +24,8 @@ static struct {
     int (*abort)(int status, const char *message, struct pmix_proc *procs, size_t nprocs);
     int (*put)(uint8_t scope, const char *key, struct pmix_value *value);
     int (*commit)(void);
-    int (*fence)(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo);
-    int (*get)(const struct pmix_proc *proc, const char *key, const struct pmix_info *info, size_t ninfo, struct pmix_value **value_p);
+    pmix_fence_fn *fence;
+    pmix_get_fn *get;
     const char *(*text)(int status);
 } fn;
 
@@ -122,9 +87,9 @@ static enum amph_status greet(struct pmix *p)
     if (st != AMPH_OK)
         return st;
     struct pmix_proc all = p->self;
-    all.rank = RANK_WILDCARD;
+    all.rank = PMIX_RANK_ALL;
     st = check(fn.get(&all, "pmix.job.size", NULL, 0, &value), "PMIx_Get of the job's size");
-    if (st == AMPH_OK && (!value || value->type != TYPE_UINT32 || p->self.rank >= value->data.number))
+    if (st == AMPH_OK && (!value || value->type != PMIX_TYPE_UINT32 || p->self.rank >= value->data.number))
         st = AMPH_ERR_PROTO;
     if (st == AMPH_OK) {
         p->base.rank = p->self.rank;
@@ -157,26 +122,26 @@ static enum amph_status pmix_put(struct amph_kvs *kvs, const char *name, const v
 {
     /* One byte in front, so that an empty value is a value too. */
     uint8_t bytes[1 + AMPH_CONTROL_VALUE_MAX] = { 0 };
-    struct pmix_value value = { .type = TYPE_BYTES };
+    struct pmix_value value = { .type = PMIX_TYPE_BYTES };
     if (len_bytes > AMPH_CONTROL_VALUE_MAX)
         return AMPH_ERR_RANGE;
     if (len_bytes)
         memcpy(bytes + 1, data, len_bytes);
     value.data.object.bytes = (char *)bytes;
     value.data.object.size = 1 + len_bytes;
-    return check(fn.put(SCOPE_GLOBAL, name, &value), "PMIx_Put");
+    return check(fn.put(PMIX_SCOPE_GLOBAL, name, &value), "PMIx_Put");
 }
 
 static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p)
 {
     struct pmix_proc from = own(kvs)->self;
     /* All values have come with the fence: what is not there has not been put. */
-    struct pmix_info here = { .key = "pmix.optional", .value = { .type = TYPE_BOOL, .data.flag = true } };
+    struct pmix_info here = { .key = "pmix.optional", .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     struct pmix_value *value = NULL;
     from.rank = owner;
     if (fn.get(&from, name, &here, 1, &value) != PMIX_OK || !value)
         return AMPH_ERR_NOENT;
-    bool ok = value->type == TYPE_BYTES && value->data.object.bytes && value->data.object.size >= 1 &&
+    bool ok = value->type == PMIX_TYPE_BYTES && value->data.object.bytes && value->data.object.size >= 1 &&
               value->data.object.size <= 1 + AMPH_CONTROL_VALUE_MAX;
     size_t len = ok ? value->data.object.size - 1 : 0;
     char *copy = ok ? malloc(len + 1) : NULL;
@@ -185,7 +150,7 @@ static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const cha
         *data_p = copy;
         *len_p = len;
     }
-    if (value->type == TYPE_BYTES)
+    if (value->type == PMIX_TYPE_BYTES)
         free(value->data.object.bytes);
     free(value);
     return copy ? AMPH_OK : ok ? AMPH_ERR_NOMEM : AMPH_ERR_PROTO;
@@ -193,7 +158,7 @@ static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const cha
 
 static enum amph_status pmix_fence(struct amph_kvs *kvs)
 {
-    struct pmix_info collect = { .key = "pmix.collect", .value = { .type = TYPE_BOOL, .data.flag = true } };
+    struct pmix_info collect = { .key = "pmix.collect", .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     enum amph_status st = check(fn.commit(), "PMIx_Commit");
     return st == AMPH_OK ? check(fn.fence(NULL, 0, &collect, 1), "PMIx_Fence") : st;
 }

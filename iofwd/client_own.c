@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "boot/standing.h"
 #include "iofwd/client_int.h"
 
@@ -87,18 +88,6 @@ static bool is_this_host(const char *host)
     return strcmp(host, "localhost") == 0 || strcmp(host, name) == 0;
 }
 
-/* 'TEXT' as a shell reads it. */
-static void put_quoted(FILE *out, const char *text)
-{
-    fputc('\'', out);
-    for (; *text; text++)
-        if (*text == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*text, out);
-    fputc('\'', out);
-}
-
 /* The command line of the remote shell, or the whole line with ssh in front of it. */
 static char *make_line(const char *host, const char *server, const char *prefixes)
 {
@@ -109,21 +98,21 @@ static char *make_line(const char *host, const char *server, const char *prefixe
     if (!out)
         return NULL;
     fputs("exec ", out);
-    put_quoted(out, server);
+    amph_quote_shell(out, server);
     if (!is_this_host(host)) {
         bool network = amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(conduit, "auto") != 0 && strcmp(conduit, "smp") != 0;
         fprintf(out, " -own -conduit %s -iofwd ", network ? conduit : "tcp");
     } else
         fputs(" -own -iofwd ", out);
-    put_quoted(out, prefixes);
+    amph_quote_shell(out, prefixes);
     if (fclose(out) != 0 || is_this_host(host))
         return remote;
     out = open_memstream(&line, &len);
     if (out) {
         fprintf(out, "exec %s ", amph_env_str(AMPH_ENV_IOFWD_SERVER_SSH));
-        put_quoted(out, host);
+        amph_quote_shell(out, host);
         fputc(' ', out);
-        put_quoted(out, remote);
+        amph_quote_shell(out, remote);
         fclose(out);
     }
     free(remote);

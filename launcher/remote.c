@@ -17,22 +17,12 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/quote.h"
 #include "launcher/agent.h"
 
 enum { WORDS_MAX = 64, LAST_WAIT_MS = 500, SSH_FAILED = 255 };
 
 /* ---- the line for the shell ---- */
-
-static void put_quoted(FILE *out, const char *text)
-{
-    fputc('\'', out);
-    for (; *text; text++)
-        if (*text == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*text, out);
-    fputc('\'', out);
-}
 
 char *amph_remote_line(const char *run, uint64_t silence_ns)
 {
@@ -46,10 +36,10 @@ char *amph_remote_line(const char *run, uint64_t silence_ns)
     fputs("exec env ", out);
     if (libraries && *libraries) {
         fputs("LD_LIBRARY_PATH=", out);
-        put_quoted(out, libraries);
+        amph_quote_shell(out, libraries);
         fputc(' ', out);
     }
-    put_quoted(out, run);
+    amph_quote_shell(out, run);
     fprintf(out, " -agent %llu", (unsigned long long)(silence_ns / AMPH_NS_PER_MS));
     fclose(out);
     return text;

@@ -5,38 +5,20 @@
  *
  * The library learns by PMIx how many processes there are and who is on its host, and meets the others in PMIx's fences; so three
  * functions of libpmix.so.2 are caught.  They change nothing in a process that is no rank of such a job.  The first fence is also the
- * moment at which the rank joins the servers: they wait for every rank, and after MPI_Finalize it would be too late.  The types are those
- * that the PMIx standard fixes; Amphora's own use of the library does not come through here.
+ * moment at which the rank joins the servers: they wait for every rank, and after MPI_Finalize it would be too late.  Amphora's own use of
+ * the library does not come through here.
  */
 #include <dlfcn.h>
 
+#include "boot/pmix_abi.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/core.h"
 #include "iofwd/preload/names.h"
 
-enum { TYPE_STRING = 3, TYPE_UINT32 = 14, NSPACE_BYTES = 256 };
-
-struct pmix_proc {
-    char nspace[NSPACE_BYTES];
-    uint32_t rank;
-};
-
-struct pmix_value {
-    uint16_t type;
-    union {
-        uint32_t number;
-        char *string;
-    } data;
-};
-
-typedef int get_fn(const struct pmix_proc *proc, const char *key, const void *info, size_t ninfo, struct pmix_value **value_p);
-typedef int fence_fn(const struct pmix_proc *procs, size_t nprocs, const void *info, size_t ninfo);
-typedef int fence_nb_fn(const struct pmix_proc *procs, size_t nprocs, const void *info, size_t ninfo, void *done, void *arg);
-
 #define EXPORTED __attribute__((visibility("default")))
-EXPORTED get_fn PMIx_Get;
-EXPORTED fence_fn PMIx_Fence;
-EXPORTED fence_nb_fn PMIx_Fence_nb;
+EXPORTED pmix_get_fn PMIx_Get;
+EXPORTED pmix_fence_fn PMIx_Fence;
+EXPORTED pmix_fence_nb_fn PMIx_Fence_nb;
 
 static struct pmix_proc *ranks; /* all of the program, for the fences */
 
@@ -67,16 +49,16 @@ static void cut_list(char *list)
     *to = 0;
 }
 
-int PMIx_Get(const struct pmix_proc *proc, const char *key, const void *info, size_t ninfo, struct pmix_value **value_p)
+int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_info *info, size_t ninfo, struct pmix_value **value_p)
 {
-    get_fn *get = (get_fn *)library("PMIx_Get");
+    pmix_get_fn *get = (pmix_get_fn *)library("PMIx_Get");
     int status = get(proc, key, info, ninfo, value_p);
     if (status != 0 || !fwd_mpi_ranks || !key || !*value_p)
         return status;
     struct pmix_value *v = *value_p;
-    if (v->type == TYPE_UINT32 && strcmp(key, "pmix.job.size") == 0)
+    if (v->type == PMIX_TYPE_UINT32 && strcmp(key, "pmix.job.size") == 0)
         v->data.number = fwd_mpi_ranks;
-    else if (v->type == TYPE_STRING && v->data.string && strcmp(key, "pmix.lpeers") == 0)
+    else if (v->type == PMIX_TYPE_STRING && v->data.string && strcmp(key, "pmix.lpeers") == 0)
         cut_list(v->data.string);
     return status;
 }
@@ -100,16 +82,17 @@ static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
     }
 }
 
-int PMIx_Fence(const struct pmix_proc *procs, size_t nprocs, const void *info, size_t ninfo)
+int PMIx_Fence(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo)
 {
-    fence_fn *fence = (fence_fn *)library("PMIx_Fence");
+    pmix_fence_fn *fence = (pmix_fence_fn *)library("PMIx_Fence");
     narrow(&procs, &nprocs);
     return fence(procs, nprocs, info, ninfo);
 }
 
-int PMIx_Fence_nb(const struct pmix_proc *procs, size_t nprocs, const void *info, size_t ninfo, void *done, void *arg)
+int PMIx_Fence_nb(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo,
+                  void (*done)(int status, void *arg), void *arg)
 {
-    fence_nb_fn *fence = (fence_nb_fn *)library("PMIx_Fence_nb");
+    pmix_fence_nb_fn *fence = (pmix_fence_nb_fn *)library("PMIx_Fence_nb");
     narrow(&procs, &nprocs);
     return fence(procs, nprocs, info, ninfo, done, arg);
 }

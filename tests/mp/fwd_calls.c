@@ -28,31 +28,11 @@
 #include <unistd.h>
 #include <utime.h>
 
-static const char *dir, *scratch;
+#include "fwd_say.h"
 
-/* A path below the directory; four may be in use at once. */
-static const char *in(const char *name)
-{
-    static char buf[4][PATH_MAX];
-    static int next;
-    char *p = buf[next++ & 3];
-    snprintf(p, PATH_MAX, "%s/%s", dir, name);
-    return p;
-}
+static const char *scratch;
 
-static void show(int line, const char *text, long result, int err)
-{
-    printf("%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
-}
-
-#define T(call) \
-    do { \
-        errno = 0; \
-        long result_ = (long)(call); \
-        show(__LINE__, #call, result_, errno); \
-    } while (0)
-/* descriptors are compared as valid or not, pointers as NULL or not */
-#define OK(call) T((call) < 0 ? -1 : 0)
+/* pointers are compared as NULL or not */
 #define NOTNULL(call) T((call) ? 0 : -1)
 
 static void opening(void)

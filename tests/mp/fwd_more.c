@@ -23,26 +23,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
-static const char *dir;
+#include "fwd_say.h"
 
-static const char *in(const char *name)
-{
-    static char buf[4][PATH_MAX];
-    static int next;
-    char *p = buf[next++ & 3];
-    snprintf(p, PATH_MAX, "%s/%s", dir, name);
-    return p;
-}
-
-static long show(int line, const char *text, long result)
-{
-    int err = errno;
-    printf("%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
-    fflush(stdout);
-    return result;
-}
-#define T(call) (errno = 0, show(__LINE__, #call, (long)(call)))
-#define OK(call) T((call) < 0 ? -1 : 0)
 
 static int locks(int fd, int command, short type, off_t from, off_t len)
 {

@@ -17,25 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fwd_say.h"
+
 extern char **environ;
-static const char *dir;
-
-static const char *in(const char *name)
-{
-    static char buf[4][PATH_MAX];
-    static int next;
-    char *p = buf[next++ & 3];
-    snprintf(p, PATH_MAX, "%s/%s", dir, name);
-    return p;
-}
-
-#define T(call) \
-    do { \
-        errno = 0; \
-        long result_ = (long)(call); \
-        printf("%d %s = %ld %s\n", __LINE__, #call, result_, result_ == -1 ? strerrorname_np(errno) : ""); \
-        fflush(stdout); \
-    } while (0)
 
 static int wait_for(pid_t pid)
 {

@@ -16,25 +16,9 @@
 #include <unistd.h>
 #include <wchar.h>
 
-static const char *dir, *scratch;
+#include "fwd_say.h"
 
-static const char *in(const char *name)
-{
-    static char buf[4][PATH_MAX];
-    static int next;
-    char *p = buf[next++ & 3];
-    snprintf(p, PATH_MAX, "%s/%s", dir, name);
-    return p;
-}
-
-#define T(call) \
-    do { \
-        errno = 0; \
-        long result_ = (long)(call); \
-        fprintf(report, "%d %s = %ld %s\n", __LINE__, #call, result_, result_ == -1 ? strerrorname_np(errno) : ""); \
-    } while (0)
-
-static FILE *report; /* a copy of the standard output that freopen leaves alone */
+static const char *scratch;
 
 static void plain(void)
 {

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For the programs that run once in a local directory and once in a forwarded one, so that what they say can be compared: paths below
+ * that directory, and a line for each call.
+ */
+#ifndef TESTS_MP_FWD_SAY_H
+#define TESTS_MP_FWD_SAY_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *dir;
+static FILE *report; /* NULL: the standard output */
+
+/* A path below the directory; four may be in use at once. */
+static const char *in(const char *name)
+{
+    static char buf[4][PATH_MAX];
+    static int next;
+    char *p = buf[next++ & 3];
+    snprintf(p, PATH_MAX, "%s/%s", dir, name);
+    return p;
+}
+
+/* Says at once what a call gave: a child must not find the line in its buffers. */
+static long say(int line, const char *text, long result)
+{
+    int err = errno;
+    FILE *to = report ? report : stdout;
+    fprintf(to, "%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
+    fflush(to);
+    return result;
+}
+
+#define T(call) (errno = 0, say(__LINE__, #call, (long)(call)))
+/* descriptors are compared as valid or not */
+#define OK(call) T((call) < 0 ? -1 : 0)
+
+#endif
