@@ -28,6 +28,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client_life.c \
 	iofwd/client_nb.c \
 	iofwd/client_nb.h \
+	iofwd/client_noted.c \
+	iofwd/client_noted.h \
 	iofwd/client_own.c \
 	iofwd/client_own.h \
 	iofwd/client_pace.c \
@@ -36,6 +38,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client_segment.c \
 	iofwd/client_stripe.c \
 	iofwd/client_stripe.h \
+	iofwd/client_takeover.c \
 	iofwd/door.c \
 	iofwd/door.h \
 	iofwd/encode.c \

@@ -4,6 +4,8 @@
  * pause, the process that it reaches its files by is killed (KILLS times; 0 in a local directory).  Every call must give what it gives
  * without the kills.  fwd_failover.sh compares the trees.  KEPT: the servers' directory, as the test sees it.
  * fwd_failover kill DIRECTORY: only kills that process, and returns when it has gone.
+ * fwd_failover wait DIRECTORY: two processes share a file whose server dies.  The one that finds another server for it is held up there;
+ * the other sleeps meanwhile, and does it in its place when the first is killed.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -249,8 +251,87 @@ static int kill_only(void)
     return 0;
 }
 
+/* The value of a line of /proc/PID/status. */
+static long status_of(pid_t pid, const char *name)
+{
+    char path[64], line[256];
+    long value = -1;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+            value = atol(line + strlen(name) + 1);
+    if (f)
+        fclose(f);
+    return value;
+}
+
+/* Another server of the job than this: all its processes have one parent. */
+static pid_t other_than(pid_t server)
+{
+    pid_t found = 0;
+    DIR *d = opendir("/proc");
+    MUST(d != NULL);
+    for (struct dirent *e; (e = readdir(d));) {
+        pid_t pid = (pid_t)atol(e->d_name);
+        if (pid > 0 && pid != server && is_server(pid) && status_of(pid, "PPid") == getppid())
+            found = pid;
+    }
+    closedir(d);
+    MUST(found > 0);
+    return found;
+}
+
+/* A child that has come to the server, and writes a line to fd when it is told to by *go. */
+static pid_t start_writer(int fd, const char *line, int *go)
+{
+    int told[2], ready[2];
+    char c;
+    MUST(pipe(told) == 0 && pipe(ready) == 0);
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        MUST(fsync(fd) == 0 && write(ready[1], "", 1) == 1 && read(told[0], &c, 1) == 1);
+        _exit(write(fd, line, strlen(line)) == (ssize_t)strlen(line) ? 0 : 1);
+    }
+    MUST(read(ready[0], &c, 1) == 1);
+    *go = told[1];
+    return pid;
+}
+
+static int wait_only(void)
+{
+    enum { HELD_US = 300000, SWITCHES_MOST = 60 }; /* naps of a millisecond would make 250 */
+    static const char voluntary[] = "voluntary_ctxt_switches";
+    char text[16] = "";
+    int status, go[2], fd = open(in("moved", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    MUST(fd >= 0 && write(fd, "a\n", 2) == 2);
+    pid_t first = start_writer(fd, "b\n", &go[0]), second = start_writer(fd, "c\n", &go[1]);
+    kills = 1;
+    MUST(kill_server());
+    pid_t other = other_than(last_killed);
+    MUST(kill(other, SIGSTOP) == 0);
+    MUST(write(go[0], "", 1) == 1);
+    usleep(HELD_US); /* it has come to the server that does not answer */
+    MUST(write(go[1], "", 1) == 1);
+    usleep(HELD_US);
+    long before = status_of(second, voluntary);
+    usleep(HELD_US);
+    long switches = status_of(second, voluntary) - before;
+    MUST(kill(first, SIGKILL) == 0 && kill(other, SIGCONT) == 0);
+    MUST(waitpid(first, &status, 0) == first && WIFSIGNALED(status));
+    MUST(waitpid(second, &status, 0) == second && status == 0);
+    MUST(pread(fd, text, sizeof text, 0) == 4 && strcmp(text, "a\nc\n") == 0);
+    printf("%ld times awake\n", switches);
+    return switches < 0 || switches > SWITCHES_MOST;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "wait") == 0) {
+        dir = argv[2];
+        return wait_only();
+    }
     if (argc == 3 && strcmp(argv[1], "kill") == 0) {
         dir = argv[2];
         return kill_only();

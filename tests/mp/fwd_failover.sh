@@ -52,4 +52,8 @@ for smp in 1 0; do
     test $code -eq 0 && cmp "$mp_dir/wanted" "$mp_dir/sh/out" >>"$mp_dir/out" 2>&1
     mp_report $? "what the programs of a shell write to one file, over two deaths (smp $smp)" "$mp_dir/out"
 done
+
+AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+    "$program" wait /fwd >"$mp_dir/out" 2>&1 </dev/null
+mp_report $? "who waits for another process to find a server sleeps, and does it itself when that one is killed" "$mp_dir/out"
 mp_done

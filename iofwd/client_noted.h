@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the client notes of its open files, so that another server can take over from one that dies.  Layer: iofwd.
+ *
+ * Thread rule: see client_int.h.  client_noted.c keeps the table, client_takeover.c opens files anew, client_failover.c makes the calls
+ * and notes what they leave behind.
+ */
+#ifndef AMPH_IOFWD_CLIENT_NOTED_H
+#define AMPH_IOFWD_CLIENT_NOTED_H
+
+#include <sys/stat.h>
+
+#include "iofwd/client_failover.h"
+#include "iofwd/ranges.h"
+
+#define FWD_POS_END (-1)  /* appended: where the file ends */
+#define FWD_LOCK_OF_FILE 0 /* kind of a noted lock: of the open file */
+#define FWD_LOCK_OF_PROCESS 1 /* of the process (F_SETLK) */
+
+/* What the processes that share an open file share of it. */
+struct fwd_shared {
+    _Atomic uint32_t users;  /* processes; 0: free.  One that is killed or makes way for a new image stays counted. */
+    struct amph_fwd_ref name; /* as its users call it */
+    _Atomic uint32_t mover;  /* thread that is looking for another server; a futex */
+    _Atomic uint32_t server; /* absolute number: where the file is open now */
+    _Atomic int lost;        /* it could not be taken over: why */
+    _Atomic uint64_t handle;
+    _Atomic int64_t pos;
+    /* for images that come to it by exec; empty path: too long, they ask the server */
+    _Atomic int oflags;
+    dev_t dev;
+    ino_t ino;
+    char path[424];
+};
+
+/* An open file. */
+struct fwd_noted {
+    struct fwd_noted *next;
+    struct amph_fwd_ref name; /* as its users call it */
+    struct amph_fwd_ref held; /* what this process has a hold on */
+    struct fwd_shared *shared;
+    bool pinned, gone;        /* fwd_noted_save_locks is at it; closed meanwhile: it frees it */
+    char *path;
+    int oflags;
+    dev_t dev;
+    ino_t ino;
+    int flock_op;             /* LOCK_SH, LOCK_EX or 0 */
+    struct fwd_ranges locks;  /* under the table's lock */
+};
+
+/* ---- client_failover.c: servers ---- */
+
+bool fwd_server_is_dead(const struct amph_fwd_client *cl, uint32_t server);
+uint32_t fwd_server_after(const struct amph_fwd_client *cl, uint32_t server, uint32_t steps);
+int fwd_server_home(struct amph_fwd_client *cl); /* sees to one for calls by path.  EIO: none is left. */
+bool fwd_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_ref *b);
+
+/* ---- client_noted.c: the table ---- */
+
+void fwd_noted_lock(struct fwd_guard *g);
+void fwd_noted_unlock(struct fwd_guard *g);
+
+/* NULL: nothing is noted of it.  An entry lives until its file is closed; not to close a file that is in use is the program's business. */
+struct fwd_noted *fwd_noted_find(const struct amph_fwd_file *file);
+void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a); /* just opened */
+void fwd_noted_forget(const struct amph_fwd_file *file);                            /* closed */
+void fwd_noted_renamed(const struct amph_fwd_args_rename *a);
+char *fwd_noted_path(const struct fwd_noted *e); /* a copy, to be freed: a rename may change the path at any time */
+
+/* A file with locks whose server has died and that nobody has taken over; it is pinned until it is let go.  NULL: none. */
+struct fwd_noted *fwd_noted_pin_locked(struct amph_fwd_client *cl);
+void fwd_noted_unpin(struct fwd_noted *e);
+
+/* ---- client_takeover.c ---- */
+
+/* Sees to it that e's file is open at a server that is there, and that this process holds it.  0 or EIO. */
+int fwd_noted_settle(struct amph_fwd_client *cl, struct fwd_noted *e);
+
+/* The same for all files with locks, where a server has died since the last time: who else wants a lock must not have it meanwhile. */
+void fwd_noted_save_locks(struct amph_fwd_client *cl);
+
+#endif
