@@ -9,6 +9,7 @@
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
@@ -320,6 +321,10 @@ char *x_getcwd(char *buf, size_t cap)
     }
     if (!buf && !(buf = malloc(cap ? cap : need)))
         return NULL;
+    if (!fwd_can_write(buf, need)) {
+        errno = EFAULT;
+        return NULL;
+    }
     return memcpy(buf, cwd, need);
 }
 

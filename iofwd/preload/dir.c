@@ -5,7 +5,10 @@
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
+
+#define ENTRIES_MOST 32768 /* bytes that a server gives at one time */
 
 /* A stream of ours, where the program believes it holds a DIR.  struct dirent is what getdents64 gives on every 64-bit Linux. */
 struct stream {
@@ -24,6 +27,8 @@ ssize_t x_getdents64(int fd, void *buf, size_t len)
     size_t got = 0;
     if (fwd_file_begin(fd, &of) != 0)
         return -1;
+    if (!fwd_can_write(buf, len < ENTRIES_MOST ? len : ENTRIES_MOST))
+        return fwd_file_end(of, EFAULT);
     int err = fwd_core.getdents(fwd_core.client, &of->file, buf, len, &got);
     return fwd_file_end(of, err) ? -1 : (ssize_t)got;
 }

@@ -11,6 +11,7 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
@@ -398,6 +399,14 @@ static int fcntl_remote(int fd, struct fwd_ofile *of, int command, void *arg)
     struct amph_fwd_client *c = fwd_core.client;
     struct flock got, *lock = arg;
     int flags, err;
+    bool asks = command == F_GETLK || command == F_OFD_GETLK;
+    if ((asks || command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW) &&
+        !fwd_can_read(lock, sizeof *lock))
+        return fwd_fail(EFAULT);
+    if (asks && !fwd_can_write(lock, sizeof *lock)) {
+        struct flock copy = *lock;
+        return fcntl_remote(fd, of, command, &copy) ? -1 : fwd_fail(EFAULT);
+    }
     switch (command) {
     case F_GETFL:
         err = fwd_core.getflags(c, &of->file, &flags);
@@ -485,6 +494,8 @@ int x_ioctl(int fd, unsigned long request, void *arg)
         struct statfs fs;
         if (x_fstatfs(fd, &fs) != 0)
             return -1;
+        if (!fwd_can_write(arg, sizeof(int)))
+            return fwd_fail(EFAULT);
         *(int *)arg = (int)fs.f_bsize;
         return 0;
     }
@@ -495,6 +506,8 @@ int x_ioctl(int fd, unsigned long request, void *arg)
         off_t at = x_lseek(fd, 0, SEEK_CUR);
         if (at < 0 || x_fstat(fd, &st) != 0)
             return -1;
+        if (!fwd_can_write(arg, sizeof(int)))
+            return fwd_fail(EFAULT);
         *(int *)arg = st.st_size > at ? (int)(st.st_size - at > INT_MAX ? INT_MAX : st.st_size - at) : 0;
         return 0;
     }

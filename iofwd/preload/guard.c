@@ -3,6 +3,7 @@
 #include "iofwd/preload/catch.h"
 
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/where.h"
 
 struct fwd_state fwd_state;
@@ -61,9 +62,10 @@ static bool absolute(const char *path)
     return (path[1] == 'd' || path[1] == 'p') && fwd_fd_of_path(path) >= 0;
 }
 
+/* A path that cannot be read is left to the kernel, which says EFAULT. */
 bool fwd_path(const char *path)
 {
-    if (!fwd_state.on || fwd_inside || !path)
+    if (!fwd_state.on || fwd_inside || !path || !fwd_can_read_text(path))
         return false;
     if (path[0] == '/')
         return absolute(path);
@@ -72,7 +74,7 @@ bool fwd_path(const char *path)
 
 bool fwd_at(int dir, const char *path)
 {
-    if (!fwd_state.on || fwd_inside)
+    if (!fwd_state.on || fwd_inside || (path && !fwd_can_read_text(path)))
         return false;
     if (dir == AT_FDCWD || (path && path[0] == '/'))
         return fwd_path(path);

@@ -9,66 +9,11 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 
 #define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
 #define COPY_PIECE ((size_t)1 << 20)
-
-ssize_t x_read(int fd, void *buf, size_t len)
-{
-    struct fwd_ofile *of;
-    size_t done = 0;
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.read(fwd_core.client, &of->file, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
-}
-
-ssize_t x_write(int fd, const void *buf, size_t len)
-{
-    struct fwd_ofile *of;
-    size_t done = 0;
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.write(fwd_core.client, &of->file, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
-}
-
-ssize_t x_pread(int fd, void *buf, size_t len, off_t off)
-{
-    struct fwd_ofile *of;
-    size_t done = 0;
-    if (off < 0)
-        return fwd_fail(EINVAL);
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.pread(fwd_core.client, &of->file, off, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
-}
-
-ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off)
-{
-    struct fwd_ofile *of;
-    size_t done = 0;
-    if (off < 0)
-        return fwd_fail(EINVAL);
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.pwrite(fwd_core.client, &of->file, off, buf, len < MOST_AT_ONCE ? len : MOST_AT_ONCE, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
-}
-
-off_t x_lseek(int fd, off_t off, int whence)
-{
-    struct fwd_ofile *of;
-    off_t at = 0;
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    int err = fwd_core.lseek(fwd_core.client, &of->file, off, whence, &at);
-    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) && (x_fcntl(fd, F_GETFL, NULL) & O_PATH))
-        err = EBADF; /* what the kernel looks at first */
-    return fwd_file_end(of, err) ? -1 : at;
-}
 
 /* Access mode and O_APPEND of any descriptor: what the kernel looks at first.  -1 with errno. */
 static int any_flags(int fd)
@@ -87,19 +32,121 @@ static bool can_write(int flags)
     return (flags & O_ACCMODE) != O_RDONLY;
 }
 
+/* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the call ends where it does ---- */
+
+/* A read into nowhere is right at the end of a file.  off -1: at the offset. */
+static ssize_t read_nowhere(int fd, bool wild, off_t off)
+{
+    struct stat st;
+    int flags = any_flags(fd);
+    if (flags < 0 || !can_read(flags))
+        return flags < 0 ? -1 : fwd_fail(EBADF);
+    if (!wild && x_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        return fwd_fail(EISDIR);
+    if (!wild && S_ISREG(st.st_mode) && (off == -1 ? x_lseek(fd, 0, SEEK_CUR) : off) >= st.st_size)
+        return 0;
+    return fwd_fail(EFAULT);
+}
+
+static ssize_t write_nothing(int fd)
+{
+    int flags = any_flags(fd);
+    return flags < 0 ? -1 : fwd_fail(can_write(flags) ? EFAULT : EBADF);
+}
+
+/* What is there of a buffer, at most what Linux moves in one call; 0 where none is and len is not 0. */
+static inline size_t there(const void *buf, size_t len, bool write)
+{
+    size_t most = len < MOST_AT_ONCE ? len : MOST_AT_ONCE;
+    return AMPH_LIKELY(fwd_reach_known((uintptr_t)buf, most, write)) ? most : fwd_is_wild(buf, len) ? 0 : fwd_reach_ask(buf, most, write);
+}
+
+ssize_t x_read(int fd, void *buf, size_t len)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, room = there(buf, len, true);
+    if (AMPH_UNLIKELY(room == 0 && len))
+        return read_nowhere(fd, fwd_is_wild(buf, len), -1);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.read(fwd_core.client, &of->file, buf, room, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_write(int fd, const void *buf, size_t len)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, have = there(buf, len, false);
+    if (AMPH_UNLIKELY(have == 0 && len))
+        return write_nothing(fd);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.write(fwd_core.client, &of->file, buf, have, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_pread(int fd, void *buf, size_t len, off_t off)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, room = there(buf, len, true);
+    if (off < 0)
+        return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(room == 0 && len))
+        return read_nowhere(fd, fwd_is_wild(buf, len), off);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.pread(fwd_core.client, &of->file, off, buf, room, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, have = there(buf, len, false);
+    if (off < 0)
+        return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(have == 0 && len))
+        return write_nothing(fd);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.pwrite(fwd_core.client, &of->file, off, buf, have, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+off_t x_lseek(int fd, off_t off, int whence)
+{
+    struct fwd_ofile *of;
+    off_t at = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.lseek(fwd_core.client, &of->file, off, whence, &at);
+    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) && (x_fcntl(fd, F_GETFL, NULL) & O_PATH))
+        err = EBADF; /* what the kernel looks at first */
+    return fwd_file_end(of, err) ? -1 : at;
+}
+
 /* ---- scattered buffers: one call at the server, since readv and writev are one call ---- */
 
-static int iov_total(const struct iovec *iov, int count, size_t *total_p)
+/* How many bytes the call is about: up to the first that the program does not have.  *asked_p: bytes it asked for. */
+static int iov_total(const struct iovec *iov, int count, bool write, size_t *asked_p, size_t *total_p)
 {
-    size_t total = 0;
+    size_t asked = 0, total = 0;
     if (count < 0 || count > IOV_MAX)
         return fwd_fail(EINVAL);
+    if (!fwd_can_read(iov, (size_t)count * sizeof *iov))
+        return fwd_fail(EFAULT);
     for (int i = 0; i < count; i++) {
-        if (iov[i].iov_len > (size_t)SSIZE_MAX - total)
+        if (iov[i].iov_len > (size_t)SSIZE_MAX)
             return fwd_fail(EINVAL);
-        total += iov[i].iov_len;
+        if (fwd_is_wild(iov[i].iov_base, iov[i].iov_len))
+            return fwd_fail(EFAULT);
+        size_t len = iov[i].iov_len < MOST_AT_ONCE - asked ? iov[i].iov_len : MOST_AT_ONCE - asked;
+        if (total == asked)
+            total += fwd_reach(iov[i].iov_base, len, write);
+        asked += len;
     }
-    *total_p = total < MOST_AT_ONCE ? total : MOST_AT_ONCE;
+    *asked_p = asked;
+    *total_p = total;
     return 0;
 }
 
@@ -136,13 +183,15 @@ static int check_vector(off_t off, int flags)
 
 ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
-    size_t total;
-    if (check_vector(off, flags) != 0 || iov_total(iov, count, &total) != 0)
+    size_t asked, total;
+    if (check_vector(off, flags) != 0 || iov_total(iov, count, true, &asked, &total) != 0)
         return -1;
-    if (total == 0) {
+    if (asked == 0) {
         int have = any_flags(fd);
         return have < 0 ? -1 : can_read(have) ? 0 : fwd_fail(EBADF);
     }
+    if (total == 0)
+        return read_nowhere(fd, false, off);
     if (count == 1)
         return read_at(fd, iov[0].iov_base, iov[0].iov_len, off);
     char *whole = borrow(total);
@@ -161,9 +210,11 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
 
 ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
-    size_t total, at = 0;
-    if (check_vector(off, flags) != 0 || iov_total(iov, count, &total) != 0)
+    size_t asked, total, at = 0;
+    if (check_vector(off, flags) != 0 || iov_total(iov, count, false, &asked, &total) != 0)
         return -1;
+    if (asked && total == 0)
+        return write_nothing(fd);
     if (count == 1) {
         ssize_t n = write_at(fd, iov[0].iov_base, iov[0].iov_len, off);
         if (n >= 0 && (flags & (RWF_DSYNC | RWF_SYNC)) && x_fdatasync(fd) != 0)
@@ -258,12 +309,34 @@ static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
     return from < to + (off_t)len && to < from + (off_t)len;
 }
 
+/* Places in files that the caller keeps: NULL where it uses the descriptor's own. */
+static bool have_places(const off_t *in_off, const off_t *out_off)
+{
+    return (!in_off || fwd_can_read(in_off, sizeof *in_off)) && (!out_off || fwd_can_read(out_off, sizeof *out_off));
+}
+
+/* n bytes, or an error, have been copied. */
+static ssize_t move_places(off_t *in_off, off_t *out_off, ssize_t n)
+{
+    off_t *place[] = { in_off, out_off };
+    bool moved = true;
+    for (int i = 0; i < 2 && n > 0; i++) {
+        if (place[i] && fwd_can_write(place[i], sizeof *place[i]))
+            *place[i] += n;
+        else
+            moved = moved && !place[i];
+    }
+    return moved ? n : fwd_fail(EFAULT);
+}
+
 ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
     struct stat a, b;
     int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
     if (out_flags < 0)
         return -1;
+    if (!have_places(in_off, out_off))
+        return fwd_fail(EFAULT);
     if (flags)
         return fwd_fail(EINVAL);
     if (any_stat(in, &a) != 0 || any_stat(out, &b) != 0)
@@ -276,12 +349,7 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
         return fwd_fail(EBADF);
     if (overlaps(in, in_off, &a, out, out_off, &b, len))
         return fwd_fail(EINVAL);
-    ssize_t n = copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len);
-    if (n > 0 && in_off)
-        *in_off += n;
-    if (n > 0 && out_off)
-        *out_off += n;
-    return n;
+    return move_places(in_off, out_off, copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len));
 }
 
 /* Two descriptors of one forwarded open file, which have one offset. */
@@ -308,6 +376,8 @@ ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
 {
     int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
     struct stat st;
+    if (!have_places(off, NULL))
+        return fwd_fail(EFAULT);
     if (out_flags < 0)
         return -1;
     if (!can_read(in_flags) || !can_write(out_flags))
@@ -317,9 +387,9 @@ ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
     if (!off && is_same_open(in, out))
         return send_to_itself(in, len);
     ssize_t n = copy_piece(in, off ? *off : -1, out, -1, len);
-    if (n > 0 && off)
-        *off += n;
-    return n;
+    if (n == 0 && off && !fwd_can_write(off, sizeof *off)) /* as the kernel, which puts it back in any case */
+        return fwd_fail(EFAULT);
+    return move_places(off, NULL, n);
 }
 
 /* One side is a pipe, as the kernel wants it. */
@@ -335,15 +405,12 @@ ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, uns
         return fwd_fail(EBADF);
     if ((S_ISFIFO(a.st_mode) && in_off) || (S_ISFIFO(b.st_mode) && out_off))
         return fwd_fail(ESPIPE);
+    if (!have_places(in_off, out_off))
+        return fwd_fail(EFAULT);
     if ((!S_ISFIFO(a.st_mode) && !S_ISFIFO(b.st_mode)) || S_ISDIR(a.st_mode) || (out_flags & O_APPEND))
         return fwd_fail(EINVAL);
     /* what has left the pipe cannot go back, so no more is taken than a pipe takes at once */
-    ssize_t n = copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len < 65536 ? len : 65536);
-    if (n > 0 && in_off)
-        *in_off += n;
-    if (n > 0 && out_off)
-        *out_off += n;
-    return n;
+    return move_places(in_off, out_off, copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len < 65536 ? len : 65536));
 }
 
 /* ---- the rest of what is done by descriptor ---- */

@@ -51,6 +51,8 @@ preload_sources = \
 	iofwd/preload/meta.c \
 	iofwd/preload/numbers.h \
 	iofwd/preload/proc.c \
+	iofwd/preload/reach.c \
+	iofwd/preload/reach.h \
 	iofwd/preload/real.h \
 	iofwd/preload/search.c \
 	iofwd/preload/spawn.c \
@@ -115,9 +117,10 @@ preload_scripts += \
 	tests/mp/fwd_limits.sh \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_random.sh \
-	tests/mp/fwd_real.sh
+	tests/mp/fwd_real.sh \
+	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
-preload_programs += tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
+preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_calls_SOURCES = tests/mp/fwd_calls.c tests/mp/fwd_say.h
 tests_mp_fwd_calls_LDFLAGS =
@@ -126,6 +129,9 @@ tests_mp_fwd_stdio_LDFLAGS =
 tests_mp_fwd_proc_SOURCES = tests/mp/fwd_proc.c tests/mp/fwd_say.h
 tests_mp_fwd_proc_LDFLAGS =
 tests_mp_fwd_proc_LDADD = -lpthread
+tests_mp_fwd_truth_SOURCES = tests/mp/fwd_truth.c tests/mp/fwd_say.h
+tests_mp_fwd_truth_LDFLAGS =
+tests_mp_fwd_truth_LDADD = -lpthread
 tests_mp_fwd_more_SOURCES = tests/mp/fwd_more.c tests/mp/fwd_say.h
 tests_mp_fwd_more_LDFLAGS =
 tests_mp_fwd_more_LDADD = -ldl

@@ -12,6 +12,7 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 
 #define PAGE ((size_t)4096) /* in which changes are looked for; any size does */
@@ -281,12 +282,24 @@ void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
     return map;
 }
 
-/* ---- changing them ---- */
+/* ---- changing them, and other memory ---- */
+
+static bool have_maps(void)
+{
+    return __atomic_load_n(&fwd_maps, __ATOMIC_RELAXED);
+}
+
+static int memory_changed(int result)
+{
+    fwd_reach_forget();
+    return result;
+}
 
 int x_munmap(void *at, size_t len)
 {
-    forget(at, len);
-    return real_munmap(at, len);
+    if (have_maps())
+        forget(at, len);
+    return memory_changed(real_munmap(at, len));
 }
 
 int x_msync(void *at, size_t len, int flags)
@@ -311,6 +324,8 @@ int x_mprotect(void *at, size_t len, int prot)
 {
     size_t from, to;
     int err = 0;
+    if (!have_maps())
+        return memory_changed(real_mprotect(at, len, prot));
     pthread_mutex_lock(&lock);
     for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next) {
         if (m->shadow || !common(m, at, len, &from, &to))
@@ -322,7 +337,7 @@ int x_mprotect(void *at, size_t len, int prot)
             memcpy(m->shadow = shadow, m->at, m->len);
     }
     pthread_mutex_unlock(&lock);
-    return err ? fwd_fail(err) : real_mprotect(at, len, prot);
+    return err ? fwd_fail(err) : memory_changed(real_mprotect(at, len, prot));
 }
 
 /* A larger map is a new one, a smaller one ends earlier. */
@@ -331,6 +346,9 @@ void *x_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
     size_t from, to;
     struct map *m;
     struct map found = { 0 };
+    fwd_reach_forget();
+    if (!have_maps())
+        return real_mremap(old, old_len, len, flags, at);
     pthread_mutex_lock(&lock);
     for (m = maps; m; m = m->next)
         if (common(m, old, old_len, &from, &to)) {

@@ -10,15 +10,23 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
 #define CLIENT fwd_core.client
 
+/* What a call gives whose result went to `to` and was meant for `at`. */
+static int delivered(int err, const void *to, const void *at)
+{
+    return err || to == at ? err : EFAULT;
+}
+
 int x_fstat(int fd, struct stat *st)
 {
+    struct stat spare, *to = FWD_ROOM(st, &spare);
     struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fstat(CLIENT, &of->file, st));
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, delivered(fwd_core.fstat(CLIENT, &of->file, to), to, st));
 }
 
 #define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)
@@ -32,10 +40,11 @@ int x_fstatat(int dir, const char *path, struct stat *st, int flags)
         return -1;
     if (w.local)
         return real_fstatat64(w.dirfd, w.path, st, flags);
+    struct stat spare, *to = FWD_ROOM(st, &spare);
     if (!w.path[0])
-        return fwd_where_end(&w, fwd_core.fstat(CLIENT, &w.dir->file, st));
+        return fwd_where_end(&w, delivered(fwd_core.fstat(CLIENT, &w.dir->file, to), to, st));
     char out[PATH_MAX];
-    int err = fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, st);
+    int err = delivered(fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to), to, st);
     bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
     return fwd_where_end(&w, err) == 0 ? 0 : leads_out ? real_fstatat64(AT_FDCWD, out, st, flags) : fwd_fail(err);
 }
@@ -56,6 +65,8 @@ int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *s
     if (w.local)
         return real_statx(w.dirfd, w.path, flags, mask, stx);
     int err = w.path[0] ? fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, &st) : fwd_core.fstat(CLIENT, &w.dir->file, &st);
+    if (!err && !fwd_can_write(stx, sizeof *stx))
+        err = EFAULT;
     char out[PATH_MAX];
     bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
     if (fwd_where_end(&w, err) != 0)
@@ -87,7 +98,7 @@ int x_bind(int fd, const struct sockaddr *addr, socklen_t len)
     const struct sockaddr_un *un = (const void *)addr;
     char path[sizeof un->sun_path + 1] = "";
     size_t before = offsetof(struct sockaddr_un, sun_path);
-    if (addr && len > before && len <= sizeof *un && addr->sa_family == AF_UNIX)
+    if (addr && len > before && len <= sizeof *un && fwd_can_read(addr, len) && addr->sa_family == AF_UNIX)
         memcpy(path, un->sun_path, len - before);
     return path[0] && fwd_path(path) ? fwd_fail(EOPNOTSUPP) : real_bind(fd, addr, len);
 }
@@ -114,15 +125,16 @@ int x_statfs(const char *path, struct statfs *fs)
         return -1;
     if (w.local)
         return real_statfs64(w.path, fs);
-    if (!w.path[0])
-        return fwd_where_end(&w, fwd_core.fstatfs(CLIENT, &w.dir->file, fs));
-    return fwd_where_end(&w, fwd_core.statfs(CLIENT, FWD_AT(&w), fs));
+    struct statfs spare, *to = FWD_ROOM(fs, &spare);
+    int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), to) : fwd_core.fstatfs(CLIENT, &w.dir->file, to);
+    return fwd_where_end(&w, delivered(err, to, fs));
 }
 
 int x_fstatfs(int fd, struct statfs *fs)
 {
+    struct statfs spare, *to = FWD_ROOM(fs, &spare);
     struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fstatfs(CLIENT, &of->file, fs));
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, delivered(fwd_core.fstatfs(CLIENT, &of->file, to), to, fs));
 }
 
 static void to_statvfs(const struct statfs *fs, struct statvfs *v)
@@ -282,12 +294,14 @@ int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsi
         return real_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
     if (side == SIDE_LOCAL)
         return real_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
-    if (side == SIDE_FAILED) {
+    if (side == SIDE_FAILED && errno != EFAULT) {
         struct stat st; /* that the old name leads nowhere counts more than an empty new one */
         if (!to[0] && from[0] && x_fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENAMETOOLONG)
             return -1;
         return fwd_fail(!to[0] || !from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
     }
+    if (side == SIDE_FAILED)
+        return -1;
     return pair_end(&p, fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags));
 }
 
@@ -310,6 +324,8 @@ int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int fla
 int x_symlinkat(const char *target, int dir, const char *path)
 {
     struct fwd_where w;
+    if (!fwd_can_read_text(target))
+        return fwd_fail(EFAULT);
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
     if (w.local)
@@ -342,8 +358,15 @@ ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap)
         return real_readlinkat(w.dirfd, w.path, buf, cap);
     if (cap == 0)
         return fwd_where_end(&w, EINVAL);
+    char spare[PATH_MAX], *to = fwd_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
+    if (to == spare && cap > sizeof spare)
+        cap = sizeof spare;
     bool by_fd = !w.path[0] && path && path[0] == '/';
-    int err = by_fd ? readlink_fd(&w, buf, cap, &len) : fwd_core.readlink(CLIENT, FWD_AT(&w), buf, cap, &len);
+    int err = by_fd ? readlink_fd(&w, to, cap, &len) : fwd_core.readlink(CLIENT, FWD_AT(&w), to, cap, &len);
+    if (!err && to == spare && fwd_can_write(buf, len)) /* the kernel looks at no more than it writes */
+        memcpy(buf, spare, len);
+    else
+        err = delivered(err, to, buf);
     return fwd_where_end(&w, err) ? -1 : (ssize_t)len;
 }
 
@@ -400,6 +423,8 @@ int x_truncate(const char *path, off_t length)
 int x_utimensat(int dir, const char *path, const struct timespec *times, int flags)
 {
     struct fwd_where w;
+    if (times && !fwd_can_read(times, 2 * sizeof *times))
+        return fwd_fail(EFAULT);
     if (!path) /* the kernel's way to say futimens; the C library refuses it */
         return dir == AT_FDCWD ? fwd_fail(EINVAL) : fwd_fd(dir) ? fwd_fail(EINVAL) : real_utimensat(dir, path, times, flags);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
@@ -414,12 +439,16 @@ int x_utimensat(int dir, const char *path, const struct timespec *times, int fla
 int x_futimens(int fd, const struct timespec *times)
 {
     struct fwd_ofile *of;
+    if (times && !fwd_can_read(times, 2 * sizeof *times))
+        return fwd_fail(EFAULT);
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.futimens(CLIENT, &of->file, times));
 }
 
-/* 0, or -1 with EINVAL: microseconds out of range. */
+/* 0, or -1 with EINVAL (microseconds out of range) or EFAULT. */
 static int from_timeval(const struct timeval tv[2], struct timespec ts[2])
 {
+    if (tv && !fwd_can_read(tv, 2 * sizeof *tv))
+        return fwd_fail(EFAULT);
     for (int i = 0; tv && i < 2; i++) {
         if (tv[i].tv_usec < 0 || tv[i].tv_usec >= 1000000)
             return fwd_fail(EINVAL);
@@ -442,6 +471,8 @@ int x_futimes(int fd, const struct timeval *times)
 
 int x_utime(const char *path, const struct utimbuf *times)
 {
+    if (times && !fwd_can_read(times, sizeof *times))
+        return fwd_fail(EFAULT);
     struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 }, { .tv_sec = times ? times->modtime : 0 } };
     return x_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
 }

@@ -12,6 +12,7 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/numbers.h"
 #include "iofwd/preload/targets.h"
 
@@ -35,6 +36,8 @@ static long sys_openat2(const long *a)
         return real_syscall(SYS_openat2, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (L(3) < sizeof *how)
         return fwd_fail(EINVAL);
+    if (!fwd_can_read(how, sizeof *how))
+        return fwd_fail(EFAULT);
     if (how->resolve & ~(uint64_t)RESOLVE_CACHED) /* the server has rules of its own for what a path may pass */
         return fwd_fail(how->resolve & RESOLVE_CACHED ? EAGAIN : EOPNOTSUPP);
     return openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
@@ -55,6 +58,8 @@ static long sys_getdents(const long *a)
     if (!fwd_fd(I(0)))
         return real_syscall(SYS_getdents, a[0], a[1], a[2], 0, 0, 0);
     ssize_t n = x_getdents64(I(0), entries, cap < sizeof entries ? cap : sizeof entries);
+    if (n > 0 && !fwd_can_write(out, (size_t)n))
+        return fwd_fail(EFAULT);
     for (ssize_t at = 0; at < n;) {
         const struct dirent *e = (const struct dirent *)(entries + at);
         size_t len = (offsetof(struct old_entry, name) + strlen(e->d_name) + 2 + 7) & ~(size_t)7;

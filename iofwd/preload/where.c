@@ -4,6 +4,7 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 
 int fwd_fd_of_path(const char *path)
 {
@@ -118,7 +119,8 @@ bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_o
         if (!empty_ok || dir == AT_FDCWD || !fwd_fd(dir))
             return local(w, dir, path);
         path = "";
-    }
+    } else if (!fwd_can_read_text(path))
+        return fail(EFAULT);
     if (path[0] == '/') {
         int fd = fwd_fd_of_path(path);
         return fd >= 0 ? below_forwarded(w, fd, "", true) : joined(w, NULL, path, dir, path);

@@ -4,6 +4,7 @@
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
@@ -20,12 +21,16 @@ static ssize_t result(int err, const char *value, size_t len, void *buf, size_t 
         return (ssize_t)len;
     if (len > cap)
         return fwd_fail(ERANGE);
+    if (!fwd_can_write(buf, len))
+        return fwd_fail(EFAULT);
     memcpy(buf, value, len);
     return (ssize_t)len;
 }
 
 ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
 {
+    if (!fwd_can_read_text(name))
+        return fwd_fail(EFAULT);
     struct fwd_where w;
     char value[XATTR_MOST];
     size_t len = 0;
@@ -41,6 +46,8 @@ ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, in
 
 ssize_t x_fgetxattr(int fd, const char *name, void *buf, size_t cap)
 {
+    if (!fwd_can_read_text(name))
+        return fwd_fail(EFAULT);
     char value[XATTR_MOST];
     size_t len = 0;
     struct fwd_ofile *of;
@@ -80,6 +87,8 @@ ssize_t x_flistxattr(int fd, char *buf, size_t cap)
 
 int x_setxattr(const char *path, const char *name, const void *value, size_t len, int how, int flags)
 {
+    if (!fwd_can_read_text(name) || (len <= XATTR_MOST && !fwd_can_read(value, len)))
+        return fwd_fail(EFAULT);
     struct fwd_where w;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
@@ -91,12 +100,16 @@ int x_setxattr(const char *path, const char *name, const void *value, size_t len
 
 int x_fsetxattr(int fd, const char *name, const void *value, size_t len, int how)
 {
+    if (!fwd_can_read_text(name) || (len <= XATTR_MOST && !fwd_can_read(value, len)))
+        return fwd_fail(EFAULT);
     struct fwd_ofile *of;
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fsetxattr(CLIENT, &of->file, name, value, len, how));
 }
 
 int x_removexattr(const char *path, const char *name, int flags)
 {
+    if (!fwd_can_read_text(name))
+        return fwd_fail(EFAULT);
     struct fwd_where w;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
@@ -108,6 +121,8 @@ int x_removexattr(const char *path, const char *name, int flags)
 
 int x_fremovexattr(int fd, const char *name)
 {
+    if (!fwd_can_read_text(name))
+        return fwd_fail(EFAULT);
     struct fwd_ofile *of;
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fremovexattr(CLIENT, &of->file, name));
 }
