@@ -3,9 +3,16 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -59,6 +66,59 @@ void amph_log(enum amph_log_level level, const char *fmt, ...)
     va_end(ap);
     if (level == AMPH_LOG_ERROR)
         error_said = true;
+}
+
+/* ---- what one process says for all ---- */
+
+static uint64_t hash(const char *text)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (; *text; text++)
+        h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+/* A file beside the job's address file, which the launcher removes with its directory. */
+static bool is_first_of_job(const char *job, uint64_t number)
+{
+    char path[PATH_MAX];
+    const char *end = strrchr(job, '/');
+    int n = snprintf(path, sizeof path, "%.*s/" AMPH_LOG_SHARED_FILE "%016" PRIx64, end ? (int)(end - job) : 0, job, number);
+    if (!end || n < 0 || (size_t)n >= sizeof path)
+        return true;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool exists = fd < 0 && errno == EEXIST;
+    if (fd >= 0)
+        close(fd);
+    return !exists;
+}
+
+/* A name that the kernel takes back when this process ends. */
+static bool is_first_child(uint64_t number)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int n = snprintf(sun.sun_path + 1, sizeof sun.sun_path - 1, "amphora-" AMPH_LOG_SHARED_FILE "%ld-%ld-%016" PRIx64, (long)getuid(),
+                     (long)getppid(), number);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
+        return true; /* fd stays open */
+    bool exists = errno == EADDRINUSE;
+    close(fd);
+    return !exists;
+}
+
+void amph_log_shared(enum amph_log_level level, const char *fmt, ...)
+{
+    char text[900];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    const char *job = amph_env_str(AMPH_ENV_JOB);
+    if (level == AMPH_LOG_ERROR)
+        error_said = true;
+    if (job[0] && amph_env_int(AMPH_ENV_RANK) >= 0 ? is_first_of_job(job, hash(text)) : is_first_child(hash(text)))
+        amph_log(level, "%s", text);
 }
 
 bool amph_log_error_said(void)

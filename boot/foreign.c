@@ -205,9 +205,10 @@ static enum amph_status check_mpi(void)
     int yes = 0;
     *(void **)&initialized = amph_env_int(AMPH_ENV_SERVERS) > 0 ? dlsym(RTLD_DEFAULT, "MPI_Initialized") : NULL;
     if (initialized && initialized(&yes) == 0 && yes) {
-        amph_error("MPI_Init was called before this program joined its job, and AMPHORA_SERVERS=%d asks for servers among the "
-                   "processes: MPI would count them as its own; initialise gasnet first, or start the servers by iofwd-server -daemon",
-                   (int)amph_env_int(AMPH_ENV_SERVERS));
+        amph_error_shared("MPI_Init was called before this program joined its job, and AMPHORA_SERVERS=%d asks for servers among the "
+                          "processes: MPI would count them as its own; initialise gasnet first, or start the servers by "
+                          "iofwd-server -daemon",
+                          (int)amph_env_int(AMPH_ENV_SERVERS));
         return AMPH_ERR_STATE;
     }
     return AMPH_OK;

@@ -81,16 +81,30 @@ static bool choose(const char *interface, bool loopback_only, struct sockaddr_st
     return !loopback_only && (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa) || interface_ip(NULL, sa));
 }
 
+static bool is_any(const struct sockaddr_storage *sa)
+{
+    return sa->ss_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr)
+                                     : ((const struct sockaddr_in *)sa)->sin_addr.s_addr == INADDR_ANY;
+}
+
 enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface, struct sockaddr_storage *sa)
 {
     if (!choose(interface, loopback_only, sa)) {
         if (interface && interface[0]) {
-            amph_error("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of this host that is up and has one", interface);
+            amph_error_shared("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of this host that is up and has one",
+                              interface);
             return AMPH_ERR_NOENT;
         }
         if (!loopback_only)
-            amph_warn("this host has no interface but loopback; %s listens on 127.0.0.1 (set AMPHORA_INTERFACE to choose)", conduit);
+            amph_warn_shared("this host has no interface but loopback; %s listens on 127.0.0.1 (set AMPHORA_INTERFACE to choose)",
+                             conduit);
         parse_ip("127.0.0.1", sa);
+    }
+    if (is_any(sa)) {
+        amph_error_shared("AMPHORA_INTERFACE=%s stands for all interfaces, but %s tells others one address by which to reach it; name an "
+                          "interface, or one of this host's addresses",
+                          interface, conduit);
+        return AMPH_ERR_ARG;
     }
     ((struct sockaddr_in *)sa)->sin_port = 0; /* the port lies at the same place in both families */
     return AMPH_OK;
@@ -102,7 +116,7 @@ void amph_inet_report(const struct sockaddr_storage *sa, int err)
     const void *ip = sa->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr
                                                : (const void *)&((const struct sockaddr_in *)sa)->sin_addr;
     inet_ntop(sa->ss_family, ip, text, sizeof text);
-    amph_error("cannot listen on %s (%s); AMPHORA_INTERFACE chooses another interface", text, strerror(err));
+    amph_error_shared("cannot listen on %s (%s); AMPHORA_INTERFACE chooses another interface", text, strerror(err));
 }
 
 size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)

@@ -13,7 +13,8 @@
 
 size_t amph_inet_len(const struct sockaddr_storage *sa);
 /* The address to listen on, port 0: `interface` (name or address, may be NULL or ""), else loopback, else the one that leads to
- * others.  conduit is named in the warning that there is none. */
+ * others.  conduit is named in the warning that there is none.  AMPH_ERR_NOENT, AMPH_ERR_ARG (0.0.0.0 and ::, which are no address to send
+ * to) after a sentence. */
 enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface, struct sockaddr_storage *sa_p);
 /* Says why an address cannot be listened on. */
 void amph_inet_report(const struct sockaddr_storage *sa, int err);

@@ -153,12 +153,12 @@ static enum amph_status want(const char *name, const struct amph_conduit_ops **o
     const struct amph_conduit_ops *ops = amph_conduit_find(name);
     if (!ops) {
         const char *reason = module_error[0] ? module_error : "this build does not have it";
-        amph_error("there is no conduit %s: %s (amphora-info shows what there is)", name, reason);
+        amph_error_shared("there is no conduit %s: %s (amphora-info shows what there is)", name, reason);
         return AMPH_ERR_NOSYS;
     }
     enum amph_status st = ops->probe(why, sizeof why);
     if (st != AMPH_OK) {
-        amph_error("the conduit %s cannot be used here: %s (amphora-info shows what can)", name, why);
+        amph_error_shared("the conduit %s cannot be used here: %s (amphora-info shows what can)", name, why);
         return st;
     }
     *ops_p = ops;

@@ -76,12 +76,14 @@ static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *fil
     if (lock->l_whence == SEEK_END)
         base = st.st_size;
     r->from = base + lock->l_start + (lock->l_len < 0 ? lock->l_len : 0);
-    r->to = lock->l_len < 0 ? base + lock->l_start : lock->l_len == 0 || lock->l_len > FWD_RANGE_END - r->from ? FWD_RANGE_END : r->from + lock->l_len;
+    bool to_end = lock->l_len == 0 || lock->l_len > FWD_RANGE_END - r->from;
+    r->to = lock->l_len < 0 ? base + lock->l_start : to_end ? FWD_RANGE_END : r->from + lock->l_len;
     r->type = lock->l_type;
     return true;
 }
 
-static void note_lock(struct amph_fwd_client *cl, struct fwd_noted *e, const struct amph_fwd_file *file, const struct flock *lock, short kind)
+static void note_lock(struct amph_fwd_client *cl, struct fwd_noted *e, const struct amph_fwd_file *file, const struct flock *lock,
+                      short kind)
 {
     struct fwd_guard g;
     struct fwd_range r = { .kind = kind };

@@ -78,8 +78,8 @@ static int reopen_at(struct amph_fwd_client *cl, struct fwd_noted *e, struct fwd
     char *path = fwd_noted_path(e);
     struct amph_fwd_args_open open_args = { .path = path, .flags = e->oflags, .file = file };
     struct amph_fwd_args_fstat fstat_args = { .file = file, .st = &st };
-    struct amph_fwd_args_lseek seek = { .file = file, .off = pos == FWD_POS_END ? 0 : pos, .whence = pos == FWD_POS_END ? SEEK_END : SEEK_SET,
-                                        .pos = &now };
+    bool at_end = pos == FWD_POS_END;
+    struct amph_fwd_args_lseek seek = { .file = file, .off = at_end ? 0 : pos, .whence = at_end ? SEEK_END : SEEK_SET, .pos = &now };
     int err = path ? fwd_client_simple(cl, link, AMPH_FWD_OPEN, &open_args) : ENOMEM;
     free(path);
     if (err)

@@ -2,9 +2,11 @@
 /* The job's private directory; see jobdir.h.  Layer: launcher. */
 #include "launcher/jobdir.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,8 +36,12 @@ enum amph_status amph_jobdir_create(const char *path)
 
 void amph_jobdir_remove(const char *path)
 {
-    char file[4096];
-    snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, path);
-    unlink(file);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strcmp(e->d_name, AMPH_JOBDIR_FILE) == 0 ||
+            strncmp(e->d_name, AMPH_LOG_SHARED_FILE, sizeof AMPH_LOG_SHARED_FILE - 1) == 0)
+            unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
     rmdir(path);
 }

@@ -4,8 +4,10 @@
 #include <criterion/redirect.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -267,4 +269,38 @@ Test(log, a_fatal_error_tells_the_hook_and_ends, .exit_code = 1, .init = cr_redi
 {
     amph_log_identity("compute 3 (node07)");
     amph_fatal("the value %d is wrong", 7);
+}
+
+/* Says it, tells that it has, and lives on until *hold is closed at the other end. */
+static pid_t start_sayer(int to, int told, int hold, int unheld, const char *text)
+{
+    char c;
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    close(unheld);
+    dup2(to, STDERR_FILENO);
+    amph_error_shared("%s", text);
+    bool said = amph_log_error_said() && write(told, "", 1) == 1;
+    _exit(read(hold, &c, 1) == 0 && said ? 0 : 1);
+}
+
+Test(log, what_all_find_out_is_said_by_one)
+{
+    static const char *const texts[] = { "the same", "the same", "another", "the same" };
+    int to[2], told[2], hold[2], status;
+    char got[512] = "", c;
+    pid_t pid[AMPH_COUNTOF(texts)];
+    unsetenv("AMPHORA_JOB");
+    amph_env_reload();
+    cr_assert(pipe(to) == 0 && pipe(told) == 0 && pipe(hold) == 0);
+    for (size_t i = 0; i < AMPH_COUNTOF(texts); i++) {
+        pid[i] = start_sayer(to[1], told[1], hold[0], hold[1], texts[i]);
+        cr_assert(pid[i] > 0 && read(told[0], &c, 1) == 1);
+    }
+    close(hold[1]);
+    for (size_t i = 0; i < AMPH_COUNTOF(texts); i++)
+        cr_assert(waitpid(pid[i], &status, 0) == pid[i] && status == 0);
+    cr_assert(read(to[0], got, sizeof got - 1) > 0);
+    cr_assert_str_eq(got, "amphora: the same\namphora: another\n");
 }

@@ -104,8 +104,8 @@ static enum amph_status open_endpoint(struct ofi_cx *cx, const struct ofi_family
         return st;
     st = ofi_find_provider(family, cx->base.cfg.threaded, src, &cx->prov, &cx->info);
     if (st != AMPH_OK)
-        amph_error("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE",
-                   family->conduit);
+        amph_error_shared("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE",
+                          family->conduit);
     if (st == AMPH_OK) {
         set_rules(cx);
         if (cx->wait != OFI_WAIT_CQ)

@@ -131,7 +131,7 @@ static enum amph_status udp_open(const struct amph_cx_config *cfg, struct amph_c
         return AMPH_ERR_ARG;
     enum amph_status st = udp_choose_port(&ops, why, sizeof why);
     if (st != AMPH_OK) {
-        amph_error("the udp conduit cannot be used here: %s", why);
+        amph_error_shared("the udp conduit cannot be used here: %s", why);
         return st;
     }
     struct udp_cx *u = calloc(1, sizeof *u);

@@ -43,6 +43,19 @@ bad "conduit that is not there" 1 "there is no conduit" "$run" -conduit carrier-
 if ! "${builddir}/amphora-info" 2>/dev/null | grep -q "^verbs"; then
     bad "conduit that this machine lacks" 1 "there is no conduit verbs" "$run" -n 2 -conduit verbs true
 fi
+# What all processes find out is said once.
+ring=$builddir/examples/ring
+if [ ! -e /sys/class/infiniband ]; then
+    bad "conduit that cannot be used, said once" 1 "the conduit verbs cannot be used here" env AMPHORA_SMP=0 "$run" -n 4 -conduit verbs "$ring"
+fi
+for conduit in tcp udp; do
+    bad "$conduit: interface that is not there, said once" 1 "AMPHORA_INTERFACE=nonsense is neither" \
+        env AMPHORA_SMP=0 AMPHORA_INTERFACE=nonsense "$run" -n 4 -conduit $conduit "$ring"
+    for address in 0.0.0.0 ::; do
+        bad "$conduit: $address is no interface" 1 "AMPHORA_INTERFACE=$address stands for all interfaces" \
+            env AMPHORA_SMP=0 AMPHORA_INTERFACE=$address "$run" -n 3 -conduit $conduit "$ring"
+    done
+done
 hosts 'hostA\nhostB\n'
 bad "smp over several hosts" 1 "one host only" "$run" -n 2 -conduit smp -hosts "$mp_dir/hosts" true
 bad "no place for a server" 1 "no place for 1 of the 1 servers" "$run" -n 2 -servers 1 -hosts "$mp_dir/hosts" -server-program true true
