@@ -479,8 +479,15 @@ int x_posix_fallocate(int fd, off_t off, off_t length)
 
 int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 {
-    if (flags & ~7U || off < 0 || len < 0)
+    struct stat st;
+    if (any_flags(fd) < 0)
+        return -1;
+    if (flags & ~7U || off < 0 || len < 0 || len > INT64_MAX - off)
         return fwd_fail(EINVAL);
+    if (any_stat(fd, &st) != 0)
+        return -1;
+    if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
+        return fwd_fail(ESPIPE);
     return x_fdatasync(fd); /* more than was asked for */
 }
 

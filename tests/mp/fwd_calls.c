@@ -71,6 +71,7 @@ static void opening(void)
     T(close(fd));
     OK(fd = open(in("h"), O_PATH));
     T(read(fd, (char[1]){ 0 }, 1));
+    T(sync_file_range(fd, 0, 1, 8));
     T(close(fd));
 }
 
@@ -135,6 +136,8 @@ static void data(void)
     T(posix_fallocate(fd, 0, 200));
     T(posix_fallocate(fd, 0, 0));
     T(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
+    T(sync_file_range(fd, 0, 1, 8));
+    T(sync_file_range(fd, INT64_MAX, 1, 0));
     T(fsync(fd));
     T(fdatasync(fd));
     T(dprintf(fd, "%d-%s", 42, "text"));
