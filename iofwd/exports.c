@@ -356,6 +356,24 @@ static int split(const struct fwd_place *pl, char *parent, size_t room, const ch
     return 0;
 }
 
+/* "." or ".." if that is the path's last part; else NULL. */
+static const char *dots(const char *last)
+{
+    size_t n = strcspn(last, "/");
+    return n == 1 && last[0] == '.' ? "." : n == 2 && last[0] == '.' && last[1] == '.' ? ".." : NULL;
+}
+
+/* What stands before a last "." or ".." is a directory, by whatever links it is reached; walked by itself, so that the walk does not
+ * make a name of what comes after it. */
+static int walk_to_parent(struct fwd_place *pl, char *parent)
+{
+    pl->rel = parent;
+    int err = walk(pl, FOLLOW_ALL);
+    pl->rel = pl->buf;
+    int fd = err ? err : fwd_open_beneath(pl->base, pl->rel, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+    return fd == -EXDEV ? refuse(pl) : fd;
+}
+
 int fwd_place_parent(struct fwd_place *pl, const char **last_p)
 {
     char parent[PATH_MAX];
@@ -363,9 +381,10 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
         int err = split(pl, parent, sizeof parent, last_p);
         if (err)
             return -err;
-        /* The calls that come next all refuse ".." as a last part without looking it up, each with its own errno; only the export's
-         * parent is out of reach. */
-        bool up = strncmp(*last_p, "..", 2) == 0 && ((*last_p)[2] == '/' || !(*last_p)[2]);
+        /* The calls that come next all refuse "." and ".." as a last part without looking it up, each with its own errno; only the
+         * export's parent is out of reach. */
+        const char *refused = dots(*last_p);
+        bool up = refused && refused[1];
         int fd = up && !parent[0] && pl->base == pl->export->fd ? -EXDEV : pl->base;
         if (parent[0])
             fd = fwd_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
@@ -373,6 +392,10 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
             return fd;
         if (pl->walked)
             return refuse(pl);
+        if (refused && parent[0]) {
+            *last_p = refused;
+            return walk_to_parent(pl, parent);
+        }
         err = walk(pl, FOLLOW_WAY);
         if (err)
             return err;

@@ -415,15 +415,6 @@ static int other_export(struct fwd_request *rq, const struct fwd_place *from, co
     return EXDEV;
 }
 
-/* Where a link was walked over, ".." has become a name by now; the kernel would have refused it. */
-static bool ends_above(const char *path)
-{
-    size_t n = strlen(path);
-    while (n > 0 && path[n - 1] == '/')
-        n--;
-    return n >= 2 && path[n - 1] == '.' && path[n - 2] == '.' && (n == 2 || path[n - 3] == '/');
-}
-
 int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
 {
     struct fwd_place from, to;
@@ -435,8 +426,6 @@ int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
         return -from_fd;
     int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
     int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
-    if (!err && (ends_above(a->from) || ends_above(a->to)))
-        err = EBUSY;
     if (!err)
         err = outcome(syscall(SYS_renameat2, from_fd, from_last, to_fd, to_last, a->flags));
     if (to_fd >= 0)

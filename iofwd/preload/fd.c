@@ -443,6 +443,16 @@ static int fcntl_remote(int fd, struct fwd_ofile *of, int command, void *arg)
     return fwd_fail(EINVAL);
 }
 
+/* That a descriptor stands for a path only comes before whatever else is wrong with a command. */
+static int fcntl_checked(int fd, struct fwd_ofile *of, int command, void *arg)
+{
+    int flags, result = fcntl_remote(fd, of, command, arg), err = errno;
+    if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
+        return result;
+    bool path_only = fwd_core.getflags(fwd_core.client, &of->file, &flags) == 0 && (flags & O_PATH);
+    return fwd_fail(path_only ? EBADF : err);
+}
+
 /* What has to do with the descriptor and not with the file is asked of the placeholder. */
 int x_fcntl(int fd, int command, void *arg)
 {
@@ -473,7 +483,7 @@ int x_fcntl(int fd, int command, void *arg)
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
         return enter_copy(real_fcntl64(fd, command, arg), of);
     err = fwd_core_enter();
-    int result = err ? fwd_fail(err) : fcntl_remote(fd, of, command, arg);
+    int result = err ? fwd_fail(err) : fcntl_checked(fd, of, command, arg);
     int saved = errno;
     fdtab_put(of);
     errno = saved;

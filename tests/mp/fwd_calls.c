@@ -72,6 +72,9 @@ static void opening(void)
     OK(fd = open(in("h"), O_PATH));
     T(read(fd, (char[1]){ 0 }, 1));
     T(sync_file_range(fd, 0, 1, 8));
+    T(fcntl(fd, F_GETLK, &(struct flock){ .l_type = F_UNLCK }));
+    T(fcntl(fd, F_OFD_SETLK, &(struct flock){ .l_type = F_RDLCK, .l_pid = 1 }));
+    T(fcntl(fd, F_NOTIFY, 0));
     T(close(fd));
 }
 
@@ -273,6 +276,21 @@ static void names(void)
     T(renameat2(AT_FDCWD, in("d/renamed"), AT_FDCWD, in("d/hard"), RENAME_NOREPLACE));
     T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
     T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
+    /* An absolute link on the way, and then no name: nothing of it is removed or renamed. */
+    T(mkdir(in("d/e/under"), 0755));
+    OK(symlink(in("d/e"), in("d/away")));
+    T(rmdir(in("d/away/under/.")));
+    T(rmdir(in("d/away/under/./")));
+    T(unlink(in("d/away/under/.")));
+    T(rename(in("d/away/under/."), in("d/moved")));
+    T(rename(in("d/hard"), in("d/away/under/..")));
+    T(rename(in("d/away/under/.."), in("d/moved")));
+    T(renameat2(AT_FDCWD, in("d/hard"), AT_FDCWD, in("d/away/."), RENAME_NOREPLACE));
+    T(mkdir(in("d/away/."), 0755));
+    T(mkdir(in("d/away/none/."), 0755));
+    T(rmdir(in("d/away/under/..")));
+    T(rmdir(in("d/away/under")));
+    T(unlink(in("d/away")));
     T(rmdir(in("d")));
     T(rmdir(in("d/renamed")));
     T(unlink(in("d/e")));

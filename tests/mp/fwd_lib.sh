@@ -7,10 +7,11 @@ builddir=$(cd "$builddir" && pwd)
 case $AMPHORA_RUN in /*) ;; *) AMPHORA_RUN=$(pwd)/$AMPHORA_RUN ;; esac
 export srcdir builddir
 
-# fwd_tree DIR: everything in a directory, as text
+# fwd_tree DIR: everything in a directory, as text; files of 64 MiB or more are sparse ones here, with their data near both ends
 fwd_tree() {
     (cd "$1" && find . -mindepth 1 -printf '%p %y %m %n %l' \( -type f -printf ' %s' -o -true \) -printf '\n' | sort &&
-        find . -type f -print0 | sort -z | xargs -r -0 sha256sum)
+        find . -type f -size -64M -print0 | sort -z | xargs -r -0 sha256sum &&
+        find . -type f -size +63M -print0 | sort -z | xargs -r -0 -I FILE sh -c 'head -c 4M "$1"; tail -c 4M "$1"; echo "$1"' sh FILE | sha256sum)
 }
 
 # fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR; standard output and error of the command go to standard output,
