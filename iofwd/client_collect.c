@@ -332,7 +332,7 @@ static void settle(struct collector *c)
         return;
     flush(c);
     drain(c);
-    if (c->by_offset && !c->append) {
+    if (c->by_offset && !(c->mode == WRITING && c->append)) { /* what appends has moved the offset at the server itself */
         off_t now;
         struct amph_fwd_args_lseek a = { .file = &c->file, .off = c->pos, .whence = SEEK_SET, .pos = &now };
         int err = fwd_client_call(c->cl, AMPH_FWD_LSEEK, &a);

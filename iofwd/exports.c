@@ -232,6 +232,13 @@ static int step(struct fwd_place *pl, struct walk *wk, const char *part, const c
     return 0;
 }
 
+/* "." or ".." if that is the path's last part; else NULL. */
+static const char *dots(const char *last)
+{
+    size_t n = strcspn(last, "/");
+    return n == 1 && last[0] == '.' ? "." : n == 2 && last[0] == '.' && last[1] == '.' ? ".." : NULL;
+}
+
 /* What "." and ".." are looked for in: 0 or a negative errno. */
 static int is_directory(const struct walk *wk)
 {
@@ -271,6 +278,19 @@ static int start_of(struct fwd_place *pl, struct walk *wk)
     return 0;
 }
 
+/* A last part that is not to be followed is not looked for either: what is wrong with it the call itself will say. */
+static int keep_last(struct walk *wk, const char *part, size_t n)
+{
+    size_t len = strlen(wk->done);
+    if (len + n + 2 > sizeof wk->done)
+        return -ENAMETOOLONG;
+    if (len)
+        wk->done[len++] = '/';
+    memcpy(wk->done + len, part, n);
+    wk->done[len + n] = 0;
+    return 0;
+}
+
 /* How far a walk follows links: those on the way; one at the end too if a slash comes after it, as open does; or always. */
 enum follow { FOLLOW_WAY, FOLLOW_SLASH, FOLLOW_ALL };
 
@@ -291,6 +311,10 @@ static int walk(struct fwd_place *pl, enum follow last)
         size_t n = strcspn(at, "/");
         if (n == 0)
             break;
+        if (last == FOLLOW_WAY && !at[n + strspn(at + n, "/")] && !dots(at)) {
+            err = keep_last(wk, at, n);
+            break;
+        }
         if (n > NAME_MAX) {
             int fd = fwd_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
             err = fd < 0 ? fd : -ENAMETOOLONG; /* that it is to be looked for in no directory counts more */
@@ -354,13 +378,6 @@ static int split(const struct fwd_place *pl, char *parent, size_t room, const ch
     parent[n] = 0;
     *last_p = last;
     return 0;
-}
-
-/* "." or ".." if that is the path's last part; else NULL. */
-static const char *dots(const char *last)
-{
-    size_t n = strcspn(last, "/");
-    return n == 1 && last[0] == '.' ? "." : n == 2 && last[0] == '.' && last[1] == '.' ? ".." : NULL;
 }
 
 /* What stands before a last "." or ".." is a directory, by whatever links it is reached; walked by itself, so that the walk does not

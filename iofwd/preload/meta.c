@@ -239,9 +239,8 @@ static int parent_error(int dir, const char *path)
         parent[--len] = 0;
     while (len && parent[len - 1] != '/')
         parent[--len] = 0;
-    if (x_fstatat(dir, len ? parent : ".", &st, 0) != 0)
-        return errno;
-    return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    memcpy(parent + len, ".", 2); /* a directory that may be searched */
+    return x_fstatat(dir, parent, &st, 0) != 0 ? errno : 0;
 }
 
 /* Is it a prefix itself, which stands where a mount point would? */
@@ -294,14 +293,14 @@ int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsi
         return real_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
     if (side == SIDE_LOCAL)
         return real_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
-    if (side == SIDE_FAILED && errno != EFAULT) {
-        struct stat st; /* that the old name leads nowhere counts more than an empty new one */
-        if (!to[0] && from[0] && x_fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENAMETOOLONG)
-            return -1;
-        return fwd_fail(!to[0] || !from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
+    if (side == SIDE_FAILED && errno == EFAULT)
+        return -1;
+    if (side == SIDE_FAILED && !to[0] && from[0]) { /* that the old name's directory is not there counts more than an empty new name */
+        int err = parent_error(from_dir, from);
+        return fwd_fail(err ? err : ENOENT);
     }
     if (side == SIDE_FAILED)
-        return -1;
+        return fwd_fail(!from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
     return pair_end(&p, fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags));
 }
 
@@ -313,8 +312,8 @@ int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int fla
         return real_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED) {
         struct stat st; /* what is wrong with the old name counts more than an empty new one */
-        int err = errno;
-        if (err == ENOENT && x_fstatat(from_dir, from, &st, (flags & AT_EMPTY_PATH) | AT_SYMLINK_NOFOLLOW) != 0)
+        int err = errno, how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+        if (err == ENOENT && x_fstatat(from_dir, from, &st, how) != 0)
             return -1;
         return fwd_fail(err);
     }
@@ -407,12 +406,12 @@ int x_fchown(int fd, uid_t uid, gid_t gid)
 int x_truncate(const char *path, off_t length)
 {
     struct fwd_where w;
+    if (length < 0)
+        return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return real_truncate64(w.path, length);
-    if (length < 0)
-        return fwd_where_end(&w, EINVAL);
     if (!w.path[0])
         return fwd_where_end(&w, fwd_core.ftruncate(CLIENT, &w.dir->file, length));
     return fwd_where_end(&w, fwd_core.truncate(CLIENT, FWD_AT(&w), length));

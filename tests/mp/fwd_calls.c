@@ -269,10 +269,17 @@ static void names(void)
     T(truncate(in("d/node"), 33));
     T(truncate(in("d"), 33));
     T(truncate(in("none"), 33));
+    T(truncate(in("none"), -1));
+    T(truncate("", -1));
     T(rename(in("d/node"), in("d/renamed")));
     T(rename(in("d/node"), in("d/renamed")));
     T(rename(in("d"), in("d/sub")));
     T(rename(in("d/renamed"), in("d/e")));
+    T(rename(in("d/renamed/"), ""));
+    T(rename(in("d/renamed/x"), ""));
+    T(rename("", ""));
+    snprintf(buf, sizeof buf, "%s/%0256d/x", in(""), 0);
+    T(rename(buf, ""));
     T(renameat2(AT_FDCWD, in("d/renamed"), AT_FDCWD, in("d/hard"), RENAME_NOREPLACE));
     T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
     T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
@@ -286,6 +293,14 @@ static void names(void)
     T(rename(in("d/hard"), in("d/away/under/..")));
     T(rename(in("d/away/under/.."), in("d/moved")));
     T(renameat2(AT_FDCWD, in("d/hard"), AT_FDCWD, in("d/away/."), RENAME_NOREPLACE));
+    snprintf(buf, sizeof buf, "%s/%0256d", in("d/away"), 0);
+    T(rename(buf, in("d/none/x"))); /* both ways come before the names */
+    T(rename(buf, in("d/x")));
+    T(mkdir(buf, 0755));
+    OK(symlink(in("d/ring"), in("d/ring")));
+    T(linkat(AT_FDCWD, in("d/ring"), AT_FDCWD, "", AT_SYMLINK_FOLLOW));
+    T(linkat(AT_FDCWD, in("d/ring"), AT_FDCWD, "", 0));
+    T(unlink(in("d/ring")));
     T(mkdir(in("d/away/."), 0755));
     T(mkdir(in("d/away/none/."), 0755));
     T(rmdir(in("d/away/under/..")));

@@ -278,6 +278,21 @@ static void appends(const char *path)
     compare(path);
 }
 
+/* Reads of what appends when it is written: gathered or not, they leave the offset behind them. */
+static void read_appending(const char *path)
+{
+    char back[100];
+    int fd = open(path, O_RDWR | O_APPEND);
+    IS(fd >= 0 && size >= 20 * sizeof back, 1);
+    IS(iofwd_read_prep(fd, 20 * sizeof back, 20), 0);
+    for (size_t i = 0; i < 9; i++)
+        IS(read(fd, back, sizeof back), sizeof back);
+    IS(lseek(fd, 0, SEEK_CUR), 9 * sizeof back);
+    IS(read(fd, back, sizeof back), sizeof back);
+    IS(memcmp(back, model + 9 * sizeof back, sizeof back), 0);
+    IS(close(fd), 0);
+}
+
 int main(int argc, char **argv)
 {
     char path[64];
@@ -294,6 +309,7 @@ int main(int argc, char **argv)
     compare(path);
     IS(close(twin), 0);
     appends(path);
+    read_appending(path);
     late_error(path);
     announced_error(path, 8, 'l');
     announced_error(path, 6, 'f');
