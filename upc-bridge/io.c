@@ -125,12 +125,14 @@ static mode_t mode_of(const struct upc_file *f)
 
 static int check_flags(int flags)
 {
+    const int all = UPC_RDONLY | UPC_WRONLY | UPC_RDWR | UPC_INDIVIDUAL_FP | UPC_COMMON_FP | UPC_APPEND | UPC_CREATE | UPC_EXCL |
+                    UPC_STRONG_CA | UPC_TRUNC | UPC_DELETE_ON_CLOSE;
     int access = flags & (UPC_RDONLY | UPC_WRONLY | UPC_RDWR), fp = flags & (UPC_INDIVIDUAL_FP | UPC_COMMON_FP);
     if (access != UPC_RDONLY && access != UPC_WRONLY && access != UPC_RDWR)
         return EINVAL;
     if (fp != UPC_INDIVIDUAL_FP && fp != UPC_COMMON_FP)
         return EINVAL;
-    return (flags & UPC_EXCL && !(flags & UPC_CREATE)) || (flags & UPC_TRUNC && access == UPC_RDONLY) ? EINVAL : 0;
+    return flags & ~all || (flags & UPC_EXCL && !(flags & UPC_CREATE)) || (flags & UPC_TRUNC && access == UPC_RDONLY) ? EINVAL : 0;
 }
 
 static void set_strong(struct upc_file *f)
@@ -323,8 +325,6 @@ static int set_mode(upc_file_t *fd, struct upc_file *f, int off, int on, bool re
 {
     if (upc_all_fsync(fd))
         return -1;
-    if ((f->flags & (off | on)) == on)
-        return 0;
     f->flags = (f->flags & ~off) | on;
     if (rewind)
         f->position = 0;

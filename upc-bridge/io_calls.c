@@ -192,6 +192,22 @@ static uint64_t product(size_t size, size_t nmemb, int *err_p)
     return *err_p ? 0 : n;
 }
 
+/* Elements of `size` bytes in blocks of `block` bytes, from at on: the rest of the block that it points into, and what follows. Gives how
+ * many pieces that are. */
+static size_t set_pieces(struct upc_piece *piece, struct upc_wide at, uint64_t block, uint64_t size, uint64_t len)
+{
+    uint64_t begin = at.addr, before = size ? amph_upc_block_begin(&at, block / size, size) * size : 0;
+    uint64_t rest = before && block - before < len ? block - before : before ? len : 0;
+    if (rest) {
+        *piece++ = (struct upc_piece){ .at = { begin, at.thread, 0 }, .len = rest };
+        at.addr += at.thread + 1 == (uint32_t)upc_self.threads ? block : 0;
+        at.thread = (at.thread + 1) % (uint32_t)upc_self.threads;
+    }
+    if (rest == 0 || rest < len)
+        *piece = (struct upc_piece){ .at = at, .block = block, .len = len - rest };
+    return 1 + (rest && rest < len);
+}
+
 /* ---- at the file pointer ---- */
 
 static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t size, size_t nmemb, upc_flag_t flags, bool async)
@@ -233,7 +249,7 @@ static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffe
     struct upc_file *f = file_of(fd, async);
     if (!f)
         return -1;
-    struct upc_async *a = operation(f, writing, 1, 1, flags);
+    struct upc_async *a = operation(f, writing, 2, 1, flags);
     a->refused = check_access(f, writing);
     uint64_t n = product(size, nmemb, &a->refused), block = product(size, blocksize, &a->refused), begin = 0, share = n;
     if (buffer.thread >= (uint32_t)upc_self.threads || (n && !buffer.addr)) {
@@ -244,7 +260,7 @@ static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffe
     if (a->common)
         share = share_of(f, n, &begin);
     a->at_pointer = true;
-    a->move.piece[0] = (struct upc_piece){ .at = buffer, .block = block, .len = n };
+    a->move.npieces = set_pieces(a->move.piece, buffer, block, size, n);
     a->move.skip = begin;
     a->move.run[0] = (struct upc_run){ f->position + (int64_t)begin, share };
     return start(a, async);
@@ -319,20 +335,31 @@ static struct upc_piece piece_of(const void *memvec, size_t i, int form)
     return (struct upc_piece){ .at = v->baseaddr, .block = v->blocksize, .len = v->len };
 }
 
-/* Fills the lists in, without what is empty; gives an errno value. */
+/* The vectors' pieces, without what is empty; gives an errno value. */
+static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int form, uint64_t *bytes_p)
+{
+    m->npieces = 0;
+    for (size_t i = 0; i < nmem; i++) {
+        struct upc_piece p = piece_of(memvec, i, form), *to = &m->piece[m->npieces];
+        if (p.len && form && (p.at.thread >= (uint32_t)upc_self.threads || !p.at.addr))
+            return EFAULT;
+        *bytes_p += p.len;
+        *to = p;
+        if (p.len)
+            m->npieces += form ? set_pieces(to, p.at, p.block, 1, p.len) : 1;
+    }
+    return 0;
+}
+
+/* Fills both lists in; gives an errno value. */
 static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem, const struct upc_filevec *filevec, size_t nfile, int form)
 {
     uint64_t memory = 0, file = 0;
     int64_t last = 0;
-    m->npieces = m->nruns = 0;
-    for (size_t i = 0; i < nmem; i++) {
-        struct upc_piece p = piece_of(memvec, i, form);
-        if (p.len && form && (p.at.thread >= (uint32_t)upc_self.threads || !p.at.addr))
-            return EFAULT;
-        memory += p.len;
-        if (p.len)
-            m->piece[m->npieces++] = p;
-    }
+    int err = fill_pieces(m, memvec, nmem, form, &memory);
+    m->nruns = 0;
+    if (err)
+        return err;
     for (size_t i = 0; i < nfile; i++) {
         if (filevec[i].len == 0)
             continue;
@@ -356,7 +383,7 @@ static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void
     struct upc_file *f = file_of(fd, async);
     if (!f)
         return -1;
-    struct upc_async *a = operation(f, writing, nmem, nfile, flags);
+    struct upc_async *a = operation(f, writing, 2 * nmem, nfile, flags); /* each may begin inside a block */
     a->list = true;
     a->refused = check_access(f, writing);
     if (!a->refused)

@@ -93,17 +93,19 @@ static void combine_parts(const void *arg1, void *arg2_and_out, size_t count, co
 /* ---- which elements of an array are the caller's ---- */
 
 struct layout {
-    uint64_t first;   /* thread of element 0 */
-    uint64_t addr;
-    uint64_t nelems, block, rows;
+    uint64_t first; /* thread of the block that the array begins in */
+    uint64_t addr;  /* where that block begins */
+    uint64_t before, end; /* its elements before the array; those and the array's */
+    uint64_t block, rows;
     size_t size;
 };
 
 static struct layout layout_of(struct upc_wide p, size_t nelems, size_t block, size_t size)
 {
-    struct layout l = { p.thread, p.addr, nelems, block ? block : nelems, 0, size };
+    uint64_t before = amph_upc_block_begin(&p, block, size);
+    struct layout l = { p.thread, p.addr, before, before + nelems, block ? block : nelems, 0, size };
     uint64_t row = l.block * (uint64_t)upc_self.threads;
-    l.rows = nelems / row + (nelems % row != 0);
+    l.rows = row ? l.end / row + (l.end % row != 0) : 0;
     return l;
 }
 
@@ -111,9 +113,9 @@ static struct layout layout_of(struct upc_wide p, size_t nelems, size_t block, s
 static uint64_t run_of(const struct layout *l, uint64_t t, uint64_t row, uint64_t *addr_p)
 {
     uint64_t threads = (uint64_t)upc_self.threads, block = row * threads + (t + threads - l->first) % threads;
-    uint64_t begin = block * l->block;
-    *addr_p = l->addr + (l->first + block) / threads * l->block * l->size;
-    return begin >= l->nelems ? 0 : l->nelems - begin < l->block ? l->nelems - begin : l->block;
+    uint64_t begin = block * l->block, end = l->end - begin < l->block ? l->end : begin + l->block, skip = block ? 0 : l->before;
+    *addr_p = l->addr + ((l->first + block) / threads * l->block + skip) * l->size;
+    return begin >= l->end ? 0 : end - begin - skip;
 }
 
 static void add_own_run(const struct how *how, const struct layout *l, uint64_t row, struct part *acc)
@@ -224,8 +226,9 @@ static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide s
     struct layout from = layout_of(src, nelems, block, how->size), to = layout_of(dst, nelems, block, how->size);
     struct part carry = { .has = 0 };
     struct board board;
-    if (dst.thread != src.thread)
-        amph_upc_fail("%s: dst begins in thread %u, src in thread %u", how->call, dst.thread, src.thread);
+    if (dst.thread != src.thread || from.before != to.before)
+        amph_upc_fail("%s: dst begins in thread %u with phase %u, src in thread %u with phase %u", how->call, dst.thread, dst.phase,
+                      src.thread, src.phase);
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, how->call);
     if (nelems) {
         board.parts = amphora_upc_all_alloc((size_t)upc_self.threads, ROWS_AT_A_TIME * sizeof(struct part));

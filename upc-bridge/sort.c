@@ -12,7 +12,8 @@
 #include "upc-bridge/upc.h"
 
 struct sorting {
-    struct upc_wide array;
+    struct upc_wide array; /* the block that it begins in */
+    uint64_t before;       /* elements of that block before it */
     uint64_t size, nelems, block;
     void (*func)(void);
     int form;
@@ -56,7 +57,7 @@ static void each_run(const struct sorting *s, uint64_t first, uint64_t n, void (
 {
     uint64_t threads = (uint64_t)upc_self.threads, row, done = 0;
     while (done < n) {
-        uint64_t i = first + done, b = i / s->block, run = s->block - i % s->block;
+        uint64_t i = s->before + first + done, b = i / s->block, run = s->block - i % s->block;
         struct upc_wide p = s->array;
         if (run > n - done)
             run = n - done;
@@ -90,12 +91,13 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
 {
     uint64_t threads = (uint64_t)upc_self.threads, total = threads * threads, at;
     uint64_t dst = (uint64_t)upc_self.mythread * threads * s->size;
+    struct upc_wide any = { s->array.addr + s->before * s->size, s->array.thread, 0 };
     for (uint64_t i = 0; i < threads; i++) /* who has none repeats an element of the array */
         if (n)
             amphora_upc_memput_nbi((struct upc_wide){ samples + dst + i * s->size, 0, 0 },
                                    amph_upc_mine(sorted + i * n / threads * s->size), s->size);
         else
-            amphora_upc_memcpy((struct upc_wide){ samples + dst + i * s->size, 0, 0 }, s->array, s->size);
+            amphora_upc_memcpy((struct upc_wide){ samples + dst + i * s->size, 0, 0 }, any, s->size);
     upc_synci();
     amph_upc_meet();
     if (upc_self.mythread == 0) {
@@ -187,7 +189,8 @@ static void sort_all(const struct sorting *s)
 void amphora_upc_all_sort(struct upc_wide A, size_t elem_size, size_t nelems, size_t blk_size, void (*func)(void), int form,
                           upc_flag_t flags)
 {
-    const struct sorting s = { A, elem_size, nelems, blk_size ? blk_size : nelems, func, form };
+    uint64_t before = amph_upc_block_begin(&A, blk_size, elem_size);
+    const struct sorting s = { A, before, elem_size, nelems, blk_size ? blk_size : nelems, func, form };
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_ALLSYNC : flags, "upc_all_sort");
     if (nelems && elem_size)
         sort_all(&s);

@@ -34,6 +34,15 @@ static inline void *amph_upc_mine(uint64_t addr)
     return (void *)(upc_self.place[upc_self.mythread].here + addr);
 }
 
+/* How many elements of p's block stand before it; *p becomes a pointer to the first of them.  block 0: one block, which begins at p. */
+static inline uint64_t amph_upc_block_begin(struct upc_wide *p, uint64_t block, uint64_t size)
+{
+    uint64_t before = block ? p->phase % block : 0;
+    p->addr -= before * size;
+    p->phase = 0;
+    return before;
+}
+
 /* All threads have come here; what they wrote before is seen behind it.  Another family of barriers than upc_barrier's. */
 void amph_upc_meet(void);
 

@@ -87,14 +87,14 @@ static long gcd_like(long a, long b) { return a ^ (b * 0); }
 static double larger(double a, double b) { return a > b ? a : b; }
 
 static struct {
-    size_t n, block;
+    size_t n, block, skip; /* skip: elements of the allocation before the array, which so begins inside a block */
     int first;
 } shape;
 
-/* The thread and the offset of element i of an array that begins in thread shape.first at base. */
+/* Element i of an array of the shape, in an allocation that begins in thread shape.first at base. */
 static upc_pts_t element(upc_pts_t base, size_t size, size_t i)
 {
-    return upc_pts_add(upc_resetphase(base), size, shape.block, (ptrdiff_t)i);
+    return upc_pts_add(base, size, shape.block, (ptrdiff_t)(shape.skip + i));
 }
 
 /* The parts of all threads of an array of `room` bytes a thread, fetched at once: element by element would be a message each. */
@@ -130,8 +130,8 @@ static void *fetched(upc_pts_t p)
                 UPC_STORE(T, element(src, sizeof(T), i), (T)VALUE(i)); \
         upc_flag_t flags = random_flags(); \
         upc_barrier(); \
-        upc_all_reduce##NAME(dst, src, OP, shape.n, shape.block, FUNC, flags); \
-        upc_all_prefix_reduce##NAME(all, src, OP, shape.n, shape.block, FUNC, flags); \
+        upc_all_reduce##NAME(dst, element(src, sizeof(T), 0), OP, shape.n, shape.block, FUNC, flags); \
+        upc_all_prefix_reduce##NAME(element(all, sizeof(T), 0), element(src, sizeof(T), 0), OP, shape.n, shape.block, FUNC, flags); \
         fetch(all, room); \
         for (size_t i = 0; i < shape.n; i++) { \
             T a = acc, b = (T)VALUE(i); \
@@ -151,7 +151,8 @@ static void reducing(void)
     shape.block = blocks[below(&common, 4)];
     shape.n = 1 + below(&common, 3000);
     shape.first = (int)below(&common, (uint32_t)THREADS);
-    room = (shape.block ? (shape.n / (shape.block * (size_t)THREADS) + 2) * shape.block : shape.n) * 16;
+    shape.skip = below(&common, 2) && shape.block ? below(&common, 3 * (uint32_t)shape.block) : 0;
+    room = (shape.block ? ((shape.skip + shape.n) / (shape.block * (size_t)THREADS) + 2) * shape.block : shape.n) * 16;
     upc_pts_t src = upc_pts_add(upc_all_alloc((size_t)THREADS, room), room, 1, shape.first);
     upc_pts_t all = upc_pts_add(upc_all_alloc((size_t)THREADS, room), room, 1, shape.first);
     upc_pts_t dst = upc_pts_add(upc_all_alloc((size_t)THREADS, 16), 16, 1, (int)below(&common, (uint32_t)THREADS));
@@ -193,8 +194,9 @@ static void sorting(void)
     const size_t blocks[] = { 0, 1, 2 + below(&common, 5), 1 + below(&common, 400) };
     size_t block = blocks[below(&common, 4)], n = 1 + below(&common, 4000), size = sizeof(struct record);
     int spread = 1 << below(&common, 24);
-    size_t room = (block ? (n / (block * (size_t)THREADS) + 2) * block : n) * size;
-    upc_pts_t a = upc_all_alloc((size_t)THREADS, room);
+    size_t skip = block && below(&common, 2) ? below(&common, 3 * (uint32_t)block) : 0;
+    size_t room = (block ? ((skip + n) / (block * (size_t)THREADS) + 2) * block : n) * size;
+    upc_pts_t all = upc_all_alloc((size_t)THREADS, room), a = upc_pts_add(all, size, block, (ptrdiff_t)skip);
     int64_t sum = 0, after = 0;
     for (size_t i = 0; i < n; i++) {
         int key = (int)(next_random(&common) % (unsigned)spread) - spread / 2;
@@ -206,7 +208,7 @@ static void sorting(void)
     }
     upc_all_sort(a, size, n, block, by_key, random_flags());
     int last = -0x7fffffff;
-    fetch(a, room);
+    fetch(all, room);
     for (size_t i = 0; i < n; i++) {
         struct record r;
         memcpy(&r, fetched(upc_pts_add(a, size, block, (ptrdiff_t)i)), sizeof r);
@@ -216,7 +218,7 @@ static void sorting(void)
     }
     CHECK(after == sum);
     upc_barrier();
-    upc_all_free(a);
+    upc_all_free(all);
 }
 
 /* ---- atomics ---- */

@@ -64,11 +64,13 @@ static void individual(void)
     bool async = next_random(&common) % 2, shared = next_random(&common) % 2;
     size_t size = 1 + below(&common, 9), nmemb = below(&common, REGION / 9), n = size * nmemb, gap = below(&common, 50);
     size_t first = below(&common, 2000), at = first + (size_t)MYTHREAD * (n + gap), block = below(&common, 30);
+    size_t skip = block && below(&common, 2) ? below(&common, 2 * (uint32_t)block) : 0; /* the array begins inside a block */
     uint64_t tag = next_random(&common);
     upc_flag_t flags = random_flags();
     unsigned char *buf = malloc(n + 1);
-    upc_pts_t array = upc_pts_add(upc_global_alloc((size_t)THREADS, REGION * 2), REGION * 2, 1, (MYTHREAD * 3) % THREADS);
+    upc_pts_t base = upc_global_alloc((size_t)THREADS, REGION * 2), array = upc_pts_add(base, REGION * 2, 1, (MYTHREAD * 3) % THREADS);
     upc_off_t got = 0;
+    array = upc_pts_add(array, size, block, (ptrdiff_t)skip);
     CHECK(upc_all_fcntl(fd, UPC_SET_INDIVIDUAL_FP, NULL) == 0 && upc_all_fcntl(fd, UPC_GET_FP, NULL) == UPC_INDIVIDUAL_FP);
     CHECK(upc_all_fseek(fd, (upc_off_t)at, UPC_SEEK_SET) == (upc_off_t)at);
     for (size_t i = 0; i < n; i++)
@@ -104,7 +106,7 @@ static void individual(void)
     for (size_t i = 0; shared && i < nmemb; i++)
         upc_memget(buf + i * size, upc_pts_add(array, size, block, (ptrdiff_t)i), size);
     check_model(buf, at, n);
-    upc_free(upc_pts_make(0, 0, upc_pts_addr(array)));
+    upc_free(base);
     free(buf);
     upc_barrier();
 }
@@ -116,7 +118,8 @@ static void together(void)
     bool async = next_random(&common) % 2;
     const size_t blocks[] = { 0, 1, 2 + below(&common, 30), 1 + below(&common, 5000) };
     size_t size = 1 + below(&common, 12), nmemb = below(&common, REGION * (uint32_t)THREADS / 12), block = blocks[below(&common, 4)];
-    size_t n = size * nmemb, at = below(&common, 3000), room = (block ? nmemb / (block * (size_t)THREADS) + 2 : 1) * size;
+    size_t skip = block && below(&common, 2) ? below(&common, 2 * (uint32_t)block) : 0;
+    size_t n = size * nmemb, at = below(&common, 3000), room = (block ? (skip + nmemb) / (block * (size_t)THREADS) + 2 : 1) * size;
     int first = (int)below(&common, (uint32_t)THREADS);
     uint64_t tag = next_random(&common);
     upc_flag_t flags = random_flags();
@@ -125,6 +128,7 @@ static void together(void)
     unsigned char item[16];
     upc_off_t got = 0;
     CHECK(!upc_pts_is_null(base));
+    array = upc_pts_add(array, size, block, (ptrdiff_t)skip);
     CHECK(upc_all_fcntl(fd, UPC_SET_COMMON_FP, NULL) == 0 && upc_all_fseek(fd, (upc_off_t)at, UPC_SEEK_CUR) == (upc_off_t)at);
     for (size_t i = (size_t)MYTHREAD; i < nmemb; i += (size_t)THREADS) {
         for (size_t k = 0; k < size; k++)
@@ -250,12 +254,13 @@ struct memory {
     bool shared;
     size_t n, cut, block;
     unsigned char *buf;
-    upc_pts_t array;
+    upc_pts_t array; /* its first part may begin inside a block */
+    upc_pts_t rest;  /* in one piece */
 };
 
 static upc_pts_t memory_at(const struct memory *m, size_t i)
 {
-    return i < m->cut ? upc_pts_add(m->array, 1, m->block, (ptrdiff_t)i) : upc_pts_offset(m->array, m->n + i - m->cut);
+    return i < m->cut ? upc_pts_add(m->array, 1, m->block, (ptrdiff_t)i) : upc_pts_offset(m->rest, i - m->cut);
 }
 
 static void memory_copy(const struct memory *m, unsigned char *bytes, bool in)
@@ -267,7 +272,8 @@ static void memory_copy(const struct memory *m, unsigned char *bytes, bool in)
         return;
     }
     for (size_t i = 0, len; i < m->n; i += len) { /* block by block */
-        len = i >= m->cut ? m->n - i : m->cut - i < m->block - i % m->block ? m->cut - i : m->block - i % m->block;
+        size_t left = m->block - upc_phaseof(memory_at(m, i));
+        len = i >= m->cut ? m->n - i : m->cut - i < left ? m->cut - i : left;
         if (in)
             upc_memput_nbi(memory_at(m, i), bytes + i, len);
         else
@@ -279,7 +285,7 @@ static void memory_copy(const struct memory *m, unsigned char *bytes, bool in)
 static upc_off_t memory_move(const struct memory *m, const struct deal *d, bool writing, bool async, upc_flag_t flags)
 {
     const struct upc_local_memvec local[2] = { { m->buf + m->n, m->cut }, { m->buf, m->n - m->cut } };
-    const struct upc_shared_memvec far[2] = { { m->array, m->block, m->cut }, { upc_pts_offset(m->array, m->n), 0, m->n - m->cut } };
+    const struct upc_shared_memvec far[2] = { { m->array, m->block, m->cut }, { m->rest, 0, m->n - m->cut } };
     upc_off_t got = 0;
     if (m->shared && async)
         (writing ? upc_all_fwrite_list_shared_async : upc_all_fread_list_shared_async)(fd, 2, far, d->nmine, d->mine, flags);
@@ -313,7 +319,10 @@ static void scattered(void)
         m.n = d.bytes;
         m.cut = m.n / 3;
         m.buf = malloc(2 * m.n + 1);
-        m.array = upc_pts_add(upc_global_alloc((size_t)THREADS, 2 * m.n + 100), 2 * m.n + 100, 1, (MYTHREAD + 1) % THREADS);
+        upc_pts_t base = upc_global_alloc((size_t)THREADS, 2 * m.n + 600);
+        m.array = upc_pts_add(base, 2 * m.n + 600, 1, (MYTHREAD + 1) % THREADS);
+        m.rest = upc_pts_offset(m.array, m.n + 600);
+        m.array = upc_pts_add(m.array, 1, m.block, (ptrdiff_t)below(&common, 300));
         unsigned char *bytes = calloc(1, m.n + 1);
         size_t want = 0;
         for (size_t i = 0; i < CUTS && !reading; i++) {
@@ -335,7 +344,7 @@ static void scattered(void)
         CHECK(upc_all_fsync(fd) == 0);
         free(bytes);
         free(m.buf);
-        upc_free(upc_pts_make(0, 0, upc_pts_addr(m.array)));
+        upc_free(base);
     }
 }
 
@@ -400,6 +409,9 @@ static void modes(void)
     CHECK(upc_all_fseek(f, -1, UPC_SEEK_SET) == -1 && upc_all_fseek(f, 0, 9) == -1);
     CHECK(upc_all_fwrite_local(f, &c, (size_t)-1, (size_t)-1, 0) == -1 && errno == EINVAL);
     CHECK(upc_all_fwrite_list_local(f, 1, &(struct upc_local_memvec){ &c, 1 }, 1, &(struct upc_filevec){ 0, 2 }, 0) == -1);
+    CHECK(!upc_all_fopen(other, UPC_WRONLY | UPC_COMMON_FP | 1 << 20, 0, NULL) && errno == EINVAL);
+    CHECK(upc_all_fseek(f, 30, UPC_SEEK_SET) == 30 && upc_all_fcntl(f, UPC_SET_INDIVIDUAL_FP, NULL) == 0);
+    CHECK(upc_all_fseek(f, 0, UPC_SEEK_CUR) == 0); /* the beginning, though the mode was that already */
     CHECK(upc_all_fcntl(f, UPC_SET_COMMON_FP, NULL) == 0);
     CHECK(upc_all_fwrite_local(f, &c, 1, 1, 0) == -1 && errno == EINVAL);
     CHECK(upc_all_fclose(f) == 0 && upc_all_fclose(f) == -1 && errno == EBADF && upc_all_fsync(NULL) == -1);

@@ -23,19 +23,19 @@ upc_off_t upc_all_fread_shared(upc_file_t *fd, shared void *buffer, size_t block
 upc_off_t upc_all_fwrite_shared(upc_file_t *fd, shared const void *buffer, size_t blocksize, size_t size, size_t nmemb, upc_flag_t flags)
     __asm__("upcx_all_fwrite_shared");
 
-struct upc_local_memvec {
+typedef struct upc_local_memvec {
     void *baseaddr;
     size_t len;
-};
-struct upc_shared_memvec {
+} upc_local_memvec_t;
+typedef struct upc_shared_memvec {
     shared void *baseaddr;
     size_t blocksize;
     size_t len;
-};
-struct upc_filevec {
+} upc_shared_memvec_t;
+typedef struct upc_filevec {
     upc_off_t offset;
     size_t len;
-};
+} upc_filevec_t;
 upc_off_t upc_all_fread_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec, size_t filevec_entries,
                                    struct upc_filevec const *filevec, upc_flag_t flags);
 upc_off_t upc_all_fwrite_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec, size_t filevec_entries,

@@ -2,8 +2,7 @@
 /*
  * Collectives.  RL 7.4 (upc_collective.h).
  *
- * All threads make the same calls in the same order with the same arguments, but not between upc_notify and upc_wait.  The phases of the
- * pointers count as 0.  Each thread's data is moved by itself or by those that want it, as flags (RL 7.3.3) allow.  Where dst and src
+ * All threads make the same calls in the same order with the same arguments, but not between upc_notify and upc_wait.  Each thread's data is moved by itself or by those that want it, as flags (RL 7.3.3) allow.  Where dst and src
  * overlap the result is undefined.
  */
 #ifndef AMPHORA_UPC_COLLECTIVE_H
@@ -12,7 +11,8 @@
 #include "amphora/upc/memory.h"
 #include "amphora/upc/types.h"
 
-/* ---- moving (7.4.2.1 to 7.4.2.6): dst or src given as shared [] char[n] is one block, else it has a block in each thread ---- */
+/* ---- moving (7.4.2.1 to 7.4.2.6): dst or src given as shared [] char[n] is one block, else it has a block in each thread; phases count
+ * as 0 ---- */
 
 void amphora_upc_all_broadcast(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags);
 void amphora_upc_all_scatter(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags);
@@ -56,8 +56,8 @@ AMPHORA_INLINE void upc_all_permute(upc_pts_t dst, upc_pts_t src, upc_pts_t perm
 
 /*
  * upc_all_reduceT: *dst = src[0] op src[1] op ... op src[nelems - 1]; src: shared [blk_size] T[nelems] (0: indefinite), which may begin
- * in any thread.
- * upc_all_prefix_reduceT: dst[i] = src[0] op ... op src[i]; dst: laid out as src and begins in the same thread.
+ * in any thread and at any phase, as &a[i] does.
+ * upc_all_prefix_reduceT: dst[i] = src[0] op ... op src[i]; dst: laid out as src, of the same thread and phase.
  * op: UPC_ADD, MULT, MIN, MAX, LOGAND, LOGOR; for integers AND, OR, XOR; UPC_FUNC (associative and commutative func), UPC_NONCOMM_FUNC
  * (associative func).  func is ignored for others.  T: C S I L signed and UC US UI UL unsigned integers, F D LD floating point.
  */
@@ -84,7 +84,7 @@ UPC_EACH_REDUCED(UPC_DEFINE_REDUCE)
 
 /* ---- sorting (7.4.3.3) ---- */
 
-/* A: shared [elem_size * blk_size] char[elem_size * nelems], sorted so that func(p, q) <= 0 for neighbours; equal elements in any order.
+/* A: shared [blk_size] of nelems elements of elem_size bytes (its phase counts elements), sorted so that func(p, q) <= 0 for neighbours; equal elements in any order.
  * func compares the elements at two pointers-to-shared, of which both lie in the calling thread's memory. */
 typedef int (*upc_compare_fn_t)(upc_pts_t, upc_pts_t);
 void amphora_upc_all_sort(struct upc_wide A, size_t elem_size, size_t nelems, size_t blk_size, void (*func)(void), int form,

@@ -48,7 +48,8 @@ void amphora_upc_fwrite_shared_async(upc_file_t *fd, struct upc_wide buffer, siz
 upc_off_t upc_all_fread_local(upc_file_t *fd, void *buffer, size_t size, size_t nmemb, upc_flag_t flags);
 upc_off_t upc_all_fwrite_local(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb, upc_flag_t flags);
 
-/* The same with buffer: shared [blocksize] char[size][nmemb], blocksize in elements of size bytes, 0: indefinite.  With individual file
+/* The same with buffer: shared [blocksize] of nmemb elements of size bytes, blocksize in elements, 0: indefinite; it may begin inside a
+ * block, at the buffer's phase.  With individual file
  * pointers all arguments are own; with the common one they are the same, and the array is moved once by all together. */
 AMPHORA_INLINE upc_off_t upc_all_fread_shared(upc_file_t *fd, upc_pts_t buffer, size_t blocksize, size_t size, size_t nmemb,
                                               upc_flag_t flags)
@@ -63,20 +64,20 @@ AMPHORA_INLINE upc_off_t upc_all_fwrite_shared(upc_file_t *fd, upc_pts_t buffer,
 
 /* ---- lists (7.4.6): own memory vectors to or from own file vectors, in order; the file pointers stay ---- */
 
-struct upc_local_memvec {
+typedef struct upc_local_memvec {
     void *baseaddr;
     size_t len;
-};
-struct upc_shared_memvec {
-    upc_pts_t baseaddr;
-    size_t blocksize; /* bytes; 0: indefinite */
+} upc_local_memvec_t;
+typedef struct upc_shared_memvec {
+    upc_pts_t baseaddr; /* its phase counts bytes */
+    size_t blocksize;   /* bytes; 0: indefinite */
     size_t len;
-};
+} upc_shared_memvec_t;
 /* In order of offset. */
-struct upc_filevec {
+typedef struct upc_filevec {
     upc_off_t offset;
     size_t len;
-};
+} upc_filevec_t;
 
 /* form: UPC_PTS_FORM of the pointers in memvec. */
 upc_off_t amphora_upc_list_shared(upc_file_t *fd, size_t memvec_entries, const void *memvec, size_t filevec_entries,
