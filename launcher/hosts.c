@@ -3,10 +3,12 @@
  * Is a host name of the netlist this machine's?  Layer: launcher.  Thread rule: one thread.
  *
  * A name that stands for an address of this machine is a (perhaps pretended) host of this machine; one that stands for another
- * machine's address is reached by ssh.  A name that stands for nothing is a pretended host, unless something in the job is reached by
- * ssh or the user has said how: then it is a name that only ssh knows (ssh_config), or a mistake that ssh will report.
+ * machine's address is reached by ssh.  A name that stands for nothing is one that only ssh knows (ssh_config), or a mistake that ssh will
+ * report, where something in the job is reached by ssh or the user has said how.  Else it must be said to be a pretended host, by -pretend
+ * or by its form: a mistyped name must not make everything run here.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -120,19 +122,41 @@ static void look_up(const struct amph_jobdesc *job, bool ssh_given, uint8_t *kin
     }
 }
 
-void amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool *remote)
+/* host0, host1... (as -N makes them) and hostA, hostB... */
+static bool has_pretended_form(const char *name)
 {
+    static const char word[] = "host";
+    const char *rest = name + sizeof word - 1;
+    if (strncmp(name, word, sizeof word - 1) != 0 || !*rest)
+        return false;
+    return rest[strspn(rest, "0123456789")] == 0 || (isalpha((unsigned char)rest[0]) && rest[1] == 0);
+}
+
+static enum amph_status refuse(const char *name)
+{
+    amph_say("the host name %s stands for no address: correct it, or give -ssh if ssh alone knows it, or -pretend if such names are to be "
+             "pretended hosts on this machine (host0, hostA and the like always are)", name);
+    return AMPH_ERR_NOENT;
+}
+
+enum amph_status amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool pretend, bool *remote)
+{
+    enum amph_status st = AMPH_OK;
     char own[256] = "";
     gethostname(own, sizeof own - 1);
-    uint8_t *kind = calloc(job->nhosts, 1);
+    uint8_t *kind = calloc(job->nhosts, 1); /* NOTHING */
     bool any = ssh_given;
     if (kind && needs_resolving(job, own))
         look_up(job, ssh_given, kind);
     for (uint32_t h = 0; kind && h < job->nhosts; h++)
         any |= kind[h] == ANOTHER;
-    for (uint32_t h = 0; kind && h < job->nhosts; h++) {
-        bool here = strcmp(job->host_name[h], "localhost") == 0 || strcmp(job->host_name[h], own) == 0 || kind[h] == OURS;
+    for (uint32_t h = 0; kind && st == AMPH_OK && h < job->nhosts; h++) {
+        const char *name = job->host_name[h];
+        bool here = strcmp(name, "localhost") == 0 || strcmp(name, own) == 0 || kind[h] == OURS;
         remote[h] = any && !here;
+        if (!any && !here && !pretend && !has_pretended_form(name))
+            st = refuse(name);
     }
     free(kind);
+    return kind ? st : AMPH_ERR_NOMEM;
 }

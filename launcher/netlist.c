@@ -2,6 +2,7 @@
 /* Reading host files and dealing out places; see netlist.h.  Layer: launcher. */
 #include "launcher/netlist.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,39 +87,63 @@ static bool parse_paths(struct amph_paths *paths, char *text)
         size_t k = 0;
         while (k < AMPH_NPATHS && strncmp(w, words[k], strlen(words[k])) != 0)
             k++;
-        if (k == AMPH_NPATHS || !w[strlen(words[k])])
+        if (k == AMPH_NPATHS || !w[strlen(words[k])] || paths->path[k]) /* twice: which is meant? */
             return false;
-        free(paths->path[k]);
         if (!(paths->path[k] = strdup(w + strlen(words[k]))))
             return false;
     }
     return true;
 }
 
+static struct amph_paths *kind_of(struct amph_netlist *list, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < list->nkinds; i++)
+        if (strncmp(list->kinds[i].name, name, len) == 0 && !list->kinds[i].name[len])
+            return &list->kinds[i];
+    struct amph_paths *kinds = realloc(list->kinds, (list->nkinds + 1) * sizeof *kinds);
+    if (!kinds)
+        return NULL;
+    list->kinds = kinds;
+    kinds[list->nkinds] = (struct amph_paths){ .name = strndup(name, len) };
+    return kinds[list->nkinds].name ? &kinds[list->nkinds++] : NULL;
+}
+
 /* "arch=NAME" and paths: for all machines of that kind. */
 static bool parse_kind(struct amph_netlist *list, char *text)
 {
     size_t len = strcspn(text, " \t\r");
-    struct amph_paths *kinds = realloc(list->kinds, (list->nkinds + 1) * sizeof *kinds);
-    if (!kinds)
-        return false;
-    list->kinds = kinds;
-    kinds[list->nkinds] = (struct amph_paths){ .name = strndup(text, len) };
-    return len > 0 && kinds[list->nkinds++].name && parse_paths(&list->kinds[list->nkinds - 1], text + len);
+    struct amph_paths *kind = len > 0 ? kind_of(list, text, len) : NULL;
+    return kind && parse_paths(kind, text + len);
+}
+
+/* The length of the name that text begins with, after its bracket where it is an IPv6 address: "[::1]" gives "::1".  0: there is none. */
+static size_t name_length(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    struct in6_addr address;
+    char copy[INET6_ADDRSTRLEN];
+    if (*text != '[')
+        return strspn(text, letters);
+    size_t len = strcspn(++text, "]"), digits = strcspn(text, "]%"); /* %: the interface of a link-local address */
+    if (!text[len] || digits >= sizeof copy || (digits < len && strspn(text + digits + 1, letters) != len - digits - 1))
+        return 0;
+    snprintf(copy, sizeof copy, "%.*s", (int)digits, text);
+    return inet_pton(AF_INET6, copy, &address) == 1 ? len : 0;
 }
 
 /* One line "NAME", "NAME:COUNT" or "NAME slots=COUNT" and paths, without its comment. */
 static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     text += strspn(text, " \t\r");
     if (strncmp(text, "arch=", 5) == 0)
         return parse_kind(list, text + 5);
-    size_t len = strspn(text, letters);
-    char *rest = text + len, *end;
-    long count = 1;
+    size_t len = name_length(text);
+    bool bracket = *text == '[';
     if (len == 0)
         return *text == 0;
+    char *rest = text + len + 2 * bracket, *end;
+    long count = 1;
+    text += bracket;
     if (*rest == ':' || strncmp(rest + strspn(rest, " \t"), "slots=", 6) == 0) {
         char *digits = strpbrk(rest, ":=") + 1;
         count = strtol(digits, &end, 10);
@@ -131,6 +156,7 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
         return false;
     if (*rest)
         *rest++ = 0;
+    text[len] = 0; /* the other bracket */
     uint32_t index;
     return len <= 255 && add_places(list, text, (uint32_t)count, line) && find_host(list, text, &index) &&
            parse_paths(&list->paths[index], rest);
@@ -146,8 +172,8 @@ static enum amph_status append(struct amph_netlist *list, const char *name, cons
         snprintf(copy, sizeof copy, "%.*s", (int)(keep < sizeof copy ? keep : sizeof copy - 1), text);
         line++;
         if (keep >= sizeof copy || !parse_line(list, copy, line)) {
-            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name, NAME:COUNT or NAME slots=COUNT, "
-                     "then, if need be, program=, server-program= or run=PATH, and # starts a comment",
+            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name (or [IPv6 address]), NAME:COUNT or "
+                     "NAME slots=COUNT, then, if need be, program=, server-program= or run=PATH, each once, and # starts a comment",
                      line, name, (int)(len < 60 ? len : 60), text);
             amph_netlist_free(list);
             return AMPH_ERR_ARG;
@@ -395,7 +421,7 @@ enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobd
     if (st == AMPH_OK)
         st = amph_map_servers(job, o->map);
     if (st == AMPH_OK && (o->hosts || o->host_list || o->server_hosts))
-        amph_hosts_find(job, o->ssh || amph_env_is_set(AMPH_ENV_SSH), hosts_p->remote);
+        st = amph_hosts_find(job, o->ssh || amph_env_is_set(AMPH_ENV_SSH), o->pretend, hosts_p->remote);
     for (uint32_t h = 0; st == AMPH_OK && h < job->nhosts; h++)
         job->several_machines |= hosts_p->remote[h];
     if (st == AMPH_OK && list.again_line)

@@ -53,7 +53,8 @@ void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts);
 enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule);
 
 /* Which of the job's hosts are not this machine?  ssh_given: the user named a way to reach others, so that a name which stands for no
- * address is one of those; else it is a pretended host of this machine, unless others of the list are reached by ssh. */
-void amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool *remote);
+ * address is one of those, as it is where others of the list are reached by ssh.  Else it is a pretended host of this machine, if its form
+ * or `pretend` says so, and refused with a sentence (AMPH_ERR_NOENT) if not. */
+enum amph_status amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool pretend, bool *remote);
 
 #endif

@@ -38,6 +38,7 @@ static bool take_n(struct amph_options *o, const struct option *opt, const char 
 }
 static bool take_servers(struct amph_options *o, const struct option *opt, const char *value)
 {
+    o->servers_given = true;
     return take_count(opt, value, 0, &o->nservers);
 }
 
@@ -62,6 +63,12 @@ static bool take_hosts(struct amph_options *o, const struct option *opt, const c
 /* A list on the command line becomes a host file's text. */
 static bool take_host(struct amph_options *o, const struct option *opt, const char *value)
 {
+    for (const char *at = value;; at += strcspn(at, ",") + 1) {
+        if (!at[strspn(at, " \t")] || at[strspn(at, " \t")] == ',')
+            return wrong(opt, value[0] ? value : "(nothing)", "host names with one comma between them");
+        if (!strchr(at, ','))
+            break;
+    }
     free(o->host_list);
     if (!(o->host_list = strdup(value)))
         return false;
@@ -120,6 +127,12 @@ static bool take_bind(struct amph_options *o, const struct option *opt, const ch
     return wrong(opt, value, "none, core or numa");
 }
 
+static bool take_pretend(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->pretend = true;
+    return true;
+}
+
 static bool take_label(struct amph_options *o, const struct option *opt, const char *value)
 {
     o->label = true;
@@ -170,12 +183,13 @@ static const struct option options[] = {
     { "network", "NAME", take_conduit, NULL },
     { "hosts", "FILE", take_hosts,
       "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
-      "processes', the last S servers'. Hosts are reached by ssh; names of this machine, and names that stand for nothing where no "
-      "other host is named, are pretended hosts on this machine. program=PATH, server-program=PATH and run=PATH (of amphora-run) "
+      "processes', the last S servers'. Hosts are reached by ssh; several names of this machine are pretended hosts on it, and so are "
+      "host0, hostA and the like, if they stand for no address and no other host is named. program=PATH, server-program=PATH and run=PATH (of amphora-run) "
       "behind a name hold for that host, in a line that starts with arch=NAME (as uname -m) for that kind of machine" },
     { "server-hosts", "FILE", take_server_hosts, "places of the servers, in the same form, so that -hosts is the compute processes' alone" },
     { "ssh", "COMMAND", take_ssh, "how other hosts are reached; the default is AMPHORA_SSH, or ssh" },
     { "host", "NAME,NAME...", take_host, "the same on the command line" },
+    { "pretend", NULL, take_pretend, "host names that stand for no address are pretended hosts on this machine, whatever their form" },
     { "N", "HOSTS", take_over,
       "deal the processes out in equal runs over the first HOSTS hosts (all: as many as there are) of the list; without a list, over so "
       "many pretended ones" },
@@ -311,6 +325,10 @@ enum amph_options_result amph_options_read(struct amph_options *o, int argc, cha
             return result;
     }
     o->program = argv + at;
+    if (!o->servers_given && (o->server_hosts || o->server_program)) {
+        amph_say("-server-%s is given, but no servers are asked for; give -servers S as well", o->server_hosts ? "hosts" : "program");
+        return AMPH_OPTIONS_WRONG;
+    }
     if (at < argc)
         return AMPH_OPTIONS_RUN;
     amph_say("no program was given; usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS] (amphora-run -help explains)");

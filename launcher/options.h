@@ -20,6 +20,8 @@ struct amph_options {
     const char *map;     /* name of a mapping row, or a list of servers */
     enum amph_bind bind;
     bool label, verbose;
+    bool pretend;        /* names that stand for nothing are pretended hosts */
+    bool servers_given;  /* nservers was said */
     const char *on_server_death; /* end, eio or failover */
     double timeout_s;    /* 0: none */
     const char *server_program; /* or NULL: iofwd-server */

@@ -56,9 +56,9 @@ static struct amph_jobdesc deal(const char *text, uint32_t c, uint32_t s, const 
 
 Test(netlist, first_places_compute_last_places_servers)
 {
-    struct amph_jobdesc job = deal("unused-a\nhosta:2\nhostb\nhostc\nhostd\n", 2, 1, "mod");
+    struct amph_jobdesc job = deal("hostz\nhosta:2\nhostb\nhostc\nhostd\n", 2, 1, "mod");
     cr_assert_eq(job.nhosts, 3);
-    cr_assert_str_eq(job.host_name[job.proc[0].host], "unused-a");
+    cr_assert_str_eq(job.host_name[job.proc[0].host], "hostz");
     cr_assert_str_eq(job.host_name[job.proc[1].host], "hosta");
     cr_assert_str_eq(job.host_name[job.proc[2].host], "hostd");
     amph_jobdesc_free(&job);

@@ -75,6 +75,23 @@ bad "host name with odd letters" 1 "line 1 of the host file" "$run" -hosts "$mp_
 head -c 2000 /dev/zero >"$mp_dir/hosts"
 bad "host file that is no text" 1 "no text file" "$run" -hosts "$mp_dir/hosts" true
 bad "host file that is not there" 1 "cannot read the host file" "$run" -hosts "$mp_dir/gone" true
+hosts 'hostA program=/bin/true program=/bin/false\n'
+bad "a program said twice" 1 "line 1 of the host file.*each once" "$run" -hosts "$mp_dir/hosts" true
+hosts 'arch=x program=/bin/true\narch=x program=/bin/false\nhostA\n'
+bad "a kind's program said twice" 1 "line 2 of the host file.*each once" "$run" -hosts "$mp_dir/hosts" true
+for address in '[::1' '[::1]x' '[]' '[host]' '[::1::]' '[fe80::1%%]:0'; do
+    hosts "$address\n"
+    bad "no IPv6 address: $address" 1 "line 1 of the host file" "$run" -hosts "$mp_dir/hosts" true
+done
+# RFC 6761: names below .invalid stand for nothing anywhere.
+hosts 'localhost\nnode.invalid\n'
+bad "a host name that is mistyped" 1 "the host name node.invalid stands for no address" "$run" -n 2 -hosts "$mp_dir/hosts" true
+bad "likewise on the command line" 1 "the host name node.invalid stands for no address" "$run" -host node.invalid true
+for list in a,,b ,hostA hostA, ''; do
+    bad "a list with a gap: -host '$list'" 1 "one comma between them" "$run" -host "$list" true
+done
+bad "hosts of no servers" 1 "no servers are asked for" "$run" -server-hosts "$mp_dir/hosts" true
+bad "program of no servers" 1 "no servers are asked for" "$run" -server-program true true
 hosts '192.0.2.1\n'
 printf '#!/bin/sh\necho "no way to $*" >&2\nexit 255\n' >"$mp_dir/no-ssh"
 chmod +x "$mp_dir/no-ssh"

@@ -80,6 +80,10 @@ printf 'hostA\nhostB\nhostA\nhostB:2\n' >"$mp_dir/hosts"
 expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +4 +little +[0-9]+K +8K" \
     env JOB_MODE=check "$run" -n 3 -servers 2 -hosts "$mp_dir/hosts" -v -server-program "$job" "$job" </dev/null
 expect "a host named again is warned of" 0 "warning: line 3 .* hostA: 0 2; hostB: 1" "$run" -n 3 -hosts "$mp_dir/hosts" true </dev/null
+expect "names that are said to be pretended hosts" 0 "^compute +1 +1 +b.invalid " "$run" -n 2 -host a.invalid,b.invalid -pretend -v true </dev/null
+if grep -q . /proc/net/if_inet6 2>/dev/null; then
+    expect "IPv6 addresses as host names" 0 "^compute +2 +2 +::1 " "$run" -n 3 -host 'localhost,[::1]:2' -v "$builddir/examples/ring" </dev/null
+fi
 expect "-map block" 0 "^compute +2 +2 +[^ ]+ +5 " "$run" -n 4 -servers 2 -map block -v -server-program "$mp_dir/stays" true </dev/null
 printf 'hostA\nhostB\nhostA\nhostC\nhostB\n' >"$mp_dir/near"
 printf 'arch=%s program=/bin/echo\nhostA\nhostB program=/usr/bin/printf\n' "$(uname -m)" >"$mp_dir/kinds"

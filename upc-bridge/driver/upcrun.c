@@ -28,7 +28,7 @@ struct chosen {
 /* Options of amphora-run that stand alone; all others take a value. */
 static bool stands_alone(const char *a)
 {
-    static const char *const names[] = { "label", "v", "verbose", "help", "h", "version" };
+    static const char *const names[] = { "label", "pretend", "v", "verbose", "help", "h", "version" };
     a += a[1] == '-' ? 2 : 1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(a, names[i]) == 0)
