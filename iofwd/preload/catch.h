@@ -20,6 +20,7 @@ struct fwd_state {
     bool owned_fds; /* the client is open and may have descriptors of its own */
     struct fwd_prefixes prefixes;
     const char *cwd; /* the working directory, if it is a forwarded one; the string is never freed */
+    const char *exe; /* the program's file, if it is a forwarded one and runs from a copy */
     unsigned umask;
 };
 extern struct fwd_state fwd_state AMPH_HIDDEN;
@@ -33,6 +34,7 @@ bool fwd_fd_slow(int fd);
 bool fwd_path(const char *path);
 bool fwd_at(int dir, const char *path);
 bool fwd_stream_known(FILE *f);
+bool fwd_is_exe(const char *path); /* /proc/self/exe, and the program runs from a copy */
 
 /* Our walks; the C library's FTS begins with a pointer. */
 #define FWD_FTS_MAGIC UINT64_C(0xf075d1e5a3c7b99d)
@@ -41,10 +43,12 @@ static inline bool fwd_fts(const void *walk)
     return walk && *(const uint64_t *)walk == FWD_FTS_MAGIC;
 }
 
+extern bool fwd_library_path AMPH_HIDDEN; /* LD_LIBRARY_PATH names forwarded directories (library.c) */
+
 /* A library is looked for in the linker's places unless its name has a slash. */
 static inline bool fwd_lib(const char *path)
 {
-    return path && strchr(path, '/') && fwd_path(path);
+    return path && (strchr(path, '/') ? fwd_path(path) : fwd_library_path && path[0] && fwd_state.on && !fwd_inside);
 }
 
 static inline bool fwd_fd(int fd)

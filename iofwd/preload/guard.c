@@ -51,6 +51,16 @@ static bool needs_cleaning(const char *path)
     return false;
 }
 
+bool fwd_is_exe(const char *path)
+{
+    static const char before[] = "/proc/";
+    if (AMPH_LIKELY(!fwd_state.exe) || strncmp(path, before, sizeof before - 1) != 0)
+        return false;
+    const char *who = path + sizeof before - 1;
+    size_t len = strcspn(who, "/");
+    return strcmp(who + len, "/exe") == 0 && (strncmp(who, "self", len) == 0 || strtol(who, NULL, 10) == getpid());
+}
+
 static bool absolute(const char *path)
 {
     char clean[PATH_MAX];
@@ -59,7 +69,7 @@ static bool absolute(const char *path)
         return true;
     if (needs_cleaning(path) && (fwd_path_clean(&fwd_state.prefixes, NULL, path, clean, sizeof clean, &result) != 0 || result.prefix || result.left))
         return true;
-    return (path[1] == 'd' || path[1] == 'p') && fwd_fd_of_path(path) >= 0;
+    return (path[1] == 'd' || path[1] == 'p') && (fwd_fd_of_path(path) >= 0 || fwd_is_exe(path));
 }
 
 /* A path that cannot be read is left to the kernel, which says EFAULT. */

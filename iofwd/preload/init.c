@@ -7,12 +7,14 @@
  * there yet: the four settings that matter now are looked up in the environment that the dynamic linker passes.
  */
 #include <link.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "am/note.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/core.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/needs.h"
 #include "iofwd/preload/targets.h"
 
 enum { RANK_FDS = 64 }; /* the rank's sockets lie above */
@@ -176,6 +178,33 @@ static void __attribute__((destructor)) end(void)
     fwd_rank_end();
 }
 
+/* A forwarded program runs from a copy in memory that bears its path; the kernel has called the process by the copy's descriptor. */
+static void find_exe(const char *called)
+{
+    static const char before[] = "/memfd:", after[] = " (deleted)";
+    char path[PATH_MAX];
+    ssize_t n = real_readlink("/proc/self/exe", path, sizeof path - 1), more = sizeof before - 1 + sizeof after - 1;
+    if (n <= more || memcmp(path, before, sizeof before - 1) != 0)
+        return;
+    path[n - (ssize_t)(sizeof after - 1)] = 0;
+    const char *slash = called ? strrchr(called, '/') : NULL;
+    if (called)
+        prctl(PR_SET_NAME, slash ? slash + 1 : called, 0, 0, 0);
+    if (path[sizeof before - 1] == '/')
+        fwd_state.exe = strdup(path + sizeof before - 1);
+}
+
+/* What the linker has been given for this program, and where it looks for more. */
+static void take_libraries(char **env)
+{
+    const char *copies = setting(env, FWD_NEEDS_SETTING);
+    if (copies) {
+        fwd_needs_loaded(copies);
+        unsetenv(FWD_NEEDS_SETTING);
+    }
+    fwd_library_path_keep(setting(env, "LD_LIBRARY_PATH"));
+}
+
 const char fwd_init_linked = 1;
 
 static void __attribute__((constructor)) start(int argc, char **argv, char **env)
@@ -208,6 +237,8 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     fwd_environment_keep(env);
     restore_cwd(env);
     fwd_state.on = true;
+    take_libraries(env);
+    find_exe(argc > 0 ? argv[0] : NULL);
     for (int fd = 0; fd < 3; fd++)
         if (fwd_fd(fd))
             fwd_stream_landed(fd);

@@ -9,24 +9,20 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/needs.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
-/* The linker maps a copy in memory; what that library needs itself is looked for where the linker always looks. */
-static void *open_copy(const char *path, int flags, bool in_space, long space)
+static const char *library_path; /* LD_LIBRARY_PATH as the linker has read it */
+bool fwd_library_path;           /* it names forwarded directories */
+
+void fwd_library_path_keep(const char *list)
 {
-    char name[40];
-    int fd = fwd_copy_in(path, R_OK);
-    if (fd < 0) { /* the linker says it in words */
-        return in_space ? real_dlmopen(space, path, flags) : real_dlopen(path, flags);
-    }
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    void *library = in_space ? real_dlmopen(space, name, flags) : real_dlopen(name, flags);
-    real_close(fd);
-    return library;
+    library_path = list ? strdup(list) : NULL;
+    fwd_library_path = fwd_needs_search(library_path);
 }
 
-static bool is_forwarded(const char *path)
+bool fwd_is_forwarded(const char *path)
 {
     struct fwd_where w;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
@@ -37,14 +33,54 @@ static bool is_forwarded(const char *path)
     return forwarded;
 }
 
+/* dlopen, or with space dlmopen. */
+static void *load(const char *path, int flags, const long *space)
+{
+    return space ? real_dlmopen(*space, path, flags) : real_dlopen(path, flags);
+}
+
+/* The linker maps copies in memory: of the library and of the forwarded ones that it needs. */
+static void *load_copy(struct fwd_needs *needs, const char *path, int flags, const long *space)
+{
+    needs->apart = space;
+    const struct fwd_need *need = fwd_needs_library(needs, path);
+    void *library = load(need ? need->name : path, flags, space); /* without a copy the linker says in words that it finds nothing */
+    fwd_needs_end(needs);
+    return library;
+}
+
+/* A name without a slash is looked for by the linker, unless a forwarded directory of LD_LIBRARY_PATH has it. */
+static void *load_found(const char *path, int flags, const long *space)
+{
+    char found[PATH_MAX];
+    struct fwd_needs *needs = NULL;
+    void *loaded = space ? NULL : real_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    bool ours = !loaded && (needs = fwd_needs_new(library_path, true)) != NULL && fwd_needs_find(needs, path, found);
+    if (ours)
+        return load_copy(needs, found, flags, space);
+    fwd_needs_end(needs);
+    void *library = load(path, flags, space);
+    if (loaded)
+        dlclose(loaded);
+    return library;
+}
+
+static void *x_load(const char *path, int flags, const long *space)
+{
+    if (!strchr(path, '/'))
+        return load_found(path, flags, space);
+    struct fwd_needs *needs = fwd_is_forwarded(path) ? fwd_needs_new(library_path, true) : NULL;
+    return needs ? load_copy(needs, path, flags, space) : load(path, flags, space);
+}
+
 void *x_dlopen(const char *path, int flags)
 {
-    return is_forwarded(path) ? open_copy(path, flags, false, 0) : real_dlopen(path, flags);
+    return x_load(path, flags, NULL);
 }
 
 void *x_dlmopen(long space, const char *path, int flags)
 {
-    return is_forwarded(path) ? open_copy(path, flags, true, space) : real_dlmopen(space, path, flags);
+    return x_load(path, flags, &space);
 }
 
 void x_backtrace_symbols_fd(void *const *frames, int n, int fd)

@@ -49,6 +49,8 @@ preload_sources = \
 	iofwd/preload/long.h \
 	iofwd/preload/map.c \
 	iofwd/preload/meta.c \
+	iofwd/preload/needs.c \
+	iofwd/preload/needs.h \
 	iofwd/preload/numbers.h \
 	iofwd/preload/proc.c \
 	iofwd/preload/reach.c \
@@ -113,6 +115,7 @@ preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests
 preload_scripts += \
 	tests/mp/fwd_death.sh \
 	tests/mp/fwd_fsx.sh \
+	tests/mp/fwd_libs.sh \
 	tests/mp/fwd_lifetime.sh \
 	tests/mp/fwd_limits.sh \
 	tests/mp/fwd_more.sh \

@@ -351,6 +351,11 @@ ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap)
 {
     struct fwd_where w;
     size_t len = 0;
+    if (path && cap && fwd_is_exe(path)) {
+        len = strlen(fwd_state.exe);
+        memcpy(buf, fwd_state.exe, len < cap ? len : cap);
+        return (ssize_t)(len < cap ? len : cap);
+    }
     if (!fwd_where_find(&w, dir, path, dir != AT_FDCWD))
         return -1;
     if (w.local)

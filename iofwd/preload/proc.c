@@ -11,6 +11,7 @@
 #include "am/note.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/needs.h"
 #include "iofwd/preload/stream.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
@@ -37,7 +38,7 @@ static bool is_named(const char *entry, const char *name)
 void fwd_environment_keep(char **env)
 {
     for (; env && *env && nkept < AMPH_COUNTOF(kept); env++) {
-        if (is_named(*env, CWD_NAME) || is_named(*env, DOOR_NAME))
+        if (is_named(*env, CWD_NAME) || is_named(*env, DOOR_NAME) || is_named(*env, FWD_NEEDS_SETTING))
             continue;
         if (is_named(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0)
             kept[nkept++] = strdup(*env);
@@ -78,7 +79,7 @@ static size_t entries(char *const envp[])
     return n;
 }
 
-#define EXTRA_ENTRIES (AMPH_COUNTOF(kept) + 4)
+#define EXTRA_ENTRIES (AMPH_COUNTOF(kept) + 5) /* and one for the copies of libraries */
 
 /* Fills out (room for entries(envp) + EXTRA_ENTRIES) with envp and what has to be in it. */
 static void make_environment(char *const envp[], char **out, struct room *room, bool same_process)
@@ -87,7 +88,7 @@ static void make_environment(char *const envp[], char **out, struct room *room, 
     if (same_process)
         fwd_maps_flush(NULL);
     for (; envp && *envp; envp++) {
-        if (is_named(*envp, CWD_NAME) || is_named(*envp, DOOR_NAME))
+        if (is_named(*envp, CWD_NAME) || is_named(*envp, DOOR_NAME) || is_named(*envp, FWD_NEEDS_SETTING))
             continue;
         out[n++] = is_named(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
@@ -175,6 +176,8 @@ int x_daemon(int no_chdir, int no_close)
 
 /* ---- programs that are themselves forwarded ---- */
 
+#define NAME_MOST 249 /* of a memfd's name */
+
 /* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with errno. */
 int fwd_copy_in(const char *path, int amode)
 {
@@ -186,7 +189,7 @@ int fwd_copy_in(const char *path, int amode)
     if (x_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
     else if (x_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 && (buf = malloc(1 << 20)) != NULL)
-        to = real_memfd_create(path, MFD_CLOEXEC);
+        to = real_memfd_create(path + (strlen(path) > NAME_MOST ? strlen(path) - NAME_MOST : 0), MFD_CLOEXEC);
     for (ssize_t n = 1; to >= 0 && n > 0;) {
         n = x_read(from, buf, 1 << 20);
         for (ssize_t at = 0, put; n > 0 && at < n; at += put)
@@ -308,9 +311,57 @@ static void warn_if_static(const char *path)
     errno = saved;
 }
 
+static const char *value_of(char *const *env, const char *name)
+{
+    for (; *env; env++)
+        if (is_named(*env, name))
+            return *env + strlen(name) + 1;
+    return NULL;
+}
+
+/* Starts the file behind fd, whose libraries are those of needs; fd is used up. */
+static int start_copy(int fd, struct fwd_needs *needs, char *const argv[], char **env, start_fn start, void *how)
+{
+    char link[40], setting[4096];
+    size_t n = entries(env);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    warn_if_static(link);
+    if (needs && fwd_needs_setting(needs, setting, sizeof setting)) {
+        env[n] = setting;
+        env[n + 1] = NULL;
+    }
+    int r = start(how, link, argv, env);
+    env[n] = NULL;
+    fwd_needs_end(needs);
+    int err = errno;
+    real_close(fd);
+    errno = err;
+    return r;
+}
+
+/* A local program that is to find libraries in forwarded directories; one with rights of its own does not look there. */
+static int copy_for_needs(const char *path, char *const *env, struct fwd_needs **needs_p)
+{
+    const char *search = value_of(env, "LD_LIBRARY_PATH");
+    struct stat st;
+    int saved = errno, copy = -1;
+    int fd = search && fwd_needs_search(search) && real_access(path, X_OK) == 0 ? real_open64(path, O_RDONLY | O_CLOEXEC, 0) : -1;
+    if (fd >= 0 && real_fstat64(fd, &st) == 0 && !(st.st_mode & (S_ISUID | S_ISGID)) && (*needs_p = fwd_needs_new(search, false)) != NULL)
+        copy = fwd_needs_of_local(*needs_p, fd, path);
+    if (fd >= 0)
+        real_close(fd);
+    if (copy < 0)
+        fwd_needs_end(*needs_p);
+    errno = saved;
+    return copy;
+}
+
 static int start_local(const char *path, char *const argv[], char **env, start_fn start, void *how)
 {
-    int fd;
+    struct fwd_needs *needs = NULL;
+    int fd = copy_for_needs(path, env, &needs);
+    if (fd >= 0)
+        return start_copy(fd, needs, argv, env, start, how);
     warn_if_static(path);
     int r = start(how, path, argv, env);
     if (r == 0 || errno != ENOENT || !needs_forwarded(path, &fd))
@@ -325,7 +376,7 @@ static int start_local(const char *path, char *const argv[], char **env, start_f
 /* Starts path, which may lie under a prefix. */
 static int start_program(const char *path, char *const argv[], char **env, start_fn start, void *how)
 {
-    char head[2], link[40], out[PATH_MAX];
+    char head[2], out[PATH_MAX], absolute[PATH_MAX];
     struct fwd_where w;
     if (!fwd_path(path))
         return start_local(path, argv, env, start, how);
@@ -338,15 +389,17 @@ static int start_program(const char *path, char *const argv[], char **env, start
     fwd_where_end(&w, 0);
     if (leads_out)
         return start_local(out, argv, env, start, how);
-    int fd = fwd_copy_in(path, X_OK);
+    /* the kernel names a program by its path without links, and so does its copy */
+    int fd = fwd_copy_in(x_realpath(path, absolute) ? absolute : path, X_OK);
     if (fd < 0)
         return -1;
     if (real_pread64(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
         r = start_script(fd, path, argv, env, start, how);
     } else {
-        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        warn_if_static(link);
-        r = start(how, link, argv, env);
+        struct fwd_needs *needs = fwd_needs_new(value_of(env, "LD_LIBRARY_PATH"), false);
+        if (needs)
+            fwd_needs_complete(needs, fd, path);
+        return start_copy(fd, needs, argv, env, start, how);
     }
     int err = errno;
     real_close(fd);

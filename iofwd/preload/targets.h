@@ -116,6 +116,8 @@ int x_lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *e
 /* library.c */
 void *x_dlopen(const char *path, int flags);
 void *x_dlmopen(long space, const char *path, int flags);
+bool fwd_is_forwarded(const char *path);
+void fwd_library_path_keep(const char *list); /* LD_LIBRARY_PATH at the program's start */
 void x_backtrace_symbols_fd(void *const *frames, int n, int fd);
 key_t x_ftok(const char *path, int project);
 

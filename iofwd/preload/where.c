@@ -88,6 +88,10 @@ static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bo
             fdtab_put(dir);
             return local(w, AT_FDCWD, w->buf);
         }
+        if (!err && clean.left) { /* out of the prefix and in again */
+            fdtab_put(dir);
+            return forwarded(w, NULL, w->buf);
+        }
     }
     return forwarded(w, dir, path);
 }
@@ -123,6 +127,8 @@ bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_o
         return fail(EFAULT);
     if (path[0] == '/') {
         int fd = fwd_fd_of_path(path);
+        if (fwd_is_exe(path))
+            path = fwd_state.exe;
         return fd >= 0 ? below_forwarded(w, fd, "", true) : joined(w, NULL, path, dir, path);
     }
     if (dir != AT_FDCWD)
