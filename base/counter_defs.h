@@ -14,7 +14,7 @@
     COUNTER(DROP_STRANGER, "drop_stranger", "connections", "strangers refused at a door") \
     COUNTER(UDP_PACKETS, "udp_packets", "packets", "packets that the udp conduit sent") \
     COUNTER(UDP_RESENT, "udp_resent", "packets", "segments that it sent again") \
-    COUNTER(UDP_LOST, "udp_lost", "packets", "packets that AMPHORA_UDP_LOSS kept from being sent") \
+    COUNTER(UDP_LOST, "udp_lost", "packets", "packets that AMPHORA_UDP_LOSS or AMPHORA_UDP_LOSE_HANDLER kept from being sent") \
     COUNTER(IOFWD_CALLS, "iofwd_calls", "calls", "file calls forwarded by this client") \
     COUNTER(IOFWD_BYTES_OUT, "iofwd_bytes_out", "bytes", "file data sent to servers by this client") \
     COUNTER(IOFWD_BYTES_IN, "iofwd_bytes_in", "bytes", "file data received from servers by this client") \

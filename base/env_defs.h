@@ -82,6 +82,8 @@
     ENV(MR_DEBUG, "AMPHORA_MR_DEBUG", BOOL, "0", "", 0, 0, "testing", "impose the rules of the strictest cards (registered memory, keys, addresses) on every network over libfabric") \
     ENV(RMA, "AMPHORA_RMA", ENUM, "native|emulate", "", 0, 0, "testing", "carry put and get by messages although the conduit has its own") \
     ENV(UDP_LOSS, "AMPHORA_UDP_LOSS", INT, "0", "percent", 0, 90, "testing", "the udp conduit does not send this many of its datagrams") \
+    ENV(UDP_LOSE, "AMPHORA_UDP_LOSE_HANDLER", INT, "0", "number", 0, 255, "testing", \
+        "the udp conduit loses each message for this handler when it is sent for the first time") \
     ENV(UDP_SEED, "AMPHORA_UDP_SEED", INT, "1", "", 0, 1000000000, "testing", "chooses which datagrams AMPHORA_UDP_LOSS takes") \
     ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", "pretend this page size (0: the real one)") \
     ENV(TEST_WIDTH, "AMPHORA_TEST_WIDTH", ENUM, "native|32|64", "", 0, 0, "testing", "pretend that pointers have so many bits: stated to peers") \

@@ -56,14 +56,14 @@ static bool unlucky(struct udp_cx *u)
     return (z ^ (z >> 31)) % LOSS_SCALE < u->loss;
 }
 
-/* AMPHORA_UDP_LOSS: some datagrams are never sent. */
+/* AMPHORA_UDP_LOSS and AMPHORA_UDP_LOSE_HANDLER: some datagrams are never sent. */
 static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
 {
     struct udp_cx *u = ctx;
     struct amph_port_out some[RDP_OUT_BATCH];
     unsigned k = 0;
     for (unsigned i = 0; i < n && i < RDP_OUT_BATCH; i++)
-        if (!unlucky(u))
+        if (!u->losing && !unlucky(u))
             some[k++] = v[i];
         else
             amph_count(UDP_LOST);
@@ -108,9 +108,10 @@ static void udp_close(struct amph_cx *cx)
 static enum amph_status open_protocol(struct udp_cx *u)
 {
     u->loss = (uint32_t)amph_env_int(AMPH_ENV_UDP_LOSS) * (LOSS_SCALE / 100);
+    u->lose_handler = (uint8_t)amph_env_int(AMPH_ENV_UDP_LOSE);
     u->loss_state = (uint64_t)amph_env_int(AMPH_ENV_UDP_SEED) * 1000003u + u->port->addr[2] * 256u + u->port->addr[3];
     struct rdp_config cfg = {
-        .env = { u, clock_now, u->loss ? wire_lossy : wire_send },
+        .env = { u, clock_now, u->loss || u->lose_handler ? wire_lossy : wire_send },
         .upcalls = u->base.cfg.upcalls,
         .up = u->base.cfg.up,
         .max_peers = u->base.cfg.max_peers,
@@ -236,7 +237,10 @@ static enum amph_status udp_am_send(struct amph_cx *cx, uint32_t peer, enum amph
                                     struct amph_op *lc)
 {
     struct udp_cx *u = udp_of(cx);
+    if (AMPH_UNLIKELY(u->lose_handler))
+        u->losing = am->handler == u->lose_handler; /* what the call sends; later on the message goes like others */
     enum amph_status st = rdp_am_send(u->rdp, peer, lane, am, lc);
+    u->losing = false;
     udp_sent(u);
     return st;
 }

@@ -26,6 +26,8 @@ struct udp_cx {
     /* a lossy wire, for tests */
     uint32_t loss;        /* of 10,000 */
     uint64_t loss_state;
+    uint8_t lose_handler; /* messages for it are lost when they are sent first; 0: none */
+    bool losing;
 };
 
 static inline struct udp_cx *udp_of(struct amph_cx *cx)

@@ -2,9 +2,11 @@
 /*
  * The ways out of a job: am_exit WAY CODE.  all: each member calls the exit; one: only the last one, while the others wait for
  * ever; handler: a handler of member 0 does; return: main returns; die: the last member calls _exit, abort: abort, the others wait.
+ * am_exit word: prints the number of the handler that is told when all have met at the exit.
  */
 #include <unistd.h>
 
+#include "am/job.h"
 #include "am_common.h"
 
 static int code;
@@ -25,6 +27,8 @@ int main(int argc, char **argv)
 {
     const char *way = argc > 2 ? argv[1] : "return";
     code = argc > 2 ? atoi(argv[2]) : 0;
+    if (argc == 2 && strcmp(argv[1], "word") == 0)
+        return printf("%d\n", AMPH_AM_ALL_EXIT) < 0;
     am_start(false);
     am_handler(130, on_bye, 1, 1, 0);
     am_barrier();

@@ -30,11 +30,8 @@ way return 0 0 3
 way die 3 3
 way abort 6 134
 # What tells that all have met may be lost on its way, and is sent again.
-: >"$mp_dir/out"
-for seed in 4 6 10; do
-    AMPHORA_SMP=0 AMPHORA_UDP_LOSS=30 AMPHORA_UDP_SEED=$seed timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit udp "$builddir/examples/ring" \
-        >>"$mp_dir/out" 2>&1 || echo "seed $seed: have not ended well" >>"$mp_dir/out"
-done
-! grep -q 'have not ended' "$mp_dir/out"
-mp_report $? "udp with 30 % loss: nobody is waited for at the end" "$mp_dir/out"
+word=$("$builddir/tests/mp/am_exit" word)
+AMPHORA_STATS=1 AMPHORA_SMP=0 AMPHORA_UDP_LOSE_HANDLER=$word timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit udp "$builddir/tests/mp/am_exit" \
+    all 0 >"$mp_dir/out" 2>&1 && ! grep -q 'not ended' "$mp_dir/out" && grep -Eq 'udp_lost +3 ' "$mp_dir/out"
+mp_report $? "udp: nobody is waited for where the last word is lost" "$mp_dir/out"
 mp_done
