@@ -256,7 +256,9 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
     if (n && c->out && op->slots && pc->at < c->end)
         memcpy(c->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
     op->moved += n;
-    if (pc->len && (err || n < pc->len))
+    if (pc->pend->whole <= pc->at)
+        stop_at(c, (size_t)pc->pend->whole, err);
+    else if (pc->len && (err || n < pc->len))
         stop_at(c, pc->at + n, err);
     else if (err)
         stop_at(c, pc->at, err);

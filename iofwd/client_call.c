@@ -106,6 +106,7 @@ struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl)
             struct fwd_pend *p = &cl->pend[i];
             p->error = 0;
             p->got = 0;
+            p->whole = FWD_WHOLE_NONE;
             p->data = NULL;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * FWD_PENDS + i;
             return p;
@@ -232,13 +233,17 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
 
 /* ---- replies ---- */
 
-static void skip_tags(struct amph_rd *r, const struct fwd_rep_head *head, const struct fwd_pend *p)
+static void take_tags(struct amph_rd *r, const struct fwd_rep_head *head, struct fwd_pend *p)
 {
     struct amph_rd tags;
     const void *at = amph_rd_bytes(r, head->tags_len);
     amph_rd_init(&tags, at, at ? head->tags_len : 0);
     while (amph_rd_left(&tags) > 0 && !tags.bad) {
         uint16_t tag = amph_rd_u16(&tags), len = amph_rd_u16(&tags);
+        if (tag == FWD_TAG_WHOLE && len == sizeof p->whole) {
+            p->whole = amph_rd_u64(&tags);
+            continue;
+        }
         const char *text = amph_rd_bytes(&tags, len);
         if (tag == FWD_TAG_REASON && text)
             amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len, text);
@@ -293,7 +298,7 @@ void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
         atomic_store_explicit(&p->state, waiting, memory_order_release);
         return;
     }
-    skip_tags(&r, &head, p);
+    take_tags(&r, &head, p);
     p->error = head.error ? fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);
     atomic_store_explicit(&p->state, FWD_PEND_WORD(head.seq, FWD_PEND_DONE), memory_order_release);
 }

@@ -475,6 +475,12 @@ static struct block *filling(struct collector *c)
 static bool gather(struct collector *c, const uint8_t *data, size_t len, size_t *done_p)
 {
     size_t done = 0;
+    /* Others append, too: what one call appends stays together. */
+    struct block *tail = c->append && c->n ? block_at(c, c->n - 1) : NULL;
+    if (c->append && len > c->block_bytes)
+        return false;
+    if (tail && tail->len + len > c->block_bytes)
+        flush(c);
     while (done < len) {
         struct block *b = filling(c);
         if (!b)

@@ -32,6 +32,7 @@
 #define FWD_OWN_FDS 64          /* the client's descriptors lie above this, out of the program's way */
 
 enum fwd_pend_state { FWD_PEND_FREE, FWD_PEND_WAITING, FWD_PEND_FILLING, FWD_PEND_DONE, FWD_PEND_LEFT };
+#define FWD_WHOLE_NONE UINT64_MAX
 #define FWD_PEND_WORD(seq, state) ((seq) << 3 | (uint64_t)(state))
 
 /* A request that waits for its reply. */
@@ -44,6 +45,7 @@ struct fwd_pend {
     int error;
     uint8_t *data;                     /* inline data of a read goes here */
     size_t want, got;                  /* bytes of a bulk piece */
+    uint64_t whole;                    /* bytes that the call of this piece came to, where the server says so; else FWD_WHOLE_NONE */
     uint8_t *buf;
 };
 

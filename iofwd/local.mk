@@ -53,6 +53,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server.c \
 	iofwd/server.h \
 	iofwd/server_daemon.c \
+	iofwd/server_append.c \
 	iofwd/server_direct.c \
 	iofwd/server_door.c \
 	iofwd/server_exec.c \

@@ -55,7 +55,7 @@ struct fwd_rep_head {
 #define FWD_REP_HEAD_BYTES 28
 
 /* Tagged fields of a reply: u16 tag, u16 length, bytes. */
-enum fwd_tag { FWD_TAG_REASON = 1, FWD_TAG_SERVER_NS = 2 };
+enum fwd_tag { FWD_TAG_REASON = 1, FWD_TAG_SERVER_NS = 2, FWD_TAG_WHOLE = 3 };
 
 /* Where the data of a bulk call lies and which piece of the call this is. */
 struct fwd_bulk {

@@ -108,6 +108,7 @@ static bool begin_piece(struct fwd_handle *h, struct fwd_request *rq)
         h->held = !(rq->bulk.flags & FWD_PIECE_LAST);
         h->holder = rq->peer;
         h->holder_op = rq->bulk.op;
+        fwd_append_begin(h, rq);
         return true;
     }
     if (!h->held)
@@ -123,6 +124,8 @@ static void end_piece(struct fwd_handle *h, const struct fwd_request *rq)
         h->stopped = true;
     if ((rq->bulk.flags & FWD_PIECE_LAST) || h->cut)
         h->held = h->cut = false;
+    if (!h->held)
+        fwd_append_end(h, rq->peer);
 }
 
 /* A piece was refused for lack of room.  What comes after it must not be done, as if the piece had never been missing: the call ends with
@@ -140,6 +143,8 @@ static void cut_off(struct fwd_handle *h, const struct fwd_request *refused)
     else if (h->held && h->holder == refused->peer && h->holder_op == refused->bulk.op) {
         h->cut = h->busy; /* one of them is with a worker */
         h->held = h->busy;
+        if (!h->held)
+            fwd_append_end(h, refused->peer);
     }
 }
 
@@ -705,8 +710,11 @@ void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
         h->inflight++;
         drop_from(&h->queue_head, peer);
         h->queue_tail = tail_of(&h->queue_head);
-        if (h->held && h->holder == peer)
+        if (h->held && h->holder == peer) {
             h->held = false;
+            if (!h->busy)
+                fwd_append_end(h, peer);
+        }
         h->inflight--;
         pump_safely(s, h);
     }

@@ -77,6 +77,8 @@ int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
 
 int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
 {
+    if (a->file->gather)
+        return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
     return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1), &a->done);
 }
 
@@ -89,6 +91,8 @@ int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
 {
     if (a->file->append && (rq->bulk.flags & FWD_PIECE_SPREAD)) /* to Linux pwrite appends, too */
         return EOPNOTSUPP;
+    if (a->file->gather)
+        return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
     return count(MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off), &a->done);
 }
 

@@ -50,6 +50,7 @@ struct fwd_handle {
     bool held;                /* a call in pieces has it until its last piece */
     bool stopped;             /* that call ended early: its remaining pieces do nothing */
     bool cut;                 /* it ends with the piece that is under way: the next one was refused */
+    struct fwd_gather *gather; /* server_append.c: its pieces, where they append */
     struct fwd_peer *holder;
     uint32_t holder_op;
     struct fwd_request *queue_head, **queue_tail;
@@ -131,6 +132,8 @@ struct fwd_request {
     union fwd_args u;
     int error;
     const char *reason;
+    bool tells_whole;            /* what comes with the answer: how many bytes of all its pieces have been done */
+    uint64_t whole;
     enum fwd_rq_state state;
     bool worker;                 /* it turned out that it may block: must go to a worker */
     bool in_worker;              /* runs in one */
@@ -257,6 +260,11 @@ void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t of
 /* After EINVAL: true: it was for O_DIRECT, which this file is spared from now on; make the call again. */
 bool fwd_direct_leave(struct fwd_handle *h);
 int fwd_direct_flags(const struct fwd_handle *h, int flags); /* as the client is to see them */
+
+/* server_append.c: a call begins; one of its pieces, where h->gather is set; it has ended, in whatever way. */
+void fwd_append_begin(struct fwd_handle *h, const struct fwd_request *rq);
+int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p);
+void fwd_append_end(struct fwd_handle *h, struct fwd_peer *peer);
 
 /* server_work.c */
 void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);

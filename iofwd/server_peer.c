@@ -117,6 +117,7 @@ void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h)
     s->handle[h->slot] = NULL;
     s->nhandles--;
     s->locks_changed = true;
+    fwd_append_end(h, h->holder); /* closed in the middle of a call */
     close(h->fd);
     free(h);
 }

@@ -165,6 +165,12 @@ size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
         amph_wr_bytes(&w, rq->reason, n);
         head.tags_len = (uint16_t)(4 + n);
     }
+    if (rq->tells_whole) {
+        amph_wr_u16(&w, FWD_TAG_WHOLE);
+        amph_wr_u16(&w, sizeof rq->whole);
+        amph_wr_u64(&w, rq->whole);
+        head.tags_len = (uint16_t)(head.tags_len + 4 + sizeof rq->whole);
+    }
     if (!rq->error && rq->desc) {
         fwd_put_results(&w, rq->desc, &rq->u);
         if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD) {

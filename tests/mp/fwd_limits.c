@@ -184,6 +184,11 @@ static void full(void)
     gives("a stream", f ? (long)fwrite(data, 1, 50, f) : -1);
     gives("its end", f && fclose(f) == 0 ? 0 : -1);
     gives("unlink", unlink("full"));
+    fd = open("end", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    for (int i = 0; i < 4; i++)
+        gives("700,000 bytes at the end", write(fd, data, 700000));
+    gives("close", close(fd));
+    gives("unlink", unlink("end"));
     fd = open("small", O_RDWR | O_CREAT | O_TRUNC, 0600);
     long sum = 0, failed = 0;
     for (int i = 0; i < 2048; i++) { /* gathered, or one by one: it is told, with the reason, before or at the end */

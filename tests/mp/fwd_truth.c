@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_truth DIRECTORY SCRATCH: what POSIX and Linux promise in the corners: memory that is not there.  Prints
- * what each call gave; fwd_truth.sh runs it in a local directory and in a forwarded one and compares.
+ * fwd_truth SECTION DIRECTORY SCRATCH: what POSIX and Linux promise in the corners.  Prints what each call gave; fwd_truth.sh runs it in a
+ * local directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -22,6 +22,7 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -202,11 +203,61 @@ static void memory(void)
     close(fd);
 }
 
+/* ---- several append to one file ---- */
+
+#define WRITERS 4
+
+static _Noreturn void append(char what, size_t len, int count, char *data)
+{
+    int fd = open(in("log"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    memset(data, what, len);
+    for (int i = 0; i < count; i++)
+        if (write(fd, data, len) != (ssize_t)len)
+            _exit(1);
+    _exit(close(fd) != 0);
+}
+
+static void appends(size_t len, int count)
+{
+    char *data = malloc(len);
+    int torn = 0, whole = 0, failed = 0, status;
+    for (int i = 0; i < WRITERS; i++)
+        if (fork() == 0)
+            append((char)('a' + i), len, count, data);
+    while (wait(&status) > 0)
+        failed += status != 0;
+    int fd = open(in("log"), O_RDONLY);
+    while (read(fd, data, len) == (ssize_t)len)
+        if (memchr(data, data[0], len) && memcmp(data, data + 1, len - 1) == 0)
+            whole++;
+        else
+            torn++;
+    printf("%d processes appended %zu bytes %d times: %d whole, %d torn, %d failed\n", WRITERS, len, count, whole, torn, failed);
+    close(fd);
+    unlink(in("log"));
+    free(data);
+}
+
+static void together(void)
+{
+    appends(10, 200);
+    appends(999, 300);
+    appends(60000, 40);
+    appends(200000, 15);
+    appends(3 << 20, 3);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 3)
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } sections[] = { { "memory", memory }, { "together", together } };
+    if (argc != 4)
         return 2;
-    dir = argv[1];
-    memory();
+    dir = argv[2];
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        if (strcmp(argv[1], sections[i].name) == 0)
+            sections[i].run();
     return 0;
 }

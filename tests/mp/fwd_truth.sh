@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The corners of POSIX and Linux: as on a local run.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
+truth=$builddir/tests/mp/fwd_truth
 
-fwd_both "corners" "$builddir/tests/mp/fwd_truth"
+fwd_both "memory that is not there" "$truth" memory
+fwd_both "appending together" "$truth" together
+IOFWD_CONSISTENCY=session fwd_both "appending together, gathered" "$truth" together
+AMPHORA_SMP=0 AMPHORA_CONDUIT=tcp fwd_both "appending together, tcp" "$truth" together
 mp_done
