@@ -3,7 +3,7 @@
 # UPC programs as textbooks have them, compiled by amphora-upcc and run on 1 to 7 threads; each compares with what it computes alone.
 . "${srcdir:-.}/tests/mp/lib.sh"
 upcc="$builddir/amphora-upcc" upcrun="$builddir/amphora-upcrun" from=$srcdir/tests/upc
-names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features forall bits"
+names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features literals forall bits"
 # What goes over which network: the rest would only take the same ways again.
 over_network="vector_add sort histogram list features bits"
 
@@ -51,6 +51,9 @@ fi
 says "no program" 127 "No such file" "$upcrun" -n 2 "$mp_dir/none"
 says "files that disagree on a layout" 1 "the block size differs between the files that declare table" \
     sh -c '"$1" -DWRONG_BLOCK "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" -n 2 "$3/wrong"' sh "$upcc" "$from" "$mp_dir" "$upcrun"
+says "files for different numbers of threads, by their names" 1 "several_a.upc and .*several_b.upc were compiled for different numbers" \
+    sh -c '"$1" -fupc-threads=2 "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" "$3/wrong"' \
+    sh "$upcc" "$from" "$mp_dir" "$upcrun"
 says "a null pointer-to-shared" 134 "null pointer-to-shared" sh -c '"$1" "$2/null.upc" -o "$3/null" && "$4" -n 1 "$3/null"' sh "$upcc" "$from" "$mp_dir" "$upcrun"
 says "the compiler's errors name the line of the source" 1 "wrong_c.upc:9:.*incompatible" \
     "$upcc" -Werror -c "$from/wrong_c.upc" -o "$mp_dir/w.o"

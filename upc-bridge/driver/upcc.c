@@ -294,8 +294,8 @@ static bool own_option(int argc, char **argv, int *i)
         threads = number("-T", v, 1);
     else if (strncmp(a, "-T", 2) == 0 && a[2])
         threads = number("-T", a + 2, 1);
-    else if (strncmp(a, "-fupc-threads-", 14) == 0)
-        threads = number("-fupc-threads-", a + 14, 1);
+    else if (strncmp(a, "-fupc-threads-", 14) == 0 || strncmp(a, "-fupc-threads=", 14) == 0)
+        threads = number("-fupc-threads", a + 14, 1);
     else if (strcmp(a, "-trans") == 0 || strcmp(a, "--trans") == 0)
         translate_only = true;
     else if (strcmp(a, "-v") == 0)

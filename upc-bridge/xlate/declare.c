@@ -81,6 +81,16 @@ struct item {
     struct item *next;
 };
 
+/* Of __auto_type: it gives the variable its type. */
+static void auto_initialiser(struct item *it)
+{
+    it->init_a = pos++;
+    struct expr e = parse_assign();
+    use_value(&e);
+    it->sym->type = it->d.type = ty_unqualified(e.type);
+    it->init_b = pos;
+}
+
 static void item_initialiser(struct specs *s, struct item *it)
 {
     bool permanent = scope_level() == 0 || s->storage == K_STATIC || s->storage == K_EXTERN;
@@ -159,7 +169,9 @@ static void parse_item(struct specs *s, struct item *it)
         s->rewritten = true;
     if (ty_shared(d->type) && s->storage != K_TYPEDEF)
         object_declare(s, d, it->sym, is_punct(pos, '='));
-    if (is_punct(pos, '='))
+    if (is_punct(pos, '=') && s->is_auto && scope_level() > 0 && s->storage == K_NONE)
+        auto_initialiser(it);
+    else if (is_punct(pos, '='))
         item_initialiser(s, it);
 }
 

@@ -269,18 +269,13 @@ static struct expr subscript(struct expr x)
 {
     struct expr i = parse_expr();
     expect(']');
-    if (!i.place && i.type->kind != TY_POINTER && i.type->kind != TY_ARRAY)
-        use_value(&i);
-    else if (ty_arithmetic(i.type))
-        use_value(&i);
-    else { /* 3[a] */
-        if (ty_shared(ty_element(i.type)) || ty_pts(i.type))
-            refuse(i.a, "write the shared array before the brackets and its index between them");
-        use_value(&x);
-        use_value(&i);
-        return (struct expr){ .a = x.a, .b = pos, .type = i.type->kind == TY_POINTER ? i.type->of : ty_basic[TY_UNKNOWN], .lvalue = true };
-    }
     struct expr r = { .a = x.a, .b = pos, .lvalue = true };
+    if (i.type->kind == TY_POINTER || i.type->kind == TY_ARRAY) { /* 3[a] */
+        struct expr swap = x;
+        x = i;
+        i = swap;
+    }
+    use_value(&i);
     if (!(x.place && x.type->kind == TY_ARRAY)) {
         use_value(&x);
         if (x.type->kind != TY_POINTER) {
@@ -391,7 +386,11 @@ static struct expr call(struct expr f)
 
 struct expr parse_postfix(void)
 {
-    struct expr e = parse_primary();
+    return parse_postfix_of(parse_primary());
+}
+
+struct expr parse_postfix_of(struct expr e)
+{
     for (;;) {
         if (accept('['))
             e = subscript(e);

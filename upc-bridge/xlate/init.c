@@ -174,18 +174,21 @@ void parse_initialiser(struct type *t)
         assign_value(&e, t);
         return;
     }
-    pos++;
+    int brace = pos++, end = pos;
     deeper();
     if (!is_punct(pos, '}')) {
         if (aggregate(t)) {
             init_list(t, true, NULL);
         } else {
-            do
+            init_one(t, NULL);
+            end = pos;
+            while (another(true))
                 init_one(t, NULL);
-            while (another(true));
         }
     }
     accept(',');
     expect('}');
+    if (ty_pts(t) && end > brace + 1) /* a structure in C, whose value braces would give to its first member */
+        edit(brace, pos, render(brace + 1, end));
     shallower();
 }

@@ -24,6 +24,11 @@ const char *lex_file_name(int file)
     return files[file].name;
 }
 
+const char *lex_program_name(void)
+{
+    return files[nfiles > 1].name; /* what was read; the first line marker names the source that it was made of */
+}
+
 const char *lex_file_flags(int file)
 {
     return files[file].flags;

@@ -61,6 +61,7 @@ EXTRA_DIST += \
 	tests/upc/library.upc \
 	tests/upc/life.upc \
 	tests/upc/list.upc \
+	tests/upc/literals.upc \
 	tests/upc/matmul.upc \
 	tests/upc/nqueens.upc \
 	tests/upc/null.upc \

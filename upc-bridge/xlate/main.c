@@ -44,15 +44,6 @@ static void translate(FILE *out, const char *file)
     object_write_all(out, file);
 }
 
-/* The first file that is no header of ours: the program's own name for itself. */
-static const char *file_of_program(void)
-{
-    for (int i = 0; i < ntoks; i++)
-        if (!lex_file_flags(toks[i].file)[0])
-            return lex_file_name(toks[i].file);
-    return "<none>";
-}
-
 static long long parse_count(const char *s)
 {
     char *e;
@@ -93,7 +84,7 @@ int main(int argc, char **argv)
     FILE *mem = open_memstream(&result, &size);
     if (mem == NULL)
         fatal("out of memory");
-    translate(mem, file_of_program());
+    translate(mem, lex_program_name());
     fclose(mem);
     FILE *out = out_name ? fopen(out_name, "w") : stdout;
     if (out == NULL)

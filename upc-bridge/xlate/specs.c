@@ -395,6 +395,7 @@ static struct type *whole_type(struct specs *s, bool have)
         return parse_typeof();
     case K_AUTO_TYPE:
         pos++;
+        s->is_auto = true;
         return ty_basic[TY_UNKNOWN];
     case K_FLOATN: /* Clang's headers declare them: typedef float _Float32; */
         return have ? NULL : named_type(TY_FLOATN, &toks[pos++]);

@@ -226,12 +226,15 @@ static struct expr cast_or_literal(int a)
     if (is_punct(pos, '{')) {
         if (ty_shared(t))
             refuse(a, "a compound literal cannot be shared");
+        int brace = pos;
         parse_initialiser(t);
+        if (ty_pts(t))
+            edit(a, pos, xl_fmt("(upcx_pts[1]){ %s }[0]", render(brace, pos)));
+        else if (ty_involves_shared(t))
+            edit(a, brace, xl_fmt("(%s)", ty_text(t, "", a)));
         struct expr e = value_of(a, t);
         e.lvalue = true;
-        while (toks[pos].kind == T_PUNCT && (is_punct(pos, '.') || is_punct(pos, '[')))
-            refuse(pos, "a member of a compound literal is not translated; give the literal a name first");
-        return e;
+        return parse_postfix_of(e);
     }
     struct expr x = parse_cast();
     struct expr r = value_of(a, ty_unqualified(t));

@@ -60,6 +60,7 @@ struct token {
 extern struct token *toks;
 extern int ntoks;
 const char *lex_file_name(int file);
+const char *lex_program_name(void);   /* of the source that the preprocessor began with */
 const char *lex_file_flags(int file); /* of its line markers: " 3 4" for system headers */
 const char *intern(const char *s, size_t n);
 void lex(const char *text, size_t len, const char *name);
@@ -195,7 +196,7 @@ struct expr fold_binary(unsigned op, struct expr x, struct expr y);
 struct specs {
     struct type *type;
     int storage;     /* K_TYPEDEF, K_EXTERN, K_STATIC, K_AUTO, K_REGISTER or K_NONE */
-    bool is_inline, is_noreturn, thread_local_, has_def, rewritten;
+    bool is_inline, is_noreturn, is_auto, thread_local_, has_def, rewritten; /* is_auto: __auto_type */
     int def_a, def_b; /* tokens of the structure, union or enumeration defined here */
     int tok;
     const char *attributes;
@@ -245,6 +246,7 @@ extern bool pts_computed; /* a pointer to shared that is no constant has been us
 struct expr parse_cast(void);
 struct expr parse_unary(void);
 struct expr parse_postfix(void);
+struct expr parse_postfix_of(struct expr e); /* what follows a primary expression, or a compound literal */
 const char *size_text(struct type *t, int tok);
 struct expr parse_builtin(const char *name); /* forms of the compiler's own that take types; pos stands on the name */
 struct type *builtin_result(const char *name);

@@ -2,8 +2,8 @@
 /*
  * Collectives.  RL 7.4 (upc_collective.h).
  *
- * All threads make the same calls in the same order with the same arguments, but not between upc_notify and upc_wait.  Each thread's data is moved by itself or by those that want it, as flags (RL 7.3.3) allow.  Where dst and src
- * overlap the result is undefined.
+ * All threads make the same calls in the same order with the same arguments, but not between upc_notify and upc_wait.  Each thread's data
+ * is moved by itself or by those that want it, as flags (RL 7.3.3) allow.  Where dst and src overlap the result is undefined.
  */
 #ifndef AMPHORA_UPC_COLLECTIVE_H
 #define AMPHORA_UPC_COLLECTIVE_H
@@ -84,8 +84,8 @@ UPC_EACH_REDUCED(UPC_DEFINE_REDUCE)
 
 /* ---- sorting (7.4.3.3) ---- */
 
-/* A: shared [blk_size] of nelems elements of elem_size bytes (its phase counts elements), sorted so that func(p, q) <= 0 for neighbours; equal elements in any order.
- * func compares the elements at two pointers-to-shared, of which both lie in the calling thread's memory. */
+/* A: shared [blk_size] of nelems elements of elem_size bytes (its phase counts elements), sorted so that func(p, q) <= 0 for neighbours;
+ * equal elements in any order.  func compares the elements at two pointers-to-shared, of which both lie in the calling thread's memory. */
 typedef int (*upc_compare_fn_t)(upc_pts_t, upc_pts_t);
 void amphora_upc_all_sort(struct upc_wide A, size_t elem_size, size_t nelems, size_t blk_size, void (*func)(void), int form,
                           upc_flag_t flags);
