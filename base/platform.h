@@ -109,6 +109,31 @@ static inline uint64_t amph_cpu_counter_hz(void)
 #endif
 }
 
+/* Does amph_cache_demote do anything?  Asks the processor, which takes long on a virtual one: to be asked once. */
+static inline int amph_cpu_demotes(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c = 0, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 25 & 1);
+#else
+    return 0;
+#endif
+}
+
+/* Hands lines that this core has written down to the cache that the cores share: another core that reads them next need not ask this
+ * one for them.  A hint; the bytes stay what they are. */
+static inline void amph_cache_demote(const void *at, size_t len)
+{
+#if defined(__x86_64__)
+    const char *end = (const char *)at + len;
+    for (const char *line = at; line < end; line += AMPH_CACHE_LINE)
+        __asm__ volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(line) : "memory"); /* cldemote (%rax): assemblers may not know it */
+#else
+    (void)at;
+    (void)len;
+#endif
+}
+
 /* Copies len bytes past the caches, where the machine can, for a reader on another core: fetching lines that lie modified in a far
  * core's cache is several times slower than fetching them from memory.  What follows is seen after the bytes. */
 static inline void amph_copy_stream(void *to, const void *from, size_t len)

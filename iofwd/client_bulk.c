@@ -15,6 +15,7 @@
 #include "iofwd/client_stripe.h"
 
 #define SPREAD_PIECES 40u /* of a call to several servers under way */
+#define CROWD_PIECES 2u   /* of each, where they outnumber the cores */
 #define PIECE_LEAST ((size_t)64 << 10)
 #define SEGMENT_LEAST ((size_t)16 << 10) /* buffers in the segment that are worth it */
 #define SEGMENT_PIECE ((size_t)1 << 20)  /* no copy of ours to overlap with: few messages */
@@ -185,6 +186,18 @@ static size_t next_len(const struct bulk_op *op)
     return fwd_deal_len(&op->deal, len);
 }
 
+/* The reader is another core of this host, or the network on this one. */
+static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *data, size_t len)
+{
+    if (op->stream && len >= FWD_STREAM_LEAST) {
+        amph_copy_stream(slot, data, len);
+        return;
+    }
+    memcpy(slot, data, len);
+    if (op->link->near && op->cl->demotes)
+        amph_cache_demote(slot, len);
+}
+
 /* Sends the next piece; an empty one where the op has ended early: the server must know that no more come. */
 static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
 {
@@ -214,10 +227,8 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     if (b.where == FWD_AREA) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
         slot = op->link->part + b.at;
-        if (!c->out && op->stream && len >= FWD_STREAM_LEAST)
-            amph_copy_stream(slot, c->data + at, len);
-        else if (!c->out)
-            memcpy(slot, c->data + at, len);
+        if (!c->out)
+            fill_slot(op, slot, c->data + at, len);
     } else if (b.where == FWD_SEGMENT)
         b.at = op->segment_at + at;
     else if (c->out)
@@ -298,8 +309,8 @@ static bool may_take(const struct bulk_op *op)
 }
 
 /*
- * Servers of this host work on a call one after the other where there are no cores for them to work at the same time: a server that is
- * woken for each piece only takes the core from the others, and the pieces of them all do not fit into one cache.
+ * Of the servers of this host a few more than there are cores work on a call at one time, each with few pieces: fewer leave cores idle
+ * whenever one of them ends and the next is to be woken, and the pieces of them all would not fit into one cache.
  */
 static void feed_all(struct bulk_op *op, unsigned n)
 {
@@ -367,6 +378,8 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *li
     op->stream = way.stream && link->near;
     size_t npieces = (c->total + op->piece - 1) / op->piece;
     unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width : way.depth;
+    if (link->near && deal->width > c->cl->near_most)
+        most = most < CROWD_PIECES ? most : CROWD_PIECES;
     most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
     take_slots(op, npieces < most ? (unsigned)npieces : most);
 }

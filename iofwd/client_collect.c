@@ -304,6 +304,8 @@ static void flush(struct collector *c)
         drop_head(c);
         return;
     }
+    if (c->link->near && c->cl->demotes)
+        amph_cache_demote(block_memory(c, b), b->len);
     fwd_guard_enter(&g);
     int err = block_send(c, b);
     if (err) {
