@@ -121,6 +121,7 @@ preload_scripts += \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_random.sh \
 	tests/mp/fwd_real.sh \
+	tests/mp/fwd_soak.sh \
 	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death

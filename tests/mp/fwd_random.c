@@ -717,6 +717,8 @@ int main(int argc, char **argv)
                 close(to[k][1]); /* so that the end of the parent is the end of its turns */
             member(i, to[i][0], back[i][1]);
         }
+        close(to[i][0]); /* so that the end of a process is the end of its pipes */
+        close(back[i][1]);
     }
     for (long n = 0; n < ncalls; n++) {
         struct { uint64_t seed; long number; } turn = { seed * 1000003 + (uint64_t)n * 7919, n };

@@ -541,8 +541,9 @@ static volatile sig_atomic_t signals;
 static void on_alarm(int sig)
 {
     size_t n;
-    int err = amph_fwd_write(cl, &signal_file, "s", 1, &n);
-    signals += err == 0;
+    int saved = errno;
+    signals += amph_fwd_write(cl, &signal_file, "s", 1, &n) == 0;
+    errno = saved;
 }
 
 /* Forwarded calls in a signal handler that interrupts forwarded calls. */
