@@ -33,6 +33,12 @@ extern __thread int fwd_inside AMPH_HIDDEN __attribute__((tls_model("initial-exe
 bool fwd_fd_slow(int fd);
 bool fwd_path(const char *path);
 bool fwd_at(int dir, const char *path);
+/* The kernel has not found a local path (errno is ENOENT): does a symbolic link on it lead below a prefix?  Keeps errno. */
+bool fwd_led_in(int dir, const char *path);
+
+/* How many calls of this thread are being made again for that reason: what is found local is followed through such links. */
+extern __thread int fwd_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+
 bool fwd_stream_known(FILE *f);
 bool fwd_is_exe(const char *path); /* /proc/self/exe, and the program runs from a copy */
 

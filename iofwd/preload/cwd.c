@@ -264,26 +264,52 @@ static int go_to(int fd)
     return 0;
 }
 
+static int chdir_forwarded(const char *path)
+{
+    int fd = x_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    return fd < 0 ? -1 : go_to(fd);
+}
+
+/* To the local directory behind fd; where that stands in a prefix's place the forwarded one is meant, to which a link has led. */
+static int fchdir_local(int fd)
+{
+    char name[PATH_MAX];
+    if (fwd_name_of_local(fd, name) && fwd_prefix_match(&fwd_state.prefixes, name))
+        return chdir_forwarded(name);
+    int r = real_fchdir(fd);
+    if (r == 0)
+        left_forwarded();
+    return r;
+}
+
+static int chdir_local(const char *path)
+{
+    char to[PATH_MAX];
+    if (!fwd_state.on || fwd_inside)
+        return real_chdir(path);
+    int fd = real_open64(path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0 && errno == ENOENT && path && fwd_link_leads_in(AT_FDCWD, path, to))
+        return chdir_forwarded(to);
+    int r = fd < 0 ? real_chdir(path) : fchdir_local(fd), err = errno;
+    if (fd >= 0)
+        real_close(fd);
+    else if (r == 0)
+        left_forwarded();
+    errno = err;
+    return r;
+}
+
 int x_chdir(const char *path)
 {
     struct fwd_where w;
-    if (!fwd_path(path)) {
-        int r = real_chdir(path);
-        if (r == 0 && fwd_state.on && !fwd_inside)
-            left_forwarded();
-        return r;
-    }
+    if (!fwd_path(path))
+        return chdir_local(path);
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
-    if (w.local) {
-        int r = real_chdir(w.path);
-        if (r == 0)
-            left_forwarded();
-        return r;
-    }
+    if (w.local)
+        return chdir_local(w.path);
     fwd_where_end(&w, 0);
-    int fd = x_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    return fd < 0 ? -1 : go_to(fd);
+    return chdir_forwarded(path);
 }
 
 int x_fchdir(int fd)
@@ -292,10 +318,7 @@ int x_fchdir(int fd)
         int copy = x_dup(fd);
         return copy < 0 ? -1 : go_to(copy);
     }
-    int r = real_fchdir(fd);
-    if (r == 0 && fwd_state.on && !fwd_inside)
-        left_forwarded();
-    return r;
+    return fwd_state.on && !fwd_inside ? fchdir_local(fd) : real_fchdir(fd);
 }
 
 char *x_getcwd(char *buf, size_t cap)

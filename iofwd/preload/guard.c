@@ -8,6 +8,7 @@
 
 struct fwd_state fwd_state;
 __thread int fwd_inside __attribute__((tls_model("initial-exec")));
+__thread int fwd_links __attribute__((tls_model("initial-exec")));
 
 bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
 {

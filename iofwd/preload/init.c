@@ -35,12 +35,17 @@ static void refuse(const char *value, const char *why)
     (void)!real_write(2, line, (size_t)n);
 }
 
-/* The program before this one left us in a forwarded directory, unless something between has gone elsewhere. */
+/* The program before this one left us in a forwarded directory, unless something between has gone elsewhere; or the kernel is in a
+ * directory in a prefix's place, by whose name the forwarded one is meant. */
 static void restore_cwd(char **env)
 {
     char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
     const char *entry = setting(env, "IOFWD_PRIVATE_CWD"), *cwd = entry ? strchr(entry, ':') : NULL;
-    if (!cwd || !fwd_prefix_match(&fwd_state.prefixes, ++cwd) || real_getcwd(real, sizeof real) || errno != ENOENT)
+    if (real_getcwd(real, sizeof real)) {
+        fwd_state.cwd = fwd_prefix_match(&fwd_state.prefixes, real) ? strdup(real) : NULL;
+        return;
+    }
+    if (errno != ENOENT || !cwd || !fwd_prefix_match(&fwd_state.prefixes, ++cwd))
         return;
     int fd = atoi(entry);
     fwd_state.cwd = strdup(cwd);

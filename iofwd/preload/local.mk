@@ -116,6 +116,7 @@ preload_scripts += \
 	tests/mp/fwd_death.sh \
 	tests/mp/fwd_fsx.sh \
 	tests/mp/fwd_libs.sh \
+	tests/mp/fwd_links.sh \
 	tests/mp/fwd_lifetime.sh \
 	tests/mp/fwd_limits.sh \
 	tests/mp/fwd_more.sh \

@@ -54,6 +54,18 @@ function guard_of(text,    n, i, part, w, s) {
     return s
 }
 
+# Which of a function's paths may lead below a prefix by a local link; the mk*temp functions spoil theirs.
+function links_of(text, name,    n, i, part, w, s) {
+    if (name ~ /^mk.*temps?(64)?$/) return ""
+    n = split(text, part, / or /)
+    for (i = 1; i <= n; i++) {
+        split(part[i], w, " ")
+        if (w[1] !~ /^(path|at)$/ || w[2] == "P_tmpdir") return ""
+        s = s (i > 1 ? " || " : "") "fwd_led_in(" (w[1] == "at" ? w[2] ", " w[3] : "AT_FDCWD, " w[2]) ")"
+    }
+    return s
+}
+
 BEGIN {
     if (out == "core.h") FS = " "
     else FS = "|"
@@ -93,6 +105,7 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         count++
         f_name[count] = name[k]; f_type[count] = type; f_params[count] = params
         f_guard[count] = guard_of(trim($2)); f_target[count] = trim(target); f_after[count] = trim($NF)
+        f_links[count] = links_of(trim($2), name[k])
         f_time64[count] = sub(/ *time64$/, "", f_after[count])
         if (f_time64[count] && f_after[count] == "") f_after[count] = "-"
         if (!narrow(name[k])) continue
@@ -204,6 +217,14 @@ function make_c(    c, ret, real, call) {
         if (f_after[c] == "new") real = "fwd_note_local(" real ")"
         else if (f_after[c] != "-" && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
         print "    if (" f_guard[c] ")\n        " ret f_target[c] ";"
+        if (f_links[c] != "") {
+            # what the kernel did not find may lie behind a link into a prefix
+            print "    " star(f_type[c]) "result = " real ";"
+            print "    if (AMPH_LIKELY(result" (f_type[c] ~ /\*$/ ? " != NULL" : " >= 0") ") || errno != ENOENT || !(" f_links[c] "))"
+            print "        return result;"
+            print "    fwd_links++;\n    result = " f_target[c] ";\n    fwd_links--;\n    return result;\n}\n" after(c)
+            continue
+        }
         print (f_type[c] == "void" ? "    else\n        " : "    ") ret real ";\n}\n" after(c)
     }
 }
@@ -233,7 +254,8 @@ function make_doc(    c, how) {
     print "EOPNOTSUPP; FICLONE and its relatives give EOPNOTSUPP; values of extended attributes are limited to 32 KiB (E2BIG, ERANGE);"
     print "openat2 with RESOLVE flags gives EOPNOTSUPP; io_submit and io_uring, which no library sees, fail on a forwarded descriptor; a link that"
     print "leads out of what the servers export gives EACCES, but to open, stat, access, execution and chdir an absolute one means this host's file;"
-    print "a link outside of the prefixes that leads into one leads nowhere; rename and link from one export to another give EXDEV."
+    print "a local link that leads below a prefix is followed where the prefix does not exist on this host (where it does, the kernel follows it"
+    print "there; but not by freopen, glob, ftw and mkstemp); rename and link from one export to another give EXDEV."
     print "The dynamic linker gets copies of the forwarded libraries that a forwarded program, a library that dlopen loads, or by LD_LIBRARY_PATH a"
     print "local program needs; what local libraries need, and a local program's own run path, it looks for on its own host only."
     print "A stream that is read and then written, or the other way round, without a positioning call between has no defined place, as ISO C says,"

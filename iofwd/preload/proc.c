@@ -211,6 +211,7 @@ int fwd_copy_in(const char *path, int amode)
 typedef int (*start_fn)(void *how, const char *path, char *const argv[], char **env);
 
 static int start_program(const char *path, char *const argv[], char **env, start_fn start, void *how);
+static int start_forwarded(const char *path, const char *called, char *const argv[], char **env, start_fn start, void *how);
 
 #define DEPTH_MAX 4 /* scripts whose interpreters are scripts */
 static __thread int depth __attribute__((tls_model("initial-exec")));
@@ -363,8 +364,13 @@ static int start_local(const char *path, char *const argv[], char **env, start_f
     if (fd >= 0)
         return start_copy(fd, needs, argv, env, start, how);
     warn_if_static(path);
+    char to[PATH_MAX];
     int r = start(how, path, argv, env);
-    if (r == 0 || errno != ENOENT || !needs_forwarded(path, &fd))
+    if (r == 0 || errno != ENOENT)
+        return r;
+    if (fwd_led_in(AT_FDCWD, path) && fwd_link_leads_in(AT_FDCWD, path, to))
+        return start_forwarded(to, path, argv, env, start, how);
+    if (!needs_forwarded(path, &fd))
         return r;
     r = start_script(fd, path, argv, env, start, how);
     int err = errno;
@@ -373,13 +379,11 @@ static int start_local(const char *path, char *const argv[], char **env, start_f
     return r;
 }
 
-/* Starts path, which may lie under a prefix. */
-static int start_program(const char *path, char *const argv[], char **env, start_fn start, void *how)
+/* Starts path, which may lie under a prefix; a script's interpreter is told that it is called. */
+static int start_forwarded(const char *path, const char *called, char *const argv[], char **env, start_fn start, void *how)
 {
     char head[2], out[PATH_MAX], absolute[PATH_MAX];
     struct fwd_where w;
-    if (!fwd_path(path))
-        return start_local(path, argv, env, start, how);
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
@@ -394,7 +398,7 @@ static int start_program(const char *path, char *const argv[], char **env, start
     if (fd < 0)
         return -1;
     if (real_pread64(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
-        r = start_script(fd, path, argv, env, start, how);
+        r = start_script(fd, called, argv, env, start, how);
     } else {
         struct fwd_needs *needs = fwd_needs_new(value_of(env, "LD_LIBRARY_PATH"), false);
         if (needs)
@@ -405,6 +409,11 @@ static int start_program(const char *path, char *const argv[], char **env, start
     real_close(fd);
     errno = err;
     return r;
+}
+
+static int start_program(const char *path, char *const argv[], char **env, start_fn start, void *how)
+{
+    return fwd_path(path) ? start_forwarded(path, path, argv, env, start, how) : start_local(path, argv, env, start, how);
 }
 
 /* ---- exec ---- */

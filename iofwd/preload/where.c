@@ -30,14 +30,6 @@ static bool fail(int err)
     return false;
 }
 
-static bool local(struct fwd_where *w, int dir, const char *path)
-{
-    w->local = true;
-    w->dirfd = dir;
-    w->path = path;
-    return true;
-}
-
 static bool forwarded(struct fwd_where *w, struct fwd_ofile *dir, const char *path)
 {
     int err = fwd_core_enter();
@@ -48,6 +40,94 @@ static bool forwarded(struct fwd_where *w, struct fwd_ofile *dir, const char *pa
     if (dir)
         fdtab_put(dir);
     return fail(err);
+}
+
+/* ---- local links that lead in ---- */
+
+/* The last part of path that is there as a link: its target, and where the part ends.  What is there and is none ends the search, since
+ * the kernel has found its way up to it. */
+static ssize_t last_link(int dir, char *path, char *target, size_t *end_p)
+{
+    size_t len = strlen(path);
+    for (;;) {
+        while (len && path[len - 1] == '/')
+            len--;
+        if (!len)
+            return -1;
+        char cut = path[len];
+        path[len] = 0;
+        ssize_t n = real_readlinkat(dir, path, target, PATH_MAX - 1);
+        path[len] = cut;
+        *end_p = len;
+        if (n >= 0 || errno != ENOENT)
+            return n;
+        while (len && path[len - 1] != '/')
+            len--;
+    }
+}
+
+bool fwd_name_of_local(int dir, char name[PATH_MAX])
+{
+    char link[40];
+    if (dir == AT_FDCWD)
+        return real_getcwd(name, PATH_MAX) && name[0] == '/';
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    ssize_t n = real_readlink(link, name, PATH_MAX - 1);
+    name[n > 0 ? n : 0] = 0;
+    return name[0] == '/';
+}
+
+#define LINKS_MAX 40
+
+bool fwd_link_leads_in(int dir, const char *path, char out[PATH_MAX])
+{
+    char now[PATH_MAX], target[PATH_MAX], base[PATH_MAX], next[2 * PATH_MAX];
+    struct fwd_clean clean;
+    if (strlen(path) >= sizeof now)
+        return false;
+    strcpy(now, path);
+    for (int links = 0; links < LINKS_MAX; links++) {
+        size_t end, up;
+        ssize_t n = last_link(dir, now, target, &end);
+        if (n <= 0)
+            return false;
+        target[n] = 0;
+        for (up = end; up && now[up - 1] != '/'; up--)
+            ;
+        if (now[0] != '/' && target[0] != '/' && !fwd_name_of_local(dir, base))
+            return false;
+        /* the link's directory, its target, and what stood behind it */
+        snprintf(next, sizeof next, "%s%.*s%s%s", now[0] != '/' && target[0] != '/' ? strcat(base, "/") : "",
+                 target[0] == '/' ? 0 : (int)up, now, target, now + end);
+        if (fwd_path_clean(&fwd_state.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 && clean.prefix)
+            return true;
+        if (strlen(next) >= sizeof now)
+            return false;
+        strcpy(now, next);
+    }
+    return false;
+}
+
+bool fwd_led_in(int dir, const char *path)
+{
+    char out[PATH_MAX];
+    int saved = errno;
+    bool led = fwd_state.on && !fwd_inside && path && fwd_link_leads_in(dir, path, out);
+    errno = saved;
+    return led;
+}
+
+static bool local(struct fwd_where *w, int dir, const char *path)
+{
+    char out[PATH_MAX];
+    if (AMPH_UNLIKELY(fwd_links) && path && fwd_link_leads_in(dir, path, out)) {
+        strcpy(w->buf, out);
+        return forwarded(w, NULL, w->buf);
+    }
+    w->local = true;
+    w->dirfd = dir;
+    w->path = path;
+    return true;
 }
 
 static bool has_dotdot(const char *path)
@@ -99,20 +179,10 @@ static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bo
 /* A path relative to a local directory goes into a prefix only by way of that directory's own name. */
 static bool below_local(struct fwd_where *w, int dirfd, const char *path)
 {
-    char base[PATH_MAX], link[40];
-    if (!path[0] || !fwd_prefix_may_enter(&fwd_state.prefixes, path))
+    char base[PATH_MAX];
+    if (!path[0] || !fwd_prefix_may_enter(&fwd_state.prefixes, path) || !fwd_name_of_local(dirfd, base))
         return local(w, dirfd, path);
-    if (dirfd == AT_FDCWD) {
-        if (!real_getcwd(base, sizeof base))
-            return local(w, dirfd, path);
-    } else {
-        snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
-        ssize_t n = real_readlink(link, base, sizeof base - 1);
-        if (n <= 0)
-            return local(w, dirfd, path);
-        base[n] = 0;
-    }
-    return base[0] == '/' ? joined(w, base, path, dirfd, path) : local(w, dirfd, path);
+    return joined(w, base, path, dirfd, path);
 }
 
 bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_ok)

@@ -37,6 +37,12 @@ int fwd_fd_of_path(const char *path);
  * this host's as on a mount: the real path, into out.  itself: a link at the end was not to be followed. */
 bool fwd_leads_out(const struct fwd_where *w, int err, bool itself, char out[PATH_MAX]);
 
+/* The kernel does not find a local path; if a symbolic link on it leads below a prefix, the path there, into out.  dir as for openat. */
+bool fwd_link_leads_in(int dir, const char *path, char out[PATH_MAX]);
+
+/* The name of a local directory, or of the kernel's working directory (AT_FDCWD); false: it has none. */
+bool fwd_name_of_local(int dir, char name[PATH_MAX]);
+
 /* The absolute form of what w names, into buf; false if it is not known or does not fit. */
 bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes);
 
