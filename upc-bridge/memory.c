@@ -7,23 +7,34 @@
 
 #define BOUNCE 65536 /* bytes that a copy between two far threads holds at a time */
 
+void upc_not_local(struct upc_wide p)
+{
+    amph_upc_fail("a pointer to shared memory of thread %u was made a pointer to local memory, where that is not mapped", p.thread);
+}
+
+/* The address that a copy reads from, or writes to, in its thread's process. */
+static void *source(struct upc_wide p)
+{
+    if (p.addr == 0)
+        amph_upc_fail("a null pointer-to-shared was read from");
+    return amph_upc_there(p.thread, p.addr);
+}
+
+static void *target(struct upc_wide p)
+{
+    if (p.addr == 0)
+        amph_upc_fail("a null pointer-to-shared was written to");
+    return amph_upc_there(p.thread, p.addr);
+}
+
 void upc_read_far(void *dst, struct upc_wide src, size_t n)
 {
-    if (src.addr == 0)
-        amph_upc_fail("a null pointer-to-shared was read from");
-    (void)gex_RMA_GetBlocking(upc_self.tm, dst, src.thread, amph_upc_there(src.thread, src.addr), n, 0);
+    (void)gex_RMA_GetBlocking(upc_self.tm, dst, src.thread, source(src), n, 0);
 }
 
 void upc_write_far(struct upc_wide dst, const void *src, size_t n)
 {
-    if (dst.addr == 0)
-        amph_upc_fail("a null pointer-to-shared was written to");
-    (void)gex_RMA_PutBlocking(upc_self.tm, dst.thread, amph_upc_there(dst.thread, dst.addr), src, n, 0);
-}
-
-void upc_not_local(struct upc_wide p)
-{
-    amph_upc_fail("a pointer to shared memory of thread %u was made a pointer to local memory, where that is not mapped", p.thread);
+    (void)gex_RMA_PutBlocking(upc_self.tm, dst.thread, target(dst), src, n, 0);
 }
 
 /* Where it lies here, or NULL. */
@@ -42,6 +53,10 @@ upc_handle_t amphora_upc_memcpy_nb(struct upc_wide dst, struct upc_wide src, siz
 {
     void *from = near(src), *to = near(dst);
     char *bounce;
+    if (n == 0)
+        return UPC_COMPLETE_HANDLE;
+    (void)source(src);
+    (void)target(dst);
     if (from)
         return amphora_upc_memput_nb(dst, from, n);
     if (to)
@@ -60,7 +75,7 @@ upc_handle_t amphora_upc_memcpy_nb(struct upc_wide dst, struct upc_wide src, siz
 void amphora_upc_memset(struct upc_wide dst, int c, size_t n)
 {
     if (n)
-        gasnet_memset(dst.thread, amph_upc_there(dst.thread, dst.addr), c, n);
+        gasnet_memset(dst.thread, target(dst), c, n);
 }
 
 /* A handle is the event of the transfer. */
@@ -69,24 +84,28 @@ upc_handle_t amphora_upc_memget_nb(void *dst, struct upc_wide src, size_t n)
 {
     if (n == 0)
         return UPC_COMPLETE_HANDLE;
-    return (upc_handle_t)gex_RMA_GetNB(upc_self.tm, dst, src.thread, amph_upc_there(src.thread, src.addr), n, 0);
+    return (upc_handle_t)gex_RMA_GetNB(upc_self.tm, dst, src.thread, source(src), n, 0);
 }
 
 upc_handle_t amphora_upc_memput_nb(struct upc_wide dst, const void *src, size_t n)
 {
     if (n == 0)
         return UPC_COMPLETE_HANDLE;
-    return (upc_handle_t)gex_RMA_PutNB(upc_self.tm, dst.thread, amph_upc_there(dst.thread, dst.addr), src, n, GEX_EVENT_DEFER, 0);
+    return (upc_handle_t)gex_RMA_PutNB(upc_self.tm, dst.thread, target(dst), src, n, GEX_EVENT_DEFER, 0);
 }
 
 upc_handle_t amphora_upc_memset_nb(struct upc_wide dst, int c, size_t n)
 {
-    return n ? (upc_handle_t)gasnet_memset_nb(dst.thread, amph_upc_there(dst.thread, dst.addr), c, n) : UPC_COMPLETE_HANDLE;
+    return n ? (upc_handle_t)gasnet_memset_nb(dst.thread, target(dst), c, n) : UPC_COMPLETE_HANDLE;
 }
 
 void amphora_upc_memcpy_nbi(struct upc_wide dst, struct upc_wide src, size_t n)
 {
     void *from = near(src), *to = near(dst);
+    if (n == 0)
+        return;
+    (void)source(src);
+    (void)target(dst);
     if (from)
         amphora_upc_memput_nbi(dst, from, n);
     else if (to)
@@ -98,19 +117,19 @@ void amphora_upc_memcpy_nbi(struct upc_wide dst, struct upc_wide src, size_t n)
 void amphora_upc_memget_nbi(void *dst, struct upc_wide src, size_t n)
 {
     if (n)
-        (void)gex_RMA_GetNBI(upc_self.tm, dst, src.thread, amph_upc_there(src.thread, src.addr), n, 0);
+        (void)gex_RMA_GetNBI(upc_self.tm, dst, src.thread, source(src), n, 0);
 }
 
 void amphora_upc_memput_nbi(struct upc_wide dst, const void *src, size_t n)
 {
     if (n)
-        (void)gex_RMA_PutNBI(upc_self.tm, dst.thread, amph_upc_there(dst.thread, dst.addr), src, n, GEX_EVENT_DEFER, 0);
+        (void)gex_RMA_PutNBI(upc_self.tm, dst.thread, target(dst), src, n, GEX_EVENT_DEFER, 0);
 }
 
 void amphora_upc_memset_nbi(struct upc_wide dst, int c, size_t n)
 {
     if (n)
-        gasnet_memset_nbi(dst.thread, amph_upc_there(dst.thread, dst.addr), c, n);
+        gasnet_memset_nbi(dst.thread, target(dst), c, n);
 }
 
 void upc_sync(upc_handle_t handle)

@@ -33,6 +33,14 @@ static int test_main(int argc, char **argv)
         upc_all_atomicdomain_alloc(UPC_DOUBLE, UPC_XOR, 0);
     else if (strcmp(what, "not_local") == 0)
         (void)upc_pts_local(upc_pts_add(far, sizeof(int), 1, (MYTHREAD + 1) % THREADS));
+    else if (strcmp(what, "copy_from_null") == 0)
+        upc_memcpy(p, UPC_NULL, 8);
+    else if (strcmp(what, "get_from_null") == 0)
+        upc_memget(&lock, UPC_NULL, 1);
+    else if (strcmp(what, "set_null") == 0)
+        upc_memset(UPC_NULL, 1, 8);
+    else if (strcmp(what, "put_to_null") == 0)
+        upc_sync(upc_memput_nb(UPC_NULL, &lock, 1));
     else if (strcmp(what, "exit") == 0)
         exit(MYTHREAD == 0 ? 3 : 0); /* the others wait for it, and it for them */
     else if (strcmp(what, "global_exit") == 0 && MYTHREAD == 1)

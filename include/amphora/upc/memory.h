@@ -5,6 +5,7 @@
 #ifndef AMPHORA_UPC_MEMORY_H
 #define AMPHORA_UPC_MEMORY_H
 
+#include "amphora/upc/access.h"
 #include "amphora/upc/core.h"
 
 /* ---- allocation (RL 7.2.2) ---- */
@@ -49,13 +50,17 @@ void amphora_upc_memset(struct upc_wide dst, int c, size_t n);
 AMPHORA_INLINE void upc_memget(void *dst, upc_pts_t src, size_t n)
 {
     struct upc_wide w = upc_pts_wide(src);
-    if (n)
+    if (AMPHORA_UNLIKELY(w.addr == 0 && n))
+        upc_read_far(dst, w, n); /* says so */
+    else if (n)
         (void)gex_RMA_GetBlocking(upc_self.tm, dst, w.thread, (void *)(upc_self.place[w.thread].owner + w.addr), n, 0);
 }
 AMPHORA_INLINE void upc_memput(upc_pts_t dst, const void *src, size_t n)
 {
     struct upc_wide w = upc_pts_wide(dst);
-    if (n)
+    if (AMPHORA_UNLIKELY(w.addr == 0 && n))
+        upc_write_far(w, src, n);
+    else if (n)
         (void)gex_RMA_PutBlocking(upc_self.tm, w.thread, (void *)(upc_self.place[w.thread].owner + w.addr), src, n, 0);
 }
 AMPHORA_INLINE void upc_memcpy(upc_pts_t dst, upc_pts_t src, size_t n)
