@@ -42,15 +42,22 @@ static struct {
     _Atomic uint32_t segments_made;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A limit of file sizes counts for memory, too; it is told by an errno value and does not end the process. */
+/* A limit of file sizes counts for memory, too: it is put aside for this moment where it may be, and otherwise told by an errno value, for it
+ * must not end the process. */
 static int set_length(int fd, off_t len_bytes)
 {
-    struct rlimit lim;
-    if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_cur) {
+    struct rlimit lim, wide;
+    bool above = getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_cur;
+    wide = (struct rlimit){ .rlim_cur = lim.rlim_max, .rlim_max = lim.rlim_max };
+    if (above && ((lim.rlim_max != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_max) || setrlimit(RLIMIT_FSIZE, &wide) != 0)) {
         errno = EFBIG;
         return -1;
     }
-    return ftruncate(fd, len_bytes);
+    int result = ftruncate(fd, len_bytes), err = errno;
+    if (above)
+        setrlimit(RLIMIT_FSIZE, &lim);
+    errno = err;
+    return result;
 }
 
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)

@@ -30,6 +30,7 @@ BEGIN {
     word("o", "newfile", "struct amph_fwd_file *@", "uint64_t @")
     word("o", "offset", "off_t *@", "off_t @")
     word("o", "statbuf", "struct stat *@", "struct stat @")
+    word("o", "statxbuf", "struct statx *@", "struct statx @")
     word("o", "fsbuf", "struct statfs *@", "struct statfs @")
     word("o", "count", "size_t *@", "size_t @")
     word("o", "sflags", "int *@", "int @")

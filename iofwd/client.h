@@ -31,6 +31,7 @@ struct amph_fwd_ref {
 #define AMPH_FWD_PARTS_MAX 8
 struct amph_fwd_file {
     uint32_t nparts;   /* 0: no file */
+    uint32_t rwf;      /* of a copy for one call: RWF_*, as preadv2 and pwritev2 take them */
     uint32_t unit_kib; /* of several parts: how many KiB in a row one does; 0: each large call in equal parts */
     struct amph_fwd_ref part[AMPH_FWD_PARTS_MAX];
 };

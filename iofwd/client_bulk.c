@@ -33,6 +33,7 @@ struct bulk_call {
     enum amph_fwd_id id;
     const void *record;
     bool out;                  /* read: data comes */
+    uint16_t rwf;
     uint8_t *data;
     size_t total;
     size_t *done_p;
@@ -205,7 +206,7 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = is_past_end(op) ? 0 : next_len(op), at = op->deal.at;
     struct fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
-                          .len = (uint32_t)len };
+                          .rwf = c->rwf, .len = (uint32_t)len };
     uint8_t *slot = NULL;
     pc->pend = pend;
     pc->at = at;
@@ -406,6 +407,7 @@ static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, enum amph
 {
     *c = (struct bulk_call){ .cl = cl, .id = id };
     describe(c, args);
+    c->rwf = (uint16_t)(*(const struct amph_fwd_file *const *)args)->rwf; /* each of these records begins with the file */
     if (c->total > SSIZE_MAX)
         return EINVAL;
     if (c->total > 0x7ffff000)
@@ -518,6 +520,8 @@ int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const s
                       void *args)
 {
     union amph_fwd_args *u = args;
+    if (file->rwf)
+        return fwd_client_bulk(cl, home, id, args);
     size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : FWD_STRIPE_LEAST;
     switch (id) {
     case AMPH_FWD_READ:

@@ -679,7 +679,7 @@ static int collect_call(const struct amph_layer *self, struct amph_fwd_call *cal
     struct data_call d;
     if (!call->client || !atomic_load_explicit(&all.in_use, memory_order_relaxed) || atomic_load_explicit(&all.over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
-    if (describe(call, &d))
+    if (describe(call, &d) && !d.file->rwf)
         return do_data(self, call, &d);
     const struct fwd_call_desc *desc = &fwd_calls[call->id];
     const struct amph_fwd_file *file =

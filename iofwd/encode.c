@@ -216,6 +216,69 @@ void fwd_get_stat(struct amph_rd *r, struct stat *st)
     st->st_ctim = get_time(r);
 }
 
+static void put_statx_time(struct amph_wr *w, const struct statx_timestamp *t)
+{
+    amph_wr_u64(w, (uint64_t)t->tv_sec);
+    amph_wr_u32(w, t->tv_nsec);
+}
+
+static struct statx_timestamp get_statx_time(struct amph_rd *r)
+{
+    struct statx_timestamp t = { .tv_sec = (int64_t)amph_rd_u64(r) };
+    t.tv_nsec = amph_rd_u32(r);
+    return t;
+}
+
+void fwd_put_statx(struct amph_wr *w, const struct statx *stx)
+{
+    uint32_t mode;
+    fwd_flags_to_wire(FWD_SET_MODE, stx->stx_mode, &mode);
+    amph_wr_u32(w, stx->stx_mask & (STATX_BASIC_STATS | STATX_BTIME));
+    amph_wr_u32(w, stx->stx_blksize);
+    amph_wr_u64(w, stx->stx_attributes);
+    amph_wr_u64(w, stx->stx_attributes_mask);
+    amph_wr_u32(w, stx->stx_nlink);
+    amph_wr_u32(w, stx->stx_uid);
+    amph_wr_u32(w, stx->stx_gid);
+    amph_wr_u32(w, mode);
+    amph_wr_u64(w, stx->stx_ino);
+    amph_wr_u64(w, stx->stx_size);
+    amph_wr_u64(w, stx->stx_blocks);
+    put_statx_time(w, &stx->stx_atime);
+    put_statx_time(w, &stx->stx_btime);
+    put_statx_time(w, &stx->stx_ctime);
+    put_statx_time(w, &stx->stx_mtime);
+    put_dev(w, makedev(stx->stx_rdev_major, stx->stx_rdev_minor));
+    put_dev(w, makedev(stx->stx_dev_major, stx->stx_dev_minor));
+}
+
+void fwd_get_statx(struct amph_rd *r, struct statx *stx)
+{
+    uint32_t mode;
+    memset(stx, 0, sizeof *stx);
+    stx->stx_mask = amph_rd_u32(r);
+    stx->stx_blksize = amph_rd_u32(r);
+    stx->stx_attributes = amph_rd_u64(r);
+    stx->stx_attributes_mask = amph_rd_u64(r);
+    stx->stx_nlink = amph_rd_u32(r);
+    stx->stx_uid = amph_rd_u32(r);
+    stx->stx_gid = amph_rd_u32(r);
+    fwd_flags_from_wire(FWD_SET_MODE, amph_rd_u32(r), &mode);
+    stx->stx_mode = (uint16_t)mode;
+    stx->stx_ino = amph_rd_u64(r);
+    stx->stx_size = amph_rd_u64(r);
+    stx->stx_blocks = amph_rd_u64(r);
+    stx->stx_atime = get_statx_time(r);
+    stx->stx_btime = get_statx_time(r);
+    stx->stx_ctime = get_statx_time(r);
+    stx->stx_mtime = get_statx_time(r);
+    dev_t rdev = get_dev(r), dev = get_dev(r);
+    stx->stx_rdev_major = major(rdev);
+    stx->stx_rdev_minor = minor(rdev);
+    stx->stx_dev_major = major(dev);
+    stx->stx_dev_minor = minor(dev);
+}
+
 void fwd_put_statfs(struct amph_wr *w, const struct statfs *fs)
 {
     amph_wr_u64(w, (uint64_t)fs->f_type);

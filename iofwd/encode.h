@@ -49,6 +49,8 @@ bool fwd_whence_from_wire(uint8_t wire, int *out_p);
 
 void fwd_put_stat(struct amph_wr *w, const struct stat *st);
 void fwd_get_stat(struct amph_rd *r, struct stat *st);
+void fwd_put_statx(struct amph_wr *w, const struct statx *stx); /* mask and attributes as Linux has them, without its numbers of mounts */
+void fwd_get_statx(struct amph_rd *r, struct statx *stx);
 void fwd_put_statfs(struct amph_wr *w, const struct statfs *fs);
 void fwd_get_statfs(struct amph_rd *r, struct statfs *fs);
 void fwd_put_lock(struct amph_wr *w, const struct flock *lock);

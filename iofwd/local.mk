@@ -47,6 +47,7 @@ libiofwd_la_SOURCES = \
 	iofwd/exports.h \
 	iofwd/layer.c \
 	iofwd/marshal.c \
+	iofwd/marks.h \
 	iofwd/marshal.h \
 	iofwd/ranges.c \
 	iofwd/ranges.h \

@@ -69,7 +69,7 @@ void fwd_put_bulk(struct amph_wr *w, const struct fwd_bulk *b)
 {
     amph_wr_u8(w, b->where);
     amph_wr_u8(w, b->flags);
-    amph_wr_u16(w, 0);
+    amph_wr_u16(w, b->rwf);
     amph_wr_u32(w, b->op);
     amph_wr_u32(w, b->len);
     amph_wr_u64(w, b->at);
@@ -79,11 +79,11 @@ bool fwd_get_bulk(struct amph_rd *r, struct fwd_bulk *b)
 {
     b->where = amph_rd_u8(r);
     b->flags = amph_rd_u8(r);
-    amph_rd_u16(r);
+    b->rwf = amph_rd_u16(r);
     b->op = amph_rd_u32(r);
     b->len = amph_rd_u32(r);
     b->at = amph_rd_u64(r);
-    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0;
+    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0 && (b->rwf & ~FWD_RWF_ALL) == 0;
 }
 
 enum amph_fwd_id fwd_call_of_service(uint16_t service)
@@ -238,7 +238,7 @@ static const put_fn put_word[FWD_NWORDS] = {
     [FWD_IN_PATH] = put_in_path, [FWD_IN_FILE] = put_in_file, [FWD_IN_WHENCE] = put_in_whence, [FWD_IN_OFF] = put_in_off,
     [FWD_IN_LEN] = put_in_len, [FWD_IN_UID] = put_in_id, [FWD_IN_GID] = put_in_id, [FWD_IN_DEV] = put_in_dev,
     [FWD_IN_TIMES] = put_in_times, [FWD_IN_LOCK] = put_in_lock, [FWD_IN_TEXT] = put_in_text, [FWD_IN_BLOB] = put_in_blob, [FWD_IN_DATA] = put_nothing,
-    [FWD_OUT_NEWFILE] = put_nothing, [FWD_OUT_OFFSET] = put_nothing, [FWD_OUT_STATBUF] = put_nothing,
+    [FWD_OUT_NEWFILE] = put_nothing, [FWD_OUT_OFFSET] = put_nothing, [FWD_OUT_STATBUF] = put_nothing, [FWD_OUT_STATXBUF] = put_nothing,
     [FWD_OUT_FSBUF] = put_nothing, [FWD_OUT_COUNT] = put_nothing, [FWD_OUT_SFLAGS] = put_nothing, [FWD_OUT_GOTLOCK] = put_nothing,
     [FWD_OUT_STRING] = put_out_cap, [FWD_OUT_DIRENTS] = put_out_cap, [FWD_OUT_BUF] = put_nothing,
 };
@@ -357,7 +357,7 @@ static const get_fn get_word[FWD_NWORDS] = {
     [FWD_IN_PATH] = get_in_path, [FWD_IN_FILE] = get_in_file, [FWD_IN_WHENCE] = get_in_whence, [FWD_IN_OFF] = get_in_off,
     [FWD_IN_LEN] = get_in_len, [FWD_IN_UID] = get_in_id, [FWD_IN_GID] = get_in_id, [FWD_IN_DEV] = get_in_dev,
     [FWD_IN_TIMES] = get_in_times, [FWD_IN_LOCK] = get_in_lock, [FWD_IN_TEXT] = get_in_text, [FWD_IN_BLOB] = get_in_blob, [FWD_IN_DATA] = get_nothing,
-    [FWD_OUT_NEWFILE] = get_nothing, [FWD_OUT_OFFSET] = get_nothing, [FWD_OUT_STATBUF] = get_nothing,
+    [FWD_OUT_NEWFILE] = get_nothing, [FWD_OUT_OFFSET] = get_nothing, [FWD_OUT_STATBUF] = get_nothing, [FWD_OUT_STATXBUF] = get_nothing,
     [FWD_OUT_FSBUF] = get_nothing, [FWD_OUT_COUNT] = get_nothing, [FWD_OUT_SFLAGS] = get_nothing, [FWD_OUT_GOTLOCK] = get_nothing,
     [FWD_OUT_STRING] = get_out_cap, [FWD_OUT_DIRENTS] = get_out_cap, [FWD_OUT_BUF] = get_nothing,
 };
@@ -400,6 +400,7 @@ void fwd_put_results(struct amph_wr *w, const struct fwd_call_desc *desc, const 
         case FWD_OUT_NEWFILE: amph_wr_u64(w, *(const uint64_t *)at); break;
         case FWD_OUT_OFFSET: amph_wr_u64(w, (uint64_t)*(const off_t *)at); break;
         case FWD_OUT_STATBUF: fwd_put_stat(w, at); break;
+        case FWD_OUT_STATXBUF: fwd_put_statx(w, at); break;
         case FWD_OUT_FSBUF: fwd_put_statfs(w, at); break;
         case FWD_OUT_COUNT: amph_wr_u64(w, *(const size_t *)at); break;
         case FWD_OUT_SFLAGS:
@@ -442,11 +443,13 @@ bool fwd_get_results(struct amph_rd *r, const struct fwd_call_desc *desc, void *
         case FWD_OUT_NEWFILE: {
             struct amph_fwd_file *file = to;
             file->nparts = 1;
+            file->rwf = 0;
             file->part[0] = (struct amph_fwd_ref){ .server = server, .handle = amph_rd_u64(r) };
             break;
         }
         case FWD_OUT_OFFSET: *(off_t *)to = (off_t)amph_rd_u64(r); break;
         case FWD_OUT_STATBUF: fwd_get_stat(r, to); break;
+        case FWD_OUT_STATXBUF: fwd_get_statx(r, to); break;
         case FWD_OUT_FSBUF: fwd_get_statfs(r, to); break;
         case FWD_OUT_COUNT: *(size_t *)to = (size_t)amph_rd_u64(r); break;
         case FWD_OUT_SFLAGS:

@@ -61,6 +61,7 @@ enum fwd_tag { FWD_TAG_REASON = 1, FWD_TAG_SERVER_NS = 2, FWD_TAG_WHOLE = 3 };
 struct fwd_bulk {
     uint8_t where;     /* enum fwd_where */
     uint8_t flags;     /* FWD_PIECE_* */
+    uint16_t rwf;      /* RWF_* of preadv2 and pwritev2, which are the same on every Linux */
     uint32_t op;       /* number of the call that the piece belongs to */
     uint32_t len;      /* bytes of data, or wanted */
     uint64_t at;       /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment */
@@ -71,6 +72,7 @@ enum fwd_where { FWD_INLINE, FWD_AREA, FWD_SEGMENT };
 #define FWD_PIECE_SPREAD 8u /* of a call that several servers do: EOPNOTSUPP where the file appends, one of them has to do it all */
 #define FWD_PIECE_STAGED 4u /* a read: the server streams it past its caches, for its core lies far from the client's */
 #define FWD_PIECE_ALL (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD)
+#define FWD_RWF_ALL 255u
 #define FWD_BULK_BYTES 20
 
 void fwd_put_req_head(struct amph_wr *w, const struct fwd_req_head *h);
@@ -88,7 +90,7 @@ enum fwd_word {
     FWD_IN_LEN, FWD_IN_UID, FWD_IN_GID, FWD_IN_DEV, FWD_IN_RFLAGS, FWD_IN_XFLAGS, FWD_IN_FALLOC, FWD_IN_LOCKOP, FWD_IN_TIMES,
     FWD_IN_LOCK, FWD_IN_TEXT, FWD_IN_BLOB, FWD_IN_DATA,
     FWD_OUT_NEWFILE, FWD_OUT_OFFSET, FWD_OUT_STATBUF, FWD_OUT_FSBUF, FWD_OUT_COUNT, FWD_OUT_SFLAGS, FWD_OUT_GOTLOCK, FWD_OUT_STRING,
-    FWD_OUT_DIRENTS, FWD_OUT_BUF,
+    FWD_OUT_DIRENTS, FWD_OUT_STATXBUF, FWD_OUT_BUF,
     FWD_NWORDS
 };
 

@@ -7,17 +7,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "iofwd/server_int.h"
 
 #define WHOLE_MOST ((size_t)4 << 20) /* of a longer call what comes after the first of it follows piece by piece */
 #define SPARES 4
+#define NOAPPEND 0x20 /* RWF_NOAPPEND */
 
 struct fwd_gather {
     size_t len;
     bool full;
     size_t counted; /* as its client's memory */
+    off_t off;      /* as for pwritev2, with rwf: at the offset or not */
+    int rwf;
     uint8_t data[];
 };
 
@@ -47,22 +51,32 @@ static void give(struct fwd_gather *g)
 void fwd_append_begin(struct fwd_handle *h, const struct fwd_request *rq)
 {
     bool write = rq->id == AMPH_FWD_WRITE || rq->id == AMPH_FWD_PWRITE;
-    if (h->gather || !write || !h->append || !h->regular || (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
+    bool appends = (h->append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
+    if (h->gather || !write || !appends || !h->regular || (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
         return;
     if (rq->peer->memory + WHOLE_MOST > rq->server->client_memory || !(h->gather = take()))
         return; /* it goes piece by piece */
     h->gather->len = 0;
     h->gather->full = false;
+    h->gather->off = rq->id == AMPH_FWD_WRITE ? -1 : 0;
+    h->gather->rwf = rq->bulk.rwf;
     rq->peer->memory += h->gather->counted = WHOLE_MOST;
+}
+
+static ssize_t put(const struct fwd_handle *h, const void *data, size_t len)
+{
+    struct iovec v = { (void *)data, len };
+    ssize_t n;
+    while ((n = pwritev2(h->fd, &v, 1, h->gather->off, h->gather->rwf)) < 0 && errno == EINTR)
+        ;
+    return n;
 }
 
 /* Writes what has been gathered.  What could not be written is told of the call as a whole: its pieces have been answered. */
 static int flush(struct fwd_request *rq, const struct fwd_handle *h)
 {
     struct fwd_gather *g = h->gather;
-    ssize_t n = 0;
-    while (g->len && (n = write(h->fd, g->data, g->len)) < 0 && errno == EINTR)
-        ;
+    ssize_t n = g->len ? put(h, g->data, g->len) : 0;
     int err = n < 0 ? errno : 0;
     if (n < 0 || (size_t)n < g->len) {
         rq->tells_whole = true;
@@ -85,9 +99,8 @@ int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, s
         memcpy(g->data + g->len, data, len);
         g->len += len;
         err = rq->bulk.flags & FWD_PIECE_LAST ? flush(rq, h) : 0;
-    } else if (!err && !rq->tells_whole)
-        while ((n = write(h->fd, data, len)) < 0 && (err = errno) == EINTR)
-            err = 0;
+    } else if (!err && !rq->tells_whole && (n = put(h, data, len)) < 0)
+        err = errno;
     *done_p = err || rq->tells_whole ? 0 : (size_t)n;
     return err;
 }

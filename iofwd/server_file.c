@@ -5,16 +5,20 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "iofwd/marks.h"
 #include "iofwd/server_int.h"
 
 static int outcome(long ret)
@@ -65,6 +69,19 @@ int fwd_do_hold(struct fwd_request *rq, struct fwd_args_hold *a)
     return fwd_handle_hold(rq->server, rq->peer, a->file);
 }
 
+/* With RWF_*; off -1: at the offset. */
+static int read_by(struct fwd_request *rq, const struct fwd_args_pread *a, off_t off, size_t *done_p)
+{
+    struct iovec v = { a->buf, a->buf_cap };
+    return count(MOVE(preadv2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->buf, a->buf_cap, off), done_p);
+}
+
+static int write_by(struct fwd_request *rq, const struct fwd_args_pwrite *a, off_t off, size_t *done_p)
+{
+    struct iovec v = { (void *)a->data, a->data_len };
+    return count(MOVE(pwritev2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->data, a->data_len, off), done_p);
+}
+
 int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
 {
     /* A pipe or terminal gives what is there; a second piece would wait for more. */
@@ -72,6 +89,8 @@ int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
         a->buf_len = 0;
         return 0;
     }
+    if (rq->bulk.rwf)
+        return read_by(rq, &(struct fwd_args_pread){ .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap }, -1, &a->buf_len);
     return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
 }
 
@@ -79,11 +98,15 @@ int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
 {
     if (a->file->gather)
         return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
+    if (rq->bulk.rwf)
+        return write_by(rq, &(struct fwd_args_pwrite){ .file = a->file, .data = a->data, .data_len = a->data_len }, -1, &a->done);
     return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1), &a->done);
 }
 
 int fwd_do_pread(struct fwd_request *rq, struct fwd_args_pread *a)
 {
+    if (rq->bulk.rwf)
+        return read_by(rq, a, a->off, &a->buf_len);
     return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off), &a->buf_len);
 }
 
@@ -93,6 +116,8 @@ int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
         return EOPNOTSUPP;
     if (a->file->gather)
         return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
+    if (rq->bulk.rwf)
+        return write_by(rq, a, a->off, &a->done);
     return count(MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off), &a->done);
 }
 
@@ -132,6 +157,55 @@ int fwd_do_takewrite(struct fwd_request *rq, struct fwd_args_takewrite *a)
 int fwd_do_fstat(struct fwd_request *rq, struct fwd_args_fstat *a)
 {
     return outcome(fstat(a->file->fd, &a->st));
+}
+
+int fwd_do_fstatx(struct fwd_request *rq, struct fwd_args_fstatx *a)
+{
+    return outcome(statx(a->file->fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
+}
+
+/* ---- marks of a file (FS_IOC_GETFLAGS and its like), each a few words of 32 bits ---- */
+
+static int marks_ioctl(const struct fwd_handle *h, bool set, size_t which, uint32_t word[FWD_MARKS_MOST], size_t *n_p)
+{
+    struct fsxattr x = { .fsx_xflags = word[0], .fsx_extsize = word[1], .fsx_nextents = word[2], .fsx_projid = word[3],
+                         .fsx_cowextsize = word[4] };
+    int one = (int)word[0], r;
+    *n_p = which == FWD_MARKS_EXTENDED ? FWD_MARKS_MOST : 1;
+    switch (which) {
+    case FWD_MARKS_FLAGS: r = ioctl(h->fd, set ? FS_IOC_SETFLAGS : FS_IOC_GETFLAGS, &one); break;
+    case FWD_MARKS_VERSION: r = ioctl(h->fd, set ? FS_IOC_SETVERSION : FS_IOC_GETVERSION, &one); break;
+    case FWD_MARKS_EXTENDED: r = ioctl(h->fd, set ? FS_IOC_FSSETXATTR : FS_IOC_FSGETXATTR, &x); break;
+    default: return ENOTTY;
+    }
+    if (which == FWD_MARKS_EXTENDED)
+        memcpy(word, (uint32_t[]){ x.fsx_xflags, x.fsx_extsize, x.fsx_nextents, x.fsx_projid, x.fsx_cowextsize },
+               FWD_MARKS_MOST * sizeof *word);
+    else
+        word[0] = (uint32_t)one;
+    return outcome(r);
+}
+
+int fwd_do_getmarks(struct fwd_request *rq, struct fwd_args_getmarks *a)
+{
+    uint32_t word[FWD_MARKS_MOST] = { 0 };
+    size_t n;
+    int err = marks_ioctl(a->file, false, a->which, word, &n);
+    if (!err && a->marks_cap < n * FWD_MARK_BYTES)
+        return ERANGE;
+    a->marks_len = err ? 0 : n * FWD_MARK_BYTES;
+    for (size_t i = 0; i < n && !err; i++)
+        fwd_mark_put(a->marks, i, word[i]);
+    return err;
+}
+
+int fwd_do_setmarks(struct fwd_request *rq, struct fwd_args_setmarks *a)
+{
+    uint32_t word[FWD_MARKS_MOST] = { 0 };
+    size_t n;
+    for (size_t i = 0; i < FWD_MARKS_MOST && i < a->marks_len / FWD_MARK_BYTES; i++)
+        word[i] = fwd_mark_get(a->marks, i);
+    return marks_ioctl(a->file, true, a->which, word, &n);
 }
 
 int fwd_do_fchmod(struct fwd_request *rq, struct fwd_args_fchmod *a)

@@ -222,6 +222,16 @@ int fwd_do_stat(struct fwd_request *rq, struct fwd_args_stat *a)
     return err;
 }
 
+int fwd_do_statx(struct fwd_request *rq, struct fwd_args_statx *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(statx(fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
+    close(fd);
+    return err;
+}
+
 int fwd_do_access(struct fwd_request *rq, struct fwd_args_access *a)
 {
     struct by_fd n;

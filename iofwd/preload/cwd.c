@@ -161,6 +161,19 @@ bool fwd_leads_out(const struct fwd_where *where, int err, bool itself, char out
     return n > 0 && n < PATH_MAX;
 }
 
+bool fwd_went_out(struct fwd_where *w, int err, bool itself)
+{
+    char out[PATH_MAX];
+    if (AMPH_LIKELY(err != EACCES) || !fwd_leads_out(w, err, itself, out))
+        return false;
+    fwd_where_end(w, 0);
+    w->dir = NULL;
+    w->local = true;
+    w->dirfd = AT_FDCWD;
+    w->path = strcpy(w->buf, out);
+    return true;
+}
+
 char *x_realpath(const char *path, char *buf)
 {
     struct walk w;

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
+#include "iofwd/marks.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/reach.h"
@@ -490,8 +491,46 @@ int x_fcntl(int fd, int command, void *arg)
     return result;
 }
 
+/* The marks of a file. */
+static const struct marks_request {
+    unsigned long request;
+    size_t which;
+    bool set;
+} marks_requests[] = {
+    { FS_IOC_GETFLAGS, FWD_MARKS_FLAGS, false }, { FS_IOC_SETFLAGS, FWD_MARKS_FLAGS, true },
+    { FS_IOC32_GETFLAGS, FWD_MARKS_FLAGS, false }, { FS_IOC32_SETFLAGS, FWD_MARKS_FLAGS, true },
+    { FS_IOC_GETVERSION, FWD_MARKS_VERSION, false }, { FS_IOC_SETVERSION, FWD_MARKS_VERSION, true },
+    { FS_IOC_FSGETXATTR, FWD_MARKS_EXTENDED, false }, { FS_IOC_FSSETXATTR, FWD_MARKS_EXTENDED, true },
+};
+
+/* arg: an int, whatever its name in the number says, or a struct fsxattr, which begins with words. */
+static int marks(int fd, const struct marks_request *m, uint32_t *arg)
+{
+    char room[FWD_MARKS_MOST * FWD_MARK_BYTES];
+    struct fwd_ofile *of;
+    size_t n = m->which == FWD_MARKS_EXTENDED ? FWD_MARKS_MOST : 1, len = n * FWD_MARK_BYTES;
+    size_t bytes = m->which == FWD_MARKS_EXTENDED ? sizeof(struct fsxattr) : sizeof(int);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    if (fwd_reach(arg, bytes, !m->set) != bytes)
+        return fwd_file_end(of, EFAULT);
+    for (size_t i = 0; i < n && m->set; i++)
+        fwd_mark_put(room, i, arg[i]);
+    int err = m->set ? fwd_core.setmarks(fwd_core.client, &of->file, m->which, room, len)
+                     : fwd_core.getmarks(fwd_core.client, &of->file, m->which, room, sizeof room, &len);
+    if (!err && !m->set) {
+        memset(arg, 0, bytes);
+        for (size_t i = 0; i < len / FWD_MARK_BYTES; i++)
+            arg[i] = fwd_mark_get(room, i);
+    }
+    return fwd_file_end(of, err);
+}
+
 int x_ioctl(int fd, unsigned long request, void *arg)
 {
+    for (size_t i = 0; i < AMPH_COUNTOF(marks_requests); i++)
+        if (marks_requests[i].request == request)
+            return marks(fd, &marks_requests[i], arg);
     switch (request) {
     case FIOCLEX:
     case FIONCLEX:

@@ -233,6 +233,7 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     mode_t mask = real_umask(0);
     real_umask(mask);
     fwd_state.umask = mask;
+    fwd_limits_changed(0);
     fwd_core_astray = part == PART_ASTRAY;
     if (part == PART_COMPUTE) {
         open_rank();

@@ -8,6 +8,7 @@
 #include <sys/sendfile.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/fsize.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
@@ -79,7 +80,7 @@ ssize_t x_write(int fd, const void *buf, size_t len)
     size_t done = 0, have = there(buf, len, false);
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd);
-    if (fwd_file_begin(fd, &of) != 0)
+    if (!fwd_within_limit(fd, &have, -1, false) || fwd_file_begin(fd, &of) != 0)
         return -1;
     int err = fwd_core.write(fwd_core.client, &of->file, buf, have, &done);
     return fwd_file_end(of, err) ? -1 : (ssize_t)done;
@@ -107,7 +108,7 @@ ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off)
         return fwd_fail(EINVAL);
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd);
-    if (fwd_file_begin(fd, &of) != 0)
+    if (!fwd_within_limit(fd, &have, off, false) || fwd_file_begin(fd, &of) != 0)
         return -1;
     int err = fwd_core.pwrite(fwd_core.client, &of->file, off, buf, have, &done);
     return fwd_file_end(of, err) ? -1 : (ssize_t)done;
@@ -157,13 +158,43 @@ static void *borrow(size_t len)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static ssize_t read_at(int fd, void *buf, size_t len, off_t off)
+/* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy of the file's value. */
+static ssize_t read_by(int fd, void *buf, size_t len, off_t off, int flags)
 {
+    struct fwd_ofile *of;
+    size_t done = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    struct amph_fwd_file file = of->file;
+    file.rwf = (uint32_t)flags;
+    int err = off == -1 ? fwd_core.read(fwd_core.client, &file, buf, len, &done) : fwd_core.pread(fwd_core.client, &file, off, buf, len, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+static ssize_t write_by(int fd, const void *buf, size_t len, off_t off, int flags)
+{
+    struct fwd_ofile *of;
+    size_t done = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    struct amph_fwd_file file = of->file;
+    file.rwf = (uint32_t)flags;
+    int err = off == -1 ? fwd_core.write(fwd_core.client, &file, buf, len, &done) : fwd_core.pwrite(fwd_core.client, &file, off, buf, len, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+static ssize_t read_at(int fd, void *buf, size_t len, off_t off, int flags)
+{
+    if (flags)
+        return read_by(fd, buf, there(buf, len, true), off, flags);
     return off == -1 ? x_read(fd, buf, len) : x_pread(fd, buf, len, off);
 }
 
-static ssize_t write_at(int fd, const void *buf, size_t len, off_t off)
+static ssize_t write_at(int fd, const void *buf, size_t len, off_t off, int flags)
 {
+    size_t have = flags ? there(buf, len, false) : len;
+    if (flags)
+        return fwd_within_limit(fd, &have, off, flags & RWF_APPEND) ? write_by(fd, buf, have, off, flags) : -1;
     return off == -1 ? x_write(fd, buf, len) : x_pwrite(fd, buf, len, off);
 }
 
@@ -172,7 +203,7 @@ off_t fwd_not_negative(off_t off)
     return off < 0 ? -2 : off;
 }
 
-#define KNOWN_FLAGS (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT)
+#define KNOWN_FLAGS 255 /* those that travel; the server refuses what its kernel does not know */
 
 static int check_vector(off_t off, int flags)
 {
@@ -193,11 +224,11 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
     if (total == 0)
         return read_nowhere(fd, false, off);
     if (count == 1)
-        return read_at(fd, iov[0].iov_base, iov[0].iov_len, off);
+        return read_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
     char *whole = borrow(total);
     if (!whole)
         return fwd_fail(ENOMEM);
-    ssize_t got = read_at(fd, whole, total, off);
+    ssize_t got = read_at(fd, whole, total, off, flags);
     size_t at = 0;
     for (int i = 0; i < count && got > 0 && at < (size_t)got; i++) {
         size_t n = iov[i].iov_len < (size_t)got - at ? iov[i].iov_len : (size_t)got - at;
@@ -215,12 +246,8 @@ ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int fla
         return -1;
     if (asked && total == 0)
         return write_nothing(fd);
-    if (count == 1) {
-        ssize_t n = write_at(fd, iov[0].iov_base, iov[0].iov_len, off);
-        if (n >= 0 && (flags & (RWF_DSYNC | RWF_SYNC)) && x_fdatasync(fd) != 0)
-            return -1;
-        return n;
-    }
+    if (count == 1)
+        return write_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
     char *whole = borrow(total);
     if (!whole)
         return fwd_fail(ENOMEM);
@@ -229,10 +256,8 @@ ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int fla
         memcpy(whole + at, iov[i].iov_base, n);
         at += n;
     }
-    ssize_t n = write_at(fd, whole, total, off);
+    ssize_t n = write_at(fd, whole, total, off, flags);
     munmap(whole, total ? total : 1);
-    if (n >= 0 && (flags & (RWF_DSYNC | RWF_SYNC)) && x_fdatasync(fd) != 0)
-        return -1;
     return n;
 }
 
@@ -258,14 +283,14 @@ int x_vdprintf(int fd, const char *format, va_list ap)
 static ssize_t any_read(int fd, void *buf, size_t len, off_t off)
 {
     if (fwd_fd(fd))
-        return read_at(fd, buf, len, off);
+        return read_at(fd, buf, len, off, 0);
     return off == -1 ? real_read(fd, buf, len) : real_pread64(fd, buf, len, off);
 }
 
 static ssize_t any_write(int fd, const void *buf, size_t len, off_t off)
 {
     if (fwd_fd(fd))
-        return write_at(fd, buf, len, off);
+        return write_at(fd, buf, len, off, 0);
     return off == -1 ? real_write(fd, buf, len) : real_pwrite64(fd, buf, len, off);
 }
 
@@ -444,6 +469,8 @@ int x_ftruncate(int fd, off_t length)
     struct fwd_ofile *of;
     if (length < 0)
         return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(fwd_is_limited()) && !fwd_may_grow(fd, NULL, length))
+        return -1;
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.ftruncate(fwd_core.client, &of->file, length));
 }
 
@@ -452,6 +479,8 @@ int x_fallocate(int fd, int how, off_t off, off_t length)
     struct fwd_ofile *of;
     if (off < 0 || length <= 0)
         return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(fwd_is_limited()) && !(how & FALLOC_FL_KEEP_SIZE) && length <= INT64_MAX - off && !fwd_may_grow(fd, NULL, off + length))
+        return -1;
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fallocate(fwd_core.client, &of->file, how, off, length));
 }
 

@@ -38,6 +38,8 @@ preload_sources = \
 	iofwd/preload/cwd.c \
 	iofwd/preload/dir.c \
 	iofwd/preload/fd.c \
+	iofwd/preload/fsize.c \
+	iofwd/preload/fsize.h \
 	iofwd/preload/fts.c \
 	iofwd/preload/guard.c \
 	iofwd/preload/init.c \

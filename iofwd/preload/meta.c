@@ -5,10 +5,10 @@
  * Each has the same three parts: where does the path lead; the C library's own call where it turns out local; the forwarded one.
  */
 #include <stddef.h>
-#include <sys/sysmacros.h>
 #include <sys/un.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/fsize.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
@@ -38,58 +38,38 @@ int x_fstatat(int dir, const char *path, struct stat *st, int flags)
         return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
-    if (w.local)
-        return real_fstatat64(w.dirfd, w.path, st, flags);
-    struct stat spare, *to = FWD_ROOM(st, &spare);
-    if (!w.path[0])
-        return fwd_where_end(&w, delivered(fwd_core.fstat(CLIENT, &w.dir->file, to), to, st));
-    char out[PATH_MAX];
-    int err = delivered(fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to), to, st);
-    bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
-    return fwd_where_end(&w, err) == 0 ? 0 : leads_out ? real_fstatat64(AT_FDCWD, out, st, flags) : fwd_fail(err);
+    if (!w.local) {
+        struct stat spare, *to = FWD_ROOM(st, &spare);
+        int err = w.path[0] ? fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to) : fwd_core.fstat(CLIENT, &w.dir->file, to);
+        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return fwd_where_end(&w, delivered(err, to, st));
+    }
+    return real_fstatat64(w.dirfd, w.path, st, flags);
 }
 
-static struct statx_timestamp to_statx_time(struct timespec t)
-{
-    return (struct statx_timestamp){ .tv_sec = t.tv_sec, .tv_nsec = (uint32_t)t.tv_nsec };
-}
+/* Where the server's file system is mounted is nothing to this host. */
+#define ATTRIBUTES_OF_MOUNTS ((uint64_t)(STATX_ATTR_AUTOMOUNT | STATX_ATTR_MOUNT_ROOT))
 
 int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx)
 {
     struct fwd_where w;
-    struct stat st;
+    struct statx spare, *to;
     if ((flags & ~STAT_FLAGS) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE || (mask & STATX__RESERVED))
         return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
-    if (w.local)
-        return real_statx(w.dirfd, w.path, flags, mask, stx);
-    int err = w.path[0] ? fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, &st) : fwd_core.fstat(CLIENT, &w.dir->file, &st);
-    if (!err && !fwd_can_write(stx, sizeof *stx))
-        err = EFAULT;
-    char out[PATH_MAX];
-    bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
-    if (fwd_where_end(&w, err) != 0)
-        return leads_out ? real_statx(AT_FDCWD, out, flags, mask, stx) : fwd_fail(err);
-    *stx = (struct statx){
-        .stx_mask = STATX_BASIC_STATS,
-        .stx_blksize = (uint32_t)st.st_blksize,
-        .stx_nlink = (uint32_t)st.st_nlink,
-        .stx_uid = st.st_uid,
-        .stx_gid = st.st_gid,
-        .stx_mode = (uint16_t)st.st_mode,
-        .stx_ino = st.st_ino,
-        .stx_size = (uint64_t)st.st_size,
-        .stx_blocks = (uint64_t)st.st_blocks,
-        .stx_atime = to_statx_time(st.st_atim),
-        .stx_ctime = to_statx_time(st.st_ctim),
-        .stx_mtime = to_statx_time(st.st_mtim),
-        .stx_rdev_major = major(st.st_rdev),
-        .stx_rdev_minor = minor(st.st_rdev),
-        .stx_dev_major = major(st.st_dev),
-        .stx_dev_minor = minor(st.st_dev),
-    };
-    return 0;
+    if (!w.local) {
+        to = FWD_ROOM(stx, &spare);
+        int err = w.path[0] ? fwd_core.statx(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, mask, to)
+                            : fwd_core.fstatx(CLIENT, &w.dir->file, mask, to);
+        if (!err) {
+            to->stx_attributes &= ~ATTRIBUTES_OF_MOUNTS;
+            to->stx_attributes_mask &= ~ATTRIBUTES_OF_MOUNTS;
+        }
+        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return fwd_where_end(&w, delivered(err, to, stx));
+    }
+    return real_statx(w.dirfd, w.path, flags, mask, stx);
 }
 
 /* A socket of this host has no place in the server's tree. */
@@ -110,12 +90,12 @@ int x_faccessat(int dir, const char *path, int amode, int flags)
         return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
-    if (w.local)
-        return real_faccessat(w.dirfd, w.path, amode, flags);
-    char out[PATH_MAX];
-    int err = fwd_core.access(CLIENT, FWD_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
-    bool leads_out = fwd_leads_out(&w, err, flags & AT_SYMLINK_NOFOLLOW, out);
-    return fwd_where_end(&w, err) == 0 ? 0 : leads_out ? real_faccessat(AT_FDCWD, out, amode, flags) : fwd_fail(err);
+    if (!w.local) {
+        int err = fwd_core.access(CLIENT, FWD_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
+        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return fwd_where_end(&w, err);
+    }
+    return real_faccessat(w.dirfd, w.path, amode, flags);
 }
 
 int x_statfs(const char *path, struct statfs *fs)
@@ -123,11 +103,13 @@ int x_statfs(const char *path, struct statfs *fs)
     struct fwd_where w;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
-    if (w.local)
-        return real_statfs64(w.path, fs);
-    struct statfs spare, *to = FWD_ROOM(fs, &spare);
-    int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), to) : fwd_core.fstatfs(CLIENT, &w.dir->file, to);
-    return fwd_where_end(&w, delivered(err, to, fs));
+    if (!w.local) {
+        struct statfs spare, *to = FWD_ROOM(fs, &spare);
+        int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), to) : fwd_core.fstatfs(CLIENT, &w.dir->file, to);
+        if (!fwd_went_out(&w, err, false))
+            return fwd_where_end(&w, delivered(err, to, fs));
+    }
+    return real_statfs64(w.path, fs);
 }
 
 int x_fstatfs(int fd, struct statfs *fs)
@@ -160,12 +142,14 @@ int x_statvfs(const char *path, struct statvfs *v)
     struct statfs fs;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
-    if (w.local)
-        return real_statvfs64(w.path, v);
-    int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), &fs) : fwd_core.fstatfs(CLIENT, &w.dir->file, &fs);
-    if (!err)
-        to_statvfs(&fs, v);
-    return fwd_where_end(&w, err);
+    if (!w.local) {
+        int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), &fs) : fwd_core.fstatfs(CLIENT, &w.dir->file, &fs);
+        if (!err)
+            to_statvfs(&fs, v);
+        if (!fwd_went_out(&w, err, false))
+            return fwd_where_end(&w, err);
+    }
+    return real_statvfs64(w.path, v);
 }
 
 int x_fstatvfs(int fd, struct statvfs *v)
@@ -182,9 +166,12 @@ int x_mkdirat(int dir, const char *path, mode_t mode)
     struct fwd_where w;
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
-    if (w.local)
-        return real_mkdirat(w.dirfd, w.path, mode);
-    return fwd_where_end(&w, fwd_core.mkdir(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask & 07777));
+    if (!w.local) {
+        int err = fwd_core.mkdir(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask & 07777);
+        if (!fwd_went_out(&w, err, true))
+            return fwd_where_end(&w, err);
+    }
+    return real_mkdirat(w.dirfd, w.path, mode);
 }
 
 int x_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
@@ -192,9 +179,12 @@ int x_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
     struct fwd_where w;
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
-    if (w.local)
-        return real_mknodat(w.dirfd, w.path, mode, dev);
-    return fwd_where_end(&w, fwd_core.mknod(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask, dev));
+    if (!w.local) {
+        int err = fwd_core.mknod(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask, dev);
+        if (!fwd_went_out(&w, err, true))
+            return fwd_where_end(&w, err);
+    }
+    return real_mknodat(w.dirfd, w.path, mode, dev);
 }
 
 int x_unlinkat(int dir, const char *path, int flags)
@@ -202,9 +192,12 @@ int x_unlinkat(int dir, const char *path, int flags)
     struct fwd_where w;
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
-    if (w.local)
-        return real_unlinkat(w.dirfd, w.path, flags);
-    return fwd_where_end(&w, fwd_core.unlink(CLIENT, FWD_AT(&w), flags));
+    if (!w.local) {
+        int err = fwd_core.unlink(CLIENT, FWD_AT(&w), flags);
+        if (!fwd_went_out(&w, err, true))
+            return fwd_where_end(&w, err);
+    }
+    return real_unlinkat(w.dirfd, w.path, flags);
 }
 
 int x_remove(const char *path)
@@ -283,6 +276,20 @@ static int pair_end(struct pair *p, int err)
     return fwd_where_end(&p->to, err);
 }
 
+/* err has come of a forwarded call: do links lead out of the tree?  SIDE_LOCAL: both do, and the pair is this host's; SIDE_FAILED: it ends
+ * with errno (one does: EXDEV); SIDE_FORWARDED: neither. */
+static enum side pair_went_out(struct pair *p, int err, bool itself)
+{
+    bool from = fwd_went_out(&p->from, err, itself), to = fwd_went_out(&p->to, err, true);
+    if (from && to)
+        return SIDE_LOCAL;
+    if (!from && !to)
+        return SIDE_FORWARDED;
+    fwd_where_end(from ? &p->to : &p->from, 0);
+    errno = EXDEV;
+    return SIDE_FAILED;
+}
+
 int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p = { .mount = false };
@@ -301,7 +308,11 @@ int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsi
     }
     if (side == SIDE_FAILED)
         return fwd_fail(!from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
-    return pair_end(&p, fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags));
+    int err = fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags);
+    side = pair_went_out(&p, err, true);
+    if (side == SIDE_LOCAL)
+        return real_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+    return side == SIDE_FAILED ? -1 : pair_end(&p, err);
 }
 
 int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
@@ -317,7 +328,11 @@ int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int fla
             return -1;
         return fwd_fail(err);
     }
-    return pair_end(&p, fwd_core.link(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags & AT_SYMLINK_FOLLOW));
+    int err = fwd_core.link(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags & AT_SYMLINK_FOLLOW);
+    side = pair_went_out(&p, err, !(flags & AT_SYMLINK_FOLLOW));
+    if (side == SIDE_LOCAL)
+        return real_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+    return side == SIDE_FAILED ? -1 : pair_end(&p, err);
 }
 
 int x_symlinkat(const char *target, int dir, const char *path)
@@ -327,9 +342,12 @@ int x_symlinkat(const char *target, int dir, const char *path)
         return fwd_fail(EFAULT);
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
-    if (w.local)
-        return real_symlinkat(target, w.dirfd, w.path);
-    return fwd_where_end(&w, fwd_core.symlink(CLIENT, target, FWD_AT(&w)));
+    if (!w.local) {
+        int err = fwd_core.symlink(CLIENT, target, FWD_AT(&w));
+        if (!fwd_went_out(&w, err, true))
+            return fwd_where_end(&w, err);
+    }
+    return real_symlinkat(target, w.dirfd, w.path);
 }
 
 /* /proc/self/fd/N of a forwarded descriptor reads as the name of its file. */
@@ -367,6 +385,8 @@ ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap)
         cap = sizeof spare;
     bool by_fd = !w.path[0] && path && path[0] == '/';
     int err = by_fd ? readlink_fd(&w, to, cap, &len) : fwd_core.readlink(CLIENT, FWD_AT(&w), to, cap, &len);
+    if (fwd_went_out(&w, err, true))
+        return real_readlinkat(w.dirfd, w.path, buf, cap);
     if (!err && to == spare && fwd_can_write(buf, len)) /* the kernel looks at no more than it writes */
         memcpy(buf, spare, len);
     else
@@ -379,11 +399,12 @@ int x_fchmodat(int dir, const char *path, mode_t mode, int flags)
     struct fwd_where w;
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
-    if (w.local)
-        return real_fchmodat(w.dirfd, w.path, mode, flags);
-    if (!w.path[0])
-        return fwd_where_end(&w, fwd_core.fchmod(CLIENT, &w.dir->file, mode));
-    return fwd_where_end(&w, fwd_core.chmod(CLIENT, FWD_AT(&w), mode, flags));
+    if (!w.local) {
+        int err = w.path[0] ? fwd_core.chmod(CLIENT, FWD_AT(&w), mode, flags) : fwd_core.fchmod(CLIENT, &w.dir->file, mode);
+        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return fwd_where_end(&w, err);
+    }
+    return real_fchmodat(w.dirfd, w.path, mode, flags);
 }
 
 int x_fchmod(int fd, mode_t mode)
@@ -397,9 +418,12 @@ int x_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
     struct fwd_where w;
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
-    if (w.local)
-        return real_fchownat(w.dirfd, w.path, uid, gid, flags);
-    return fwd_where_end(&w, fwd_core.chown(CLIENT, FWD_AT(&w), uid, gid, flags & AT_SYMLINK_NOFOLLOW));
+    if (!w.local) {
+        int err = fwd_core.chown(CLIENT, FWD_AT(&w), uid, gid, flags & AT_SYMLINK_NOFOLLOW);
+        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return fwd_where_end(&w, err);
+    }
+    return real_fchownat(w.dirfd, w.path, uid, gid, flags);
 }
 
 int x_fchown(int fd, uid_t uid, gid_t gid)
@@ -411,15 +435,18 @@ int x_fchown(int fd, uid_t uid, gid_t gid)
 int x_truncate(const char *path, off_t length)
 {
     struct fwd_where w;
-    if (length < 0)
-        return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
-    if (w.local)
-        return real_truncate64(w.path, length);
-    if (!w.path[0])
-        return fwd_where_end(&w, fwd_core.ftruncate(CLIENT, &w.dir->file, length));
-    return fwd_where_end(&w, fwd_core.truncate(CLIENT, FWD_AT(&w), length));
+    if (!w.local) {
+        if (length < 0)
+            return fwd_where_end(&w, EINVAL);
+        if (AMPH_UNLIKELY(fwd_is_limited()) && !fwd_may_grow(-1, path, length))
+            return fwd_where_end(&w, EFBIG);
+        int err = w.path[0] ? fwd_core.truncate(CLIENT, FWD_AT(&w), length) : fwd_core.ftruncate(CLIENT, &w.dir->file, length);
+        if (!fwd_went_out(&w, err, false))
+            return fwd_where_end(&w, err);
+    }
+    return real_truncate64(w.path, length);
 }
 
 /* ---- times, in all the forms that they have had ---- */
@@ -433,11 +460,13 @@ int x_utimensat(int dir, const char *path, const struct timespec *times, int fla
         return dir == AT_FDCWD ? fwd_fail(EINVAL) : fwd_fd(dir) ? fwd_fail(EINVAL) : real_utimensat(dir, path, times, flags);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
-    if (w.local)
-        return real_utimensat(w.dirfd, w.path, times, flags);
-    if (!w.path[0])
-        return fwd_where_end(&w, fwd_core.futimens(CLIENT, &w.dir->file, times));
-    return fwd_where_end(&w, fwd_core.utimens(CLIENT, FWD_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW));
+    if (!w.local) {
+        int err = w.path[0] ? fwd_core.utimens(CLIENT, FWD_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW)
+                            : fwd_core.futimens(CLIENT, &w.dir->file, times);
+        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return fwd_where_end(&w, err);
+    }
+    return real_utimensat(w.dirfd, w.path, times, flags);
 }
 
 int x_futimens(int fd, const struct timespec *times)

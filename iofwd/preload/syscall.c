@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/xattr.h>
 
@@ -109,7 +110,8 @@ static long sys_futimens(const long *a)
     X(lchown, lchown(P(0), (uid_t)a[1], (gid_t)a[2])) X(fchown, fchown(I(0), (uid_t)a[1], (gid_t)a[2])) \
     X(fchownat, fchownat(I(0), P(1), (uid_t)a[2], (gid_t)a[3], I(4))) X(utimensat, sys_futimens(a)) X(utimes, utimes(P(0), P(1))) \
     X(utime, utime(P(0), P(1))) X(futimesat, futimesat(I(0), P(1), P(2))) X(chdir, chdir(P(0))) X(fchdir, fchdir(I(0))) \
-    X(getcwd, sys_getcwd(a)) X(umask, (long)umask((mode_t)a[0])) X(mmap, (long)mmap(P(0), L(1), I(2), I(3), I(4), a[5])) \
+    X(getcwd, sys_getcwd(a)) X(umask, (long)umask((mode_t)a[0])) X(setrlimit, setrlimit(I(0), P(1))) \
+    X(prlimit64, prlimit64(I(0), I(1), P(2), P(3))) X(mmap, (long)mmap(P(0), L(1), I(2), I(3), I(4), a[5])) \
     X(munmap, munmap(P(0), L(1))) X(msync, msync(P(0), L(1), I(2))) X(setxattr, setxattr(P(0), P(1), P(2), L(3), I(4))) \
     X(lsetxattr, lsetxattr(P(0), P(1), P(2), L(3), I(4))) X(fsetxattr, fsetxattr(I(0), P(1), P(2), L(3), I(4))) \
     X(getxattr, getxattr(P(0), P(1), P(2), L(3))) X(lgetxattr, lgetxattr(P(0), P(1), P(2), L(3))) \

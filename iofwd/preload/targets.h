@@ -41,6 +41,9 @@ int x_dup3(int from, int to, int flags);
 int x_fcntl(int fd, int command, void *arg);
 int x_ioctl(int fd, unsigned long request, void *arg);
 
+/* fsize.c */
+int fwd_limits_changed(int result); /* the limits may be others now; gives result back */
+
 /* io.c */
 ssize_t x_read(int fd, void *buf, size_t len);
 ssize_t x_write(int fd, const void *buf, size_t len);

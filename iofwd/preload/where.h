@@ -43,6 +43,9 @@ bool fwd_link_leads_in(int dir, const char *path, char out[PATH_MAX]);
 /* The name of a local directory, or of the kernel's working directory (AT_FDCWD); false: it has none. */
 bool fwd_name_of_local(int dir, char name[PATH_MAX]);
 
+/* The same, and w, which was forwarded, has become that path of this host, and is ended. */
+bool fwd_went_out(struct fwd_where *w, int err, bool itself);
+
 /* The absolute form of what w names, into buf; false if it is not known or does not fit. */
 bool fwd_where_absolute(const struct fwd_where *w, char *buf, size_t cap_bytes);
 

@@ -40,6 +40,8 @@ ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, in
         return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
     int err = w.path[0] ? fwd_core.getxattr(CLIENT, FWD_AT(&w), name, flags, value, sizeof value, &len)
                         : fwd_core.fgetxattr(CLIENT, &w.dir->file, name, value, sizeof value, &len);
+    if (fwd_went_out(&w, err, flags))
+        return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
     fwd_where_end(&w, 0);
     return result(err, value, len, buf, cap);
 }
@@ -69,6 +71,8 @@ ssize_t x_listxattr(const char *path, char *buf, size_t cap, int flags)
         return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
     int err = w.path[0] ? fwd_core.listxattr(CLIENT, FWD_AT(&w), flags, names, sizeof names, &len)
                         : fwd_core.flistxattr(CLIENT, &w.dir->file, names, sizeof names, &len);
+    if (fwd_went_out(&w, err, flags))
+        return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
     fwd_where_end(&w, 0);
     return result(err, names, len, buf, cap);
 }
@@ -92,10 +96,13 @@ int x_setxattr(const char *path, const char *name, const void *value, size_t len
     struct fwd_where w;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
-    if (w.local)
-        return flags ? real_lsetxattr(w.path, name, value, len, how) : real_setxattr(w.path, name, value, len, how);
-    return fwd_where_end(&w, w.path[0] ? fwd_core.setxattr(CLIENT, FWD_AT(&w), name, value, len, how, flags)
-                                       : fwd_core.fsetxattr(CLIENT, &w.dir->file, name, value, len, how));
+    if (!w.local) {
+        int err = w.path[0] ? fwd_core.setxattr(CLIENT, FWD_AT(&w), name, value, len, how, flags)
+                            : fwd_core.fsetxattr(CLIENT, &w.dir->file, name, value, len, how);
+        if (!fwd_went_out(&w, err, flags))
+            return fwd_where_end(&w, err);
+    }
+    return flags ? real_lsetxattr(w.path, name, value, len, how) : real_setxattr(w.path, name, value, len, how);
 }
 
 int x_fsetxattr(int fd, const char *name, const void *value, size_t len, int how)
@@ -113,10 +120,12 @@ int x_removexattr(const char *path, const char *name, int flags)
     struct fwd_where w;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
-    if (w.local)
-        return flags ? real_lremovexattr(w.path, name) : real_removexattr(w.path, name);
-    return fwd_where_end(&w, w.path[0] ? fwd_core.removexattr(CLIENT, FWD_AT(&w), name, flags)
-                                       : fwd_core.fremovexattr(CLIENT, &w.dir->file, name));
+    if (!w.local) {
+        int err = w.path[0] ? fwd_core.removexattr(CLIENT, FWD_AT(&w), name, flags) : fwd_core.fremovexattr(CLIENT, &w.dir->file, name);
+        if (!fwd_went_out(&w, err, flags))
+            return fwd_where_end(&w, err);
+    }
+    return flags ? real_lremovexattr(w.path, name) : real_removexattr(w.path, name);
 }
 
 int x_fremovexattr(int fd, const char *name)

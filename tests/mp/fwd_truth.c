@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -25,10 +28,13 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 #include <utime.h>
 
 #include "fwd_say.h"
+
+static const char *scratch;
 
 /* ---- memory that is not there ---- */
 
@@ -247,15 +253,220 @@ static void together(void)
     appends(3 << 20, 3);
 }
 
+/* ---- what is told of a file beyond stat, and how it may be read and written ---- */
+
+#define MOUNTS ((uint64_t)(STATX_ATTR_AUTOMOUNT | STATX_ATTR_MOUNT_ROOT))
+
+static void tell(const char *what, int r, const struct statx *x)
+{
+    time_t now = time(NULL);
+    printf("%s: %d %s mask %x mode %o size %llu born %d attributes %llx of %llx\n", what, r, r ? strerrorname_np(errno) : "",
+           x->stx_mask & (STATX_BASIC_STATS | STATX_BTIME), x->stx_mode, (unsigned long long)x->stx_size,
+           (x->stx_mask & STATX_BTIME) && now - x->stx_btime.tv_sec >= 0 && now - x->stx_btime.tv_sec < 60,
+           (unsigned long long)(x->stx_attributes & ~MOUNTS), (unsigned long long)(x->stx_attributes_mask & ~MOUNTS));
+    fflush(stdout);
+}
+
+static void marks(void)
+{
+    struct statx x = { 0 };
+    struct stat st;
+    struct fsxattr ext = { 0 };
+    int fd = open(in("marked"), O_RDWR | O_CREAT, 0640), flags = 0, version = 0;
+    T(write(fd, "0123456789", 10));
+    tell("by path", statx(AT_FDCWD, in("marked"), 0, STATX_BASIC_STATS | STATX_BTIME, &x), &x);
+    T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino && st.st_ctim.tv_nsec == x.stx_ctime.tv_nsec && st.st_blocks == (blkcnt_t)x.stx_blocks);
+    tell("by descriptor", statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &x), &x);
+    tell("nothing", statx(AT_FDCWD, in("nothing"), 0, STATX_BTIME, &x), &x);
+    OK(symlink("marked", in("to-marked")));
+    tell("a link", statx(AT_FDCWD, in("to-marked"), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x), &x);
+    if (T(ioctl(fd, FS_IOC_GETFLAGS, &flags)) == 0)
+        printf("flags %x\n", (unsigned)flags);
+    T(ioctl(fd, FS_IOC_GETVERSION, &version));
+    if (T(ioctl(fd, FS_IOC_FSGETXATTR, &ext)) == 0)
+        printf("extended %x %u %u\n", ext.fsx_xflags, ext.fsx_extsize, ext.fsx_projid);
+    flags |= FS_NODUMP_FL | FS_APPEND_FL;
+    if (T(ioctl(fd, FS_IOC_SETFLAGS, &flags)) == 0) {
+        flags = 0;
+        T(ioctl(fd, FS_IOC_GETFLAGS, &flags));
+        printf("flags %x\n", (unsigned)flags);
+        tell("marked", statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &x), &x);
+        T(open(in("marked"), O_WRONLY));
+        T(unlink(in("marked")));
+        flags = 0;
+        T(ioctl(fd, FS_IOC_SETFLAGS, &flags));
+    }
+    T(ioctl(fd, FS_IOC_FSSETXATTR, &ext));
+    T(ioctl(fd, FS_IOC_GETFLAGS, (int *)NULL));
+    T(ioctl(fd, FS_IOC_FSGETXATTR, (int *)NULL));
+    close(fd);
+}
+
+static void flagged(void)
+{
+    char text[100] = "";
+    struct iovec one = { (char *)"abc", 3 }, two[] = { { (char *)"de", 2 }, { (char *)"fgh", 3 } }, back[] = { { text, 5 }, { text + 5, 90 } };
+    size_t len = 900000;
+    struct iovec large = { calloc(1, len), len };
+    int fd = open(in("flagged"), O_RDWR | O_CREAT, 0600);
+    T(write(fd, "0123456789", 10));
+    T(lseek(fd, 2, SEEK_SET));
+    T(pwritev2(fd, &one, 1, 4, RWF_APPEND));
+    T(lseek(fd, 0, SEEK_CUR));
+    T(pwritev2(fd, two, 2, -1, RWF_APPEND));
+    T(lseek(fd, 0, SEEK_CUR));
+    T(pwritev2(fd, &one, 1, 0, RWF_DSYNC));
+    T(pwritev2(fd, &one, 1, -1, RWF_SYNC));
+    T(preadv2(fd, back, 2, 0, RWF_HIPRI));
+    printf("%s\n", text);
+    T(lseek(fd, 1, SEEK_SET));
+    T(preadv2(fd, back, 1, -1, RWF_HIPRI));
+    T(lseek(fd, 0, SEEK_CUR));
+    T(preadv2(fd, back, 2, 0, 1 << 20));
+    T(pwritev2(fd, &one, 1, 0, 1 << 20));
+    T(pwritev2(fd, &large, 1, 1, RWF_APPEND));
+    T(pwritev2(fd, &large, 1, 1, RWF_DSYNC));
+    T(lseek(fd, 0, SEEK_END));
+    /* pwrite appends, too, on Linux, and leaves the offset alone */
+    int end = open(in("flagged"), O_WRONLY | O_APPEND);
+    T(pwrite(end, large.iov_base, len, 3));
+    T(lseek(end, 0, SEEK_CUR));
+    T(write(end, large.iov_base, len));
+    T(lseek(end, 0, SEEK_CUR));
+    free(large.iov_base);
+    close(end);
+    close(fd);
+}
+
+/* ---- the limit of file sizes ---- */
+
+static int signals;
+
+static void on_limit(int sig)
+{
+    signals++;
+}
+
+#define L(call) (signals = 0, T(call), printf("signals %d\n", signals))
+
+static void grow(void)
+{
+    char *data = calloc(1, 300000);
+    struct iovec v = { data, 300000 };
+    int fd = open(in("limited"), O_RDWR | O_CREAT | O_TRUNC, 0600), end = open(in("limited"), O_WRONLY | O_APPEND), status;
+    L(write(fd, data, 60000));
+    L(write(fd, data, 60000));
+    L(write(fd, data, 60000));
+    L(write(fd, data, 0));
+    L(lseek(fd, 0, SEEK_CUR));
+    L(pwrite(fd, data, 300000, 10));
+    L(pwrite(fd, data, 300000, 200000));
+    L(write(end, data, 10));
+    L(pwritev2(fd, &v, 1, 0, RWF_APPEND));
+    L(ftruncate(fd, 100000));
+    L(ftruncate(fd, 100001));
+    L(truncate(in("limited"), 200000));
+    L(truncate(in("none"), 200000));
+    L(fallocate(fd, 0, 0, 200000));
+    L(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 200000));
+    L(ftruncate(open(in("limited"), O_RDONLY), 200000));
+    L(write(open(in("limited"), O_RDONLY), data, 10));
+    FILE *f = fopen(in("stream"), "w");
+    L(fwrite(data, 1, 300000, f));
+    L(fclose(f));
+    pid_t pid = fork();
+    if (pid == 0) {
+        L(write(fd, data, 10));
+        L(open(in("other"), O_RDWR | O_CREAT, 0600) < 0);
+        fflush(stdout);
+        _exit(0);
+    }
+    T(waitpid(pid, &status, 0) == pid && status == 0);
+    free(data);
+    close(fd);
+    close(end);
+}
+
+static void limit(void)
+{
+    struct rlimit lim;
+    char command[3 * PATH_MAX];
+    signal(SIGXFSZ, on_limit);
+    T(getrlimit(RLIMIT_FSIZE, &lim));
+    lim.rlim_cur = 100000;
+    T(setrlimit(RLIMIT_FSIZE, &lim));
+    grow();
+    signal(SIGXFSZ, SIG_DFL);
+    snprintf(command, sizeof command, "head -c 150000 /dev/zero >%s; echo $?; wc -c <%s", in("cut"), in("cut"));
+    T(system(command));
+    lim.rlim_cur = 120000;
+    T(prlimit(0, RLIMIT_FSIZE, &lim, NULL));
+    T(system(command));
+    lim.rlim_cur = RLIM_INFINITY;
+    T(setrlimit(RLIMIT_FSIZE, &lim));
+    T(system(command));
+}
+
+/* ---- links that lead out ---- */
+
+static void links(void)
+{
+    struct stat st;
+    struct statfs fs;
+    struct statvfs vfs;
+    char buf[100];
+    OK(symlink(scratch, in("out")));
+    OK(mkdir(in("inside"), 0755));
+    T(close(open(in("out/made"), O_CREAT | O_WRONLY, 0644)));
+    T(write(open(in("inside/file"), O_CREAT | O_WRONLY, 0644), "inside", 6));
+    T(mkdir(in("out/d"), 0755));
+    T(mkfifo(in("out/fifo"), 0600));
+    T(symlink("made", in("out/link")));
+    T(readlink(in("out/link"), buf, sizeof buf));
+    T(link(in("out/made"), in("out/second")));
+    T(rename(in("out/second"), in("out/third")));
+    bool mounted = strcmp(dir, "/fwd") == 0; /* else all lies in one file system */
+    T(!mounted || (rename(in("out/third"), in("inside/third")) == -1 && errno == EXDEV));
+    T(!mounted || (rename(in("inside/file"), in("out/file")) == -1 && errno == EXDEV));
+    T(!mounted || (link(in("inside/file"), in("out/file")) == -1 && errno == EXDEV));
+    T(renameat2(AT_FDCWD, in("out/third"), AT_FDCWD, in("out/made"), RENAME_NOREPLACE));
+    T(chmod(in("out/made"), 0600));
+    T(chmod(in("out/link"), 0640));
+    T(chown(in("out/made"), -1, -1));
+    T(lchown(in("out/link"), -1, -1));
+    T(truncate(in("out/made"), 4321));
+    T(utimensat(AT_FDCWD, in("out/made"), (struct timespec[]){ { 1000, 0 }, { 2000, 0 } }, 0));
+    T(stat(in("out/link"), &st));
+    printf("%o %ld %ld\n", st.st_mode, (long)st.st_size, (long)st.st_mtime);
+    T(lstat(in("out/link"), &st) == 0 && S_ISLNK(st.st_mode));
+    T(statfs(in("out"), &fs));
+    T(statvfs(in("out/d"), &vfs));
+    T(setxattr(in("out/made"), "user.a", "b", 1, 0));
+    T(getxattr(in("out/link"), "user.a", buf, sizeof buf));
+    T(listxattr(in("out/made"), buf, sizeof buf));
+    T(removexattr(in("out/made"), "user.a"));
+    T(access(in("out/made"), R_OK));
+    T(unlink(in("out/link")));
+    T(unlink(in("out/third")));
+    T(rmdir(in("out/d")));
+    T(rmdir(in("out/nothing")));
+    T(mkdir(in("out/made/x"), 0700));
+    T(unlink(in("out")));
+    T(lstat(in("out"), &st));
+    snprintf(buf, sizeof buf, "ls %s", scratch);
+    T(system(buf));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } sections[] = { { "memory", memory }, { "together", together } };
+    } sections[] = { { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links } };
     if (argc != 4)
         return 2;
     dir = argv[2];
+    scratch = argv[3];
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         if (strcmp(argv[1], sections[i].name) == 0)
             sections[i].run();

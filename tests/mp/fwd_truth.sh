@@ -8,4 +8,10 @@ fwd_both "memory that is not there" "$truth" memory
 fwd_both "appending together" "$truth" together
 IOFWD_CONSISTENCY=session fwd_both "appending together, gathered" "$truth" together
 AMPHORA_SMP=0 AMPHORA_CONDUIT=tcp fwd_both "appending together, tcp" "$truth" together
+fwd_both "what is told beyond stat" "$truth" marks
+fwd_both "flags of one call" "$truth" flagged
+IOFWD_CONSISTENCY=session fwd_both "flags of one call, gathered" "$truth" flagged
+IOFWD_STRIPE=2:4K fwd_both "flags of one call, two servers" "$truth" flagged
+fwd_both "the limit of file sizes" "$truth" limit
+fwd_both "links that lead out" "$truth" links
 mp_done

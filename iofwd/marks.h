@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The marks of files that ioctl reads and sets (lsattr, chattr), as they travel: words of 32 bits, the low byte first.  Layer: iofwd.
+ * Uses nothing but the C library, so that the preload library can have it.  Thread rule: pure functions.
+ */
+#ifndef AMPH_IOFWD_MARKS_H
+#define AMPH_IOFWD_MARKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FWD_MARKS_FLAGS = 1, FWD_MARKS_VERSION = 2, FWD_MARKS_EXTENDED = 3 }; /* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR */
+
+#define FWD_MARKS_MOST 5u /* words: of struct fsxattr */
+#define FWD_MARK_BYTES 4u
+
+static inline void fwd_mark_put(void *at, size_t i, uint32_t word)
+{
+    uint8_t *p = (uint8_t *)at + i * FWD_MARK_BYTES;
+    for (unsigned b = 0; b < FWD_MARK_BYTES; b++)
+        p[b] = (uint8_t)(word >> 8 * b);
+}
+
+static inline uint32_t fwd_mark_get(const void *at, size_t i)
+{
+    const uint8_t *p = (const uint8_t *)at + i * FWD_MARK_BYTES;
+    uint32_t word = 0;
+    for (unsigned b = 0; b < FWD_MARK_BYTES; b++)
+        word |= (uint32_t)p[b] << 8 * b;
+    return word;
+}
+
+#endif
