@@ -135,9 +135,9 @@ void amph_am_context_lookup(struct amph_am_ep *ep,
 /* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.  am->kind: SHORT, MEDIUM or LONG; for
  * LONG am->payload is the source and am->dest the address in the peer's segment (see amph_am_set_peer_segment): the endpoint
  * chooses by itself between mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at lc->done.
- * am->aux is the endpoint's own: leave it 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside a handler or done callback of the same endpoint only
- * with IMMEDIATE (else AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not
- * added), AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
+ * am->aux is the endpoint's own: leave it 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside a handler or done callback of the same
+ * endpoint only with IMMEDIATE (else AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead
+ * or not added), AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
 enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
                                  struct amph_op *lc);
 

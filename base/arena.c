@@ -42,8 +42,8 @@ static struct {
     _Atomic uint32_t segments_made;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A limit of file sizes counts for memory, too: it is put aside for this moment where it may be, and otherwise told by an errno value, for it
- * must not end the process. */
+/* A limit of file sizes counts for memory, too: it is put aside for this moment where it may be, and otherwise told by an errno
+ * value, for it must not end the process. */
 static int set_length(int fd, off_t len_bytes)
 {
     struct rlimit lim, wide;
@@ -92,7 +92,8 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
     /* A range beyond its end, now or after its owner shrinks it, could be mapped, but would kill whoever touches it. */
     struct stat sb;
     int seals = fcntl(own, F_GET_SEALS);
-    bool whole = seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(own, &sb) == 0 && offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
+    bool whole = seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(own, &sb) == 0 && offset + len_bytes >= offset &&
+                 offset + len_bytes <= (uint64_t)sb.st_size;
     errno = EINVAL;
     void *addr = whole ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own, (off_t)offset) : MAP_FAILED;
     int saved = errno;

@@ -18,5 +18,6 @@
     COUNTER(IOFWD_CALLS, "iofwd_calls", "calls", "file calls forwarded by this client") \
     COUNTER(IOFWD_BYTES_OUT, "iofwd_bytes_out", "bytes", "file data sent to servers by this client") \
     COUNTER(IOFWD_BYTES_IN, "iofwd_bytes_in", "bytes", "file data received from servers by this client") \
-    COUNTER(IOFWD_BYTES_IN_PLACE, "iofwd_bytes_in_place", "bytes", "of both: those that servers took from or put into the program's segment") \
+    COUNTER(IOFWD_BYTES_IN_PLACE, "iofwd_bytes_in_place", "bytes", \
+            "of both: those that servers took from or put into the program's segment") \
     COUNTER(IOFWD_LOCAL, "iofwd_local", "calls", "caught calls that stayed local")

@@ -225,8 +225,8 @@ static enum amph_status check_plain(void)
     if (claim != AMPH_CLAIM_PLAIN && claim != AMPH_CLAIM_FAILED)
         return AMPH_OK;
     amph_error("a program that is no GASNet client has used forwarded files before in this process or beside it (a script, under the "
-               "preload library), and has so joined the job; this one cannot join it as well: let the script leave such files alone, or give "
-               "LD_PRELOAD to the GASNet program only, inside the script");
+               "preload library), and has so joined the job; this one cannot join it as well: let the script leave such files alone, or "
+               "give LD_PRELOAD to the GASNet program only, inside the script");
     return AMPH_ERR_STATE;
 }
 

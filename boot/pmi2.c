@@ -186,7 +186,8 @@ static enum amph_status agree(struct pmi2 *p)
             n++;
     answer[n] = 0;
     answer[strcspn(answer, "\n")] = 0;
-    if (st == AMPH_OK && (strncmp(answer, "cmd=response_to_init ", 21) != 0 || !strstr(answer, "pmi_version=2") || !strstr(answer, "rc=0"))) {
+    if (st == AMPH_OK && (strncmp(answer, "cmd=response_to_init ", 21) != 0 || !strstr(answer, "pmi_version=2") ||
+                          !strstr(answer, "rc=0"))) {
         amph_error("the PMI server refuses version 2 (\"%.80s\"); AMPHORA_BOOT=pmi1 takes version 1", answer);
         return AMPH_ERR_PROTO;
     }

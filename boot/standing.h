@@ -75,7 +75,8 @@ void amph_standing_own(const char *text);
 
 /* This process's number in a parallel program of any launcher (Open MPI, PMI, Slurm), or AMPH_RANK_NONE. */
 uint32_t amph_boot_foreign_rank(void);
-/* The number of this process in a program that another launcher, mpirun say, has started inside a process of a job of amphora-run; else 0. */
+/* The number of this process in a program that another launcher, mpirun say, has started inside a process of a job of amphora-run; else
+ * 0. */
 uint32_t amph_boot_rank_inside(const struct amph_boot *boot);
 
 #endif

@@ -260,7 +260,8 @@ static void block_wait(struct collector *c, struct block *b, struct fwd_guard *g
     b->back = true;
     fwd_pend_give(c->cl, b->pend);
     b->pend = NULL;
-    bool again = err == EIO && c->cl->failover && !c->append; /* its server has gone, perhaps: what it has not acknowledged goes to the next */
+    /* Its server has gone, perhaps: what it has not acknowledged goes to the next. */
+    bool again = err == EIO && c->cl->failover && !c->append;
     if (c->mode == WRITING && b->got < b->len && (!err || again))
         err = write_rest(c, b, b->got);
     if (c->mode == WRITING)

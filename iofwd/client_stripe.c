@@ -85,7 +85,8 @@ static void take_setting(void)
         const char *value = equal ? equal + 1 : start;
         struct fwd_stripe stripe;
         if (!parse_stripe(value, (size_t)(end - value), &stripe) || !add_rule(start, equal ? (size_t)(equal - start) : 0, stripe))
-            amph_warn("IOFWD_STRIPE: \"%.*s\" is not [PATTERN=]WIDTH[:UNIT] with a width of 1 to %d and a unit of whole KiB; it is left out",
+            amph_warn("IOFWD_STRIPE: \"%.*s\" is not [PATTERN=]WIDTH[:UNIT] with a width of 1 to %d and a unit of whole KiB; it is "
+                      "left out",
                       (int)(end - start), start, AMPH_FWD_PARTS_MAX);
         end = start > text ? start - 1 : text;
     }

@@ -237,7 +237,8 @@ static int put_out_cap(struct amph_wr *w, const void *at, uint32_t server)
 static const put_fn put_word[FWD_NWORDS] = {
     [FWD_IN_PATH] = put_in_path, [FWD_IN_FILE] = put_in_file, [FWD_IN_WHENCE] = put_in_whence, [FWD_IN_OFF] = put_in_off,
     [FWD_IN_LEN] = put_in_len, [FWD_IN_UID] = put_in_id, [FWD_IN_GID] = put_in_id, [FWD_IN_DEV] = put_in_dev,
-    [FWD_IN_TIMES] = put_in_times, [FWD_IN_LOCK] = put_in_lock, [FWD_IN_TEXT] = put_in_text, [FWD_IN_BLOB] = put_in_blob, [FWD_IN_DATA] = put_nothing,
+    [FWD_IN_TIMES] = put_in_times, [FWD_IN_LOCK] = put_in_lock, [FWD_IN_TEXT] = put_in_text, [FWD_IN_BLOB] = put_in_blob,
+    [FWD_IN_DATA] = put_nothing,
     [FWD_OUT_NEWFILE] = put_nothing, [FWD_OUT_OFFSET] = put_nothing, [FWD_OUT_STATBUF] = put_nothing, [FWD_OUT_STATXBUF] = put_nothing,
     [FWD_OUT_FSBUF] = put_nothing, [FWD_OUT_COUNT] = put_nothing, [FWD_OUT_SFLAGS] = put_nothing, [FWD_OUT_GOTLOCK] = put_nothing,
     [FWD_OUT_STRING] = put_out_cap, [FWD_OUT_DIRENTS] = put_out_cap, [FWD_OUT_BUF] = put_nothing,
@@ -356,7 +357,8 @@ static int get_out_cap(struct amph_rd *r, void *at, const struct fwd_resolver *r
 static const get_fn get_word[FWD_NWORDS] = {
     [FWD_IN_PATH] = get_in_path, [FWD_IN_FILE] = get_in_file, [FWD_IN_WHENCE] = get_in_whence, [FWD_IN_OFF] = get_in_off,
     [FWD_IN_LEN] = get_in_len, [FWD_IN_UID] = get_in_id, [FWD_IN_GID] = get_in_id, [FWD_IN_DEV] = get_in_dev,
-    [FWD_IN_TIMES] = get_in_times, [FWD_IN_LOCK] = get_in_lock, [FWD_IN_TEXT] = get_in_text, [FWD_IN_BLOB] = get_in_blob, [FWD_IN_DATA] = get_nothing,
+    [FWD_IN_TIMES] = get_in_times, [FWD_IN_LOCK] = get_in_lock, [FWD_IN_TEXT] = get_in_text, [FWD_IN_BLOB] = get_in_blob,
+    [FWD_IN_DATA] = get_nothing,
     [FWD_OUT_NEWFILE] = get_nothing, [FWD_OUT_OFFSET] = get_nothing, [FWD_OUT_STATBUF] = get_nothing, [FWD_OUT_STATXBUF] = get_nothing,
     [FWD_OUT_FSBUF] = get_nothing, [FWD_OUT_COUNT] = get_nothing, [FWD_OUT_SFLAGS] = get_nothing, [FWD_OUT_GOTLOCK] = get_nothing,
     [FWD_OUT_STRING] = get_out_cap, [FWD_OUT_DIRENTS] = get_out_cap, [FWD_OUT_BUF] = get_nothing,

@@ -64,7 +64,8 @@ struct fwd_locker {
     struct fwd_locker *next; /* agents_lock */
     uint32_t pid;        /* the client's */
     int door;            /* the server's end of the socket to the agent */
-    _Atomic uint32_t handed; /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
+    /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
+    _Atomic uint32_t handed;
     struct kept *known;  /* progress thread's view of what the agent has */
     int sock;            /* agent's end */
     struct kept *kept;   /* agent's */

@@ -124,7 +124,8 @@ static void on_setup(struct amph_agent *a, struct amph_rd *r)
     const uint8_t *key = amph_rd_blob(r, &key_len);
     char *cwd_text = cwd ? strndup(cwd, cwd_len) : NULL;
     bool named = a->remote || (dir && dir_len > 0 && dir[0] == '/'); /* it is removed at the end */
-    if (r->bad || a->env || !cwd_text || !named || (!a->remote && !(a->directory = strndup(dir, dir_len))) || !(a->env = amph_agent_read_texts(r)))
+    if (r->bad || a->env || !cwd_text || !named || (!a->remote && !(a->directory = strndup(dir, dir_len))) ||
+        !(a->env = amph_agent_read_texts(r)))
         amph_agent_finish(a, 1);
     if (a->remote && amph_agent_relay_open(a, key, key_len) != AMPH_OK)
         amph_agent_finish(a, 1);

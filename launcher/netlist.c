@@ -348,7 +348,8 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
 }
 
 /* Copies what the job uses of the list; hosts are numbered in the order of their first process. */
-static enum amph_status deal_out(const struct amph_options *o, struct amph_netlist *list, struct amph_jobdesc *job, struct amph_hostset *hosts)
+static enum amph_status deal_out(const struct amph_options *o, struct amph_netlist *list, struct amph_jobdesc *job,
+                                 struct amph_hostset *hosts)
 {
     uint32_t total = o->ncompute + o->nservers;
     uint32_t *index = malloc(list->nhosts * sizeof *index);

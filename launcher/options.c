@@ -50,7 +50,8 @@ static bool take_conduit(struct amph_options *o, const struct option *opt, const
             o->conduit = words[i];
             return true;
         }
-    amph_say("there is no conduit \"%s\"; -%s takes auto, smp, tcp, udp or verbs (amphora-info lists those of this build)", value, opt->name);
+    amph_say("there is no conduit \"%s\"; -%s takes auto, smp, tcp, udp or verbs (amphora-info lists those of this build)", value,
+             opt->name);
     return false;
 }
 
@@ -184,9 +185,11 @@ static const struct option options[] = {
     { "hosts", "FILE", take_hosts,
       "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
       "processes', the last S servers'. Hosts are reached by ssh; several names of this machine are pretended hosts on it, and so are "
-      "host0, hostA and the like, if they stand for no address and no other host is named. program=PATH, server-program=PATH and run=PATH (of amphora-run) "
+      "host0, hostA and the like, if they stand for no address and no other host is named. program=PATH, server-program=PATH "
+      "and run=PATH (of amphora-run) "
       "behind a name hold for that host, in a line that starts with arch=NAME (as uname -m) for that kind of machine" },
-    { "server-hosts", "FILE", take_server_hosts, "places of the servers, in the same form, so that -hosts is the compute processes' alone" },
+    { "server-hosts", "FILE", take_server_hosts,
+      "places of the servers, in the same form, so that -hosts is the compute processes' alone" },
     { "ssh", "COMMAND", take_ssh, "how other hosts are reached; the default is AMPHORA_SSH, or ssh" },
     { "host", "NAME,NAME...", take_host, "the same on the command line" },
     { "pretend", NULL, take_pretend, "host names that stand for no address are pretended hosts on this machine, whatever their form" },

@@ -57,7 +57,8 @@ for conduit in smp tcp udp ofi ibv; do
         result $? "$name.mak defines GASNet's variables"
         flags=$(mak "$builddir/dropin/$name.mak" AMPHORA_INCLUDEDIR="$srcdir/include" | sed -n 's/^CPPFLAGS=//p')
         $CC $flags -Wall -Werror -DMODE=GASNET_$mode -DCONDUIT=GASNET_CONDUIT_$upper -c "$dir/use.c" -o "$dir/use.o" >"$dir/out" 2>&1 &&
-            strings "$dir/use.o" >"$dir/out" && grep -q "name $upper core $upper" "$dir/out" && grep -q "THREADMODEL=$mode,SEGMENT=FAST" "$dir/out"
+            strings "$dir/use.o" >"$dir/out" && grep -q "name $upper core $upper" "$dir/out" &&
+                grep -q "THREADMODEL=$mode,SEGMENT=FAST" "$dir/out"
         result $? "$name: what the headers say"
         if command -v pkg-config >/dev/null 2>&1; then
             PKG_CONFIG_PATH=$builddir/dropin pc "gasnet-$name" >"$dir/pc.out" 2>&1
@@ -70,7 +71,8 @@ done
 mak "$builddir/dropin/smp-par.mak" AMPHORA_PREFIX=/else/where MANUAL_CFLAGS=-Da MANUAL_CXXFLAGS=-Db MANUAL_DEFINES=-Dc MANUAL_LDFLAGS=-Dd \
     MANUAL_LIBS=-De GASNET_LD_OVERRIDE=linker >"$dir/out" 2>&1
 grep -q '^CFLAGS=.*-Da' "$dir/out" && grep -q '^CXXFLAGS=.*-Db' "$dir/out" && grep -q '^CPPFLAGS=.*-Dc' "$dir/out" &&
-    grep -q '^CXXCPPFLAGS=.*-Dc' "$dir/out" && grep -q '^LDFLAGS=.*-Dd' "$dir/out" && grep -q '^LIBS=.*-De' "$dir/out" && grep -q '^LD=linker$' "$dir/out"
+    grep -q '^CXXCPPFLAGS=.*-Dc' "$dir/out" && grep -q '^LDFLAGS=.*-Dd' "$dir/out" && grep -q '^LIBS=.*-De' "$dir/out" &&
+        grep -q '^LD=linker$' "$dir/out"
 result $? "MANUAL_ and _OVERRIDE variables"
 
 # Segment modes do not mix; conduits do (one library), and so do debugging and other clients.
@@ -78,7 +80,8 @@ printf '#include "gasnet.h"\nint f(void);\nint main(void) { return gasnet_init(0
 printf '#include "gasnet.h"\nint f(void);\nint f(void) { return (int)gasnet_nodes(); }\n' >"$dir/f.c"
 # link NAME EXPECTED FLAGS-OF-MAIN FLAGS-OF-F
 link() {
-    $CC $inc -DGASNET_SEQ $3 -c "$dir/main.c" -o "$dir/main.o" >"$dir/out" 2>&1 && $CC $inc -DGASNET_SEQ $4 -c "$dir/f.c" -o "$dir/f.o" >>"$dir/out" 2>&1 &&
+    $CC $inc -DGASNET_SEQ $3 -c "$dir/main.c" -o "$dir/main.o" >"$dir/out" 2>&1 &&
+        $CC $inc -DGASNET_SEQ $4 -c "$dir/f.c" -o "$dir/f.o" >>"$dir/out" 2>&1 &&
         $CC "$dir/main.o" "$dir/f.o" $lib -o "$dir/prog" >>"$dir/out" 2>&1
     l_code=$?
     if [ "$2" = no ]; then

@@ -20,7 +20,8 @@ if ! echo 'int main(void) { return 0; }' >"$dir/t.c" || ! gcc $flags "$dir/t.c" 
 fi
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0
 gcc $flags -Dmain=upcxlate_main -c "$srcdir/upc-bridge/xlate/main.c" -o "$dir/main.o" >"$dir/out" 2>&1 &&
-    gcc $flags "$srcdir/tests/fuzz_upcxlate.c" "$dir/main.o" $(ls "$srcdir"/upc-bridge/xlate/*.c | grep -v /main.c) -o "$dir/fuzz" >>"$dir/out" 2>&1
+    gcc $flags "$srcdir/tests/fuzz_upcxlate.c" "$dir/main.o" $(ls "$srcdir"/upc-bridge/xlate/*.c |
+        grep -v /main.c) -o "$dir/fuzz" >>"$dir/out" 2>&1
 result $? "upcxlate is built with the sanitizers"
 for p in list matmul histogram; do
     "$builddir/amphora-upcc" -E "$srcdir/tests/upc/$p.upc" -o "$dir/$p.i" 2>>"$dir/out"

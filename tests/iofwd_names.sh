@@ -24,9 +24,11 @@ report() {
     fi
 }
 
-nm -D --defined-only --with-symbol-versions "$libc" | awk '$2 ~ /^[TWi]$/ && $3 !~ /@.*GLIBC_PRIVATE/ { sub(/@.*/, "", $3); print $3 }' | sort -u >"$dir/libc"
+nm -D --defined-only --with-symbol-versions "$libc" | awk '$2 ~ /^[TWi]$/ && $3 !~ /@.*GLIBC_PRIVATE/ { sub(/@.*/, "", $3); print $3 }' |
+    sort -u >"$dir/libc"
 awk -f "$srcdir/iofwd/preload/names.awk" -v out=names "$srcdir/iofwd/preload/names.def" | sort >"$dir/caught"
-awk -F'|' '!/^#/ && NF == 3 { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' "$srcdir/iofwd/preload/libc.def" | sort >"$dir/other"
+awk -F'|' '!/^#/ && NF == 3 { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' "$srcdir/iofwd/preload/libc.def" |
+    sort >"$dir/other"
 
 sort -u "$dir/caught" "$dir/other" >"$dir/known"
 comm -23 "$dir/libc" "$dir/known" >"$dir/unknown"
@@ -55,7 +57,8 @@ report $? "the preload library needs nothing but the C library" "$dir/wants"
 doc=$builddir/doc/iofwd-calls.md
 [ -r "$doc" ] || doc=$srcdir/doc/iofwd-calls.md
 sed -n 's/^| `\([^`]*\)`.*/\1/p' "$doc" | sort >"$dir/documented"
-awk -F'|' '!/^#/ && NF == 3 && $1 !~ /^none/ { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' "$srcdir/iofwd/preload/libc.def" |
+awk -F'|' '!/^#/ && NF == 3 && $1 !~ /^none/ { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' \
+    "$srcdir/iofwd/preload/libc.def" |
     sort - "$dir/caught" >"$dir/files"
 comm -3 "$dir/documented" "$dir/files" >"$dir/differ"
 test ! -s "$dir/differ"

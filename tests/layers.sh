@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The order of the layers (DESIGN section 2) as a test: who may include whom, where getenv and libfabric's headers may stand, and
-# that every source file says its licence and stays below 900 lines.
+# that every source file says its licence and stays below 900 lines of 140 columns.
 set -u
 cd "${srcdir:-.}" || exit 99
 
@@ -45,9 +45,11 @@ for folder in $folders; do
 done
 
 report "conduits do not include each other" \
-    "$(grep -nE '#include "conduits/ofi' -r conduits/smp conduits/udp 2>/dev/null; grep -nE '#include "conduits/(smp|udp)/' -r conduits/ofi 2>/dev/null)"
+    "$(grep -nE '#include "conduits/ofi' -r conduits/smp conduits/udp 2>/dev/null
+       grep -nE '#include "conduits/(smp|udp)/' -r conduits/ofi 2>/dev/null)"
 report "the environment is read in base/env.c only" \
-    "$(sources $folders | grep -v '^examples/' | xargs -r grep -nE '(^|[^_a-z])(secure_)?getenv *\(' /dev/null | grep -vE '^base/env\.c:|gasnet_getenv|: *\*|/\*')"
+    "$(sources $folders | grep -v '^examples/' | xargs -r grep -nE '(^|[^_a-z])(secure_)?getenv *\(' /dev/null |
+       grep -vE '^base/env\.c:|gasnet_getenv|: *\*|/\*')"
 report "UPC's library stands on the public headers alone" \
     "$(grep -nE '^ *# *include "(base|boot|conduits|am|extended|iofwd)/' upc-bridge/*.[ch] /dev/null)"
 report "libfabric's headers stay in conduits/" \
@@ -56,6 +58,8 @@ report "every source file names its licence" \
     "$(sources $folders include tests | xargs -r grep -L 'SPDX-License-Identifier: BSD-3-Clause')"
 report "no source file is above 900 lines" \
     "$(sources $folders include tests | xargs -r grep -L 'Made by iofwd/' | xargs -r wc -l | awk '$1 > 900 && $2 != "total"')"
+report "no line of a source file is above 140 columns" \
+    "$(sources $folders include tests | xargs -r grep -L 'Made by iofwd/' | xargs -r awk 'length($0) > 140 { print FILENAME ":" FNR }')"
 report "no unfinished work is marked in the sources" \
     "$(sources $folders include | xargs -r grep -nE 'TODO|FIXME|(^|[^X])XXX([^X]|$)|not implemented' /dev/null)"
 echo "1..$count"

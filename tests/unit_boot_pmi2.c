@@ -90,7 +90,8 @@ static void take(struct server *s, const char *body)
         size_t i = 0;
         while (i < s->n && strcmp(s->key[i], key) != 0)
             i++;
-        snprintf(text, sizeof text, "cmd=kvs-get-response;found=%s;value=%s;rc=0;", i < s->n ? "TRUE" : "FALSE", i < s->n ? s->value[i] : "");
+        snprintf(text, sizeof text, "cmd=kvs-get-response;found=%s;value=%s;rc=0;", i < s->n ? "TRUE" : "FALSE",
+                 i < s->n ? s->value[i] : "");
         answer(s, text);
     } else {
         snprintf(text, sizeof text, "cmd=%s-response;rc=0;", cmd);

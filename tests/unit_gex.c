@@ -45,7 +45,8 @@ Test(values, any_size)
 {
     for (size_t n = 1; n <= sizeof(gex_RMA_Value_t); n++) {
         unsigned char mem[10];
-        gex_RMA_Value_t v = (gex_RMA_Value_t)UINT64_C(0xf1e2d3c4b5a69788), mask = n == sizeof v ? ~(gex_RMA_Value_t)0 : ((gex_RMA_Value_t)1 << 8 * n) - 1;
+        gex_RMA_Value_t v = (gex_RMA_Value_t)UINT64_C(0xf1e2d3c4b5a69788);
+        gex_RMA_Value_t mask = n == sizeof v ? ~(gex_RMA_Value_t)0 : ((gex_RMA_Value_t)1 << 8 * n) - 1;
         memset(mem, 0x55, sizeof mem);
         amphora_store_val(mem + 1, v, n);
         cr_assert(mem[0] == 0x55 && mem[n + 1] == 0x55, "%zu bytes stay inside", n);

@@ -49,7 +49,8 @@ Test(encode, open_flags)
     cr_assert_eq(wire, 2u | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 8);
     cr_assert(fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
     cr_assert_eq(back, (uint32_t)(O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND));
-    static const int all[] = { O_WRONLY | O_SYNC, O_DSYNC, O_DIRECTORY, O_TMPFILE | O_RDWR, O_NOFOLLOW | O_CLOEXEC, O_DIRECT, O_NOATIME, O_PATH,
+    static const int all[] = { O_WRONLY | O_SYNC, O_DSYNC, O_DIRECTORY, O_TMPFILE | O_RDWR, O_NOFOLLOW | O_CLOEXEC, O_DIRECT, O_NOATIME,
+                               O_PATH,
                                O_NONBLOCK, O_NOCTTY };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cr_assert(fwd_flags_to_wire(FWD_SET_OFLAGS, (uint32_t)all[i], &wire), "%#o", all[i]);
@@ -84,7 +85,8 @@ Test(encode, modes_and_other_sets)
 }
 
 static const struct stat sample = {
-    .st_dev = 0, .st_ino = 0x1122334455667788, .st_mode = S_IFREG | 0640, .st_nlink = 3, .st_uid = 1000, .st_gid = 50, .st_size = 5000000000,
+    .st_dev = 0, .st_ino = 0x1122334455667788, .st_mode = S_IFREG | 0640, .st_nlink = 3, .st_uid = 1000, .st_gid = 50,
+    .st_size = 5000000000,
     .st_blksize = 4096, .st_blocks = 8, .st_atim = { 1, 2 }, .st_mtim = { -1, 999999999 }, .st_ctim = { 0x100000000, 7 },
 };
 

@@ -157,7 +157,8 @@ Test(door, hello_needs_the_key)
 {
     uint8_t body[FWD_DOOR_BODY_MOST], key[AMPH_KEY_BYTES] = { 1 }, other[AMPH_KEY_BYTES] = { 2 };
     uint8_t nonce[FWD_NONCE_BYTES] = { 3 }, wrong[FWD_NONCE_BYTES] = { 4 };
-    struct fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8, .page_bytes = 65536, .rank = 5, .number = 6, .addr = "addr", .addr_len = 4,
+    struct fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8, .page_bytes = 65536, .rank = 5, .number = 6, .addr = "addr",
+                           .addr_len = 4,
                            .area_key = "key", .area_key_len = 3, .part_at = 7, .part_len = 8 }, back;
     size_t n = fwd_hello_build(body, sizeof body, &h, key, nonce);
     cr_assert_gt(n, 0u);

@@ -43,8 +43,8 @@ int gex_VIS_IndexedGetNBI(gex_TM_t tm, size_t dstcount, void *const dstlist[], s
 int gex_VIS_IndexedGetBlocking(gex_TM_t tm, size_t dstcount, void *const dstlist[], size_t dstlen, gex_Rank_t srcrank, size_t srccount,
                                void *const srclist[], size_t srclen, gex_Flags_t flags);
 
-/* Pieces of elemsz bytes in a box of count[0] x count[1] x ... of them, strides[i] bytes (also below 0) apart in dimension i; level 0 varies
- * fastest. */
+/* Pieces of elemsz bytes in a box of count[0] x count[1] x ... of them, strides[i] bytes (also below 0) apart in dimension i; level 0
+ * varies fastest. */
 gex_Event_t gex_VIS_StridedPutNB(gex_TM_t tm, gex_Rank_t dstrank, void *dstaddr, const ptrdiff_t dststrides[], void *srcaddr,
                                  const ptrdiff_t srcstrides[], size_t elemsz, const size_t count[], size_t stridelevels,
                                  gex_Flags_t flags);

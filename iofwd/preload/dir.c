@@ -19,7 +19,8 @@ struct stream {
     char buf[32768] __attribute__((aligned(8)));
 };
 
-_Static_assert(offsetof(struct dirent, d_name) == 19 && sizeof(((struct dirent *)0)->d_off) == 8, "struct dirent is not struct linux_dirent64");
+_Static_assert(offsetof(struct dirent, d_name) == 19 && sizeof(((struct dirent *)0)->d_off) == 8,
+               "struct dirent is not struct linux_dirent64");
 
 ssize_t x_getdents64(int fd, void *buf, size_t len)
 {

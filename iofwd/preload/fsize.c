@@ -50,7 +50,8 @@ bool fwd_may_grow(int fd, const char *path, off_t length)
 {
     struct stat st;
     int saved = errno, flags = path ? O_WRONLY : x_fcntl(fd, F_GETFL, NULL);
-    bool writes = path ? x_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 : flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+    bool writes = path ? x_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
+                       : flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
     bool grows = writes && (path ? x_fstatat(AT_FDCWD, path, &st, 0) : x_fstat(fd, &st)) == 0 && S_ISREG(st.st_mode) && length > st.st_size;
     errno = saved;
     return !grows || (uint64_t)length <= __atomic_load_n(&fwd_fsize, __ATOMIC_RELAXED) || too_large();

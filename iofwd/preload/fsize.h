@@ -22,7 +22,8 @@ static inline bool fwd_is_limited(void)
 /* The slow way of the next one. */
 bool fwd_fit_limit(int fd, size_t *len_p, off_t off, bool append);
 
-/* A write of *len_p bytes, which may become fewer.  off -1: at the offset.  false: none may be written, which SIGXFSZ and EFBIG have said. */
+/* A write of *len_p bytes, which may become fewer.  off -1: at the offset.  false: none may be written, which SIGXFSZ and
+ * EFBIG have said. */
 static inline bool fwd_within_limit(int fd, size_t *len_p, off_t off, bool append)
 {
     return AMPH_LIKELY(!fwd_is_limited()) || fwd_fit_limit(fd, len_p, off, append);

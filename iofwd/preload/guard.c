@@ -68,7 +68,8 @@ static bool absolute(const char *path)
     struct fwd_clean result;
     if (fwd_prefix_match(&fwd_state.prefixes, path))
         return true;
-    if (needs_cleaning(path) && (fwd_path_clean(&fwd_state.prefixes, NULL, path, clean, sizeof clean, &result) != 0 || result.prefix || result.left))
+    if (needs_cleaning(path) && (fwd_path_clean(&fwd_state.prefixes, NULL, path, clean, sizeof clean, &result) != 0 || result.prefix ||
+                                 result.left))
         return true;
     return (path[1] == 'd' || path[1] == 'p') && (fwd_fd_of_path(path) >= 0 || fwd_is_exe(path));
 }

@@ -167,7 +167,8 @@ static ssize_t read_by(int fd, void *buf, size_t len, off_t off, int flags)
         return -1;
     struct amph_fwd_file file = of->file;
     file.rwf = (uint32_t)flags;
-    int err = off == -1 ? fwd_core.read(fwd_core.client, &file, buf, len, &done) : fwd_core.pread(fwd_core.client, &file, off, buf, len, &done);
+    int err = off == -1 ? fwd_core.read(fwd_core.client, &file, buf, len, &done)
+                        : fwd_core.pread(fwd_core.client, &file, off, buf, len, &done);
     return fwd_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -179,7 +180,8 @@ static ssize_t write_by(int fd, const void *buf, size_t len, off_t off, int flag
         return -1;
     struct amph_fwd_file file = of->file;
     file.rwf = (uint32_t)flags;
-    int err = off == -1 ? fwd_core.write(fwd_core.client, &file, buf, len, &done) : fwd_core.pwrite(fwd_core.client, &file, off, buf, len, &done);
+    int err = off == -1 ? fwd_core.write(fwd_core.client, &file, buf, len, &done)
+                        : fwd_core.pwrite(fwd_core.client, &file, off, buf, len, &done);
     return fwd_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -479,7 +481,8 @@ int x_fallocate(int fd, int how, off_t off, off_t length)
     struct fwd_ofile *of;
     if (off < 0 || length <= 0)
         return fwd_fail(EINVAL);
-    if (AMPH_UNLIKELY(fwd_is_limited()) && !(how & FALLOC_FL_KEEP_SIZE) && length <= INT64_MAX - off && !fwd_may_grow(fd, NULL, off + length))
+    if (AMPH_UNLIKELY(fwd_is_limited()) && !(how & FALLOC_FL_KEEP_SIZE) && length <= INT64_MAX - off &&
+        !fwd_may_grow(fd, NULL, off + length))
         return -1;
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fallocate(fwd_core.client, &of->file, how, off, length));
 }

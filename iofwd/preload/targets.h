@@ -212,7 +212,8 @@ bool fwd_find_program(const char *file, char *out, size_t cap);
 void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */
 pid_t x_fork(void);
 int x_daemon(int no_chdir, int no_close);
-int fwd_copy_in(const char *path, int amode); /* a forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno */
+/* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
+int fwd_copy_in(const char *path, int amode);
 int x_execve(const char *path, char *const argv[], char *const envp[]);
 int x_execvpe(const char *file, char *const argv[], char *const envp[]);
 int x_fexecve(int fd, char *const argv[], char *const envp[]);

@@ -96,7 +96,8 @@ static void a_run(int fd)
     bool writing = below(2), at_place = below(3) == 0;
     size_t place = below(MODEL_BYTES), len = a_length(), calls = 1 + below(80);
     if (below(2))
-        IS((writing ? iofwd_write_prep : iofwd_read_prep)(fd, len * calls + (below(4) ? 0 : below(5000)), (unsigned)(calls + (below(4) ? 0 : below(9)))), 0);
+        IS((writing ? iofwd_write_prep : iofwd_read_prep)(fd, len * calls + (below(4) ? 0 : below(5000)),
+                                                          (unsigned)(calls + (below(4) ? 0 : below(9)))), 0);
     for (size_t i = 0; i < calls; i++) {
         size_t n = below(9) ? len : a_length();
         (writing ? one_write : one_read)(fd, n, at_place, &place);

@@ -111,7 +111,8 @@ grep -q "are running (process $daemon watches" "$mp_dir/out" && grep -q '^second
     grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
     grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
     grep -q 'no whole address file' "$mp_dir/out" && grep -q '^damaged 1$' "$mp_dir/out"
-mp_report $? "a second daemon, a prefix or directory that is not there, no file and a damaged file are each told in a sentence" "$mp_dir/out"
+mp_report $? "a second daemon, a prefix or directory that is not there, no file and a damaged file are each told in a sentence" \
+    "$mp_dir/out"
 rm -f "$file"
 
 # A killed server: programs that come are served at once, by the other and soon by its successor.
@@ -145,7 +146,8 @@ mp_report $? "a killed server of a daemon is started anew, and programs that com
 
 # An export that may only be read.
 echo there >"$mp_dir/kept/there"
-timeout -k 5 60 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -read-only=/fwd -address-file "$file" -pid-file "$mp_dir/pid" >"$mp_dir/out" 2>&1
+timeout -k 5 60 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -read-only=/fwd -address-file "$file" -pid-file "$mp_dir/pid" \
+    >"$mp_dir/out" 2>&1
 # shellcheck disable=SC2016 # for the shell inside
 timeout 20 "$run" -servers "$file" sh -c 'cat /fwd/there; echo x >/fwd/new || rm /fwd/there || echo refused' >"$mp_dir/said" 2>&1 </dev/null
 down_pid=$(cat "$mp_dir/pid")

@@ -35,7 +35,8 @@ kill_at "tcp: likewise" AMPHORA_SMP=0 2 1 "${FWD_MOMENTS:-300 9000 20000 40000 6
 kill_at "udp: likewise" "AMPHORA_SMP=0 AMPHORA_CONDUIT=udp" 2 1 "${FWD_MOMENTS:-5000 30000}"
 kill_at "two of three servers, one after the other" AMPHORA_SMP=1 3 2 "${FWD_MOMENTS:-3000 20000}"
 kill_at "files spread over four servers" "AMPHORA_SMP=1 IOFWD_STRIPE=3" 4 1 "${FWD_MOMENTS:-2000 15000}"
-kill_at "collected calls: what was not acknowledged is written again" "AMPHORA_SMP=1 IOFWD_CONSISTENCY=session" 2 1 "${FWD_MOMENTS:-1000 8000 30000}"
+kill_at "collected calls: what was not acknowledged is written again" \
+    "AMPHORA_SMP=1 IOFWD_CONSISTENCY=session" 2 1 "${FWD_MOMENTS:-1000 8000 30000}"
 kill_at "collected calls, two of four servers" "AMPHORA_SMP=1 IOFWD_CONSISTENCY=session" 4 2 "${FWD_MOMENTS:-30000 64000}"
 
 # Files that programs of a shell inherit: the offset goes on where the program before has left it.

@@ -11,7 +11,8 @@ export srcdir builddir
 fwd_tree() {
     (cd "$1" && find . -mindepth 1 -printf '%p %y %m %n %l' \( -type f -printf ' %s' -o -true \) -printf '\n' | sort &&
         find . -type f -size -64M -print0 | sort -z | xargs -r -0 sha256sum &&
-        find . -type f -size +63M -print0 | sort -z | xargs -r -0 -I FILE sh -c 'head -c 4M "$1"; tail -c 4M "$1"; echo "$1"' sh FILE | sha256sum)
+        find . -type f -size +63M -print0 | sort -z | xargs -r -0 -I FILE sh -c 'head -c 4M "$1"; tail -c 4M "$1"; echo "$1"' sh FILE |
+            sha256sum)
 }
 
 # fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR; standard output and error of the command go to standard output,
@@ -19,7 +20,8 @@ fwd_tree() {
 fwd_servers() {
     fwd_kept=$1
     shift
-    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$fwd_kept" -timeout "${fwd_time:-100}" \
+    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$fwd_kept" \
+        -timeout "${fwd_time:-100}" \
         sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
 }
 

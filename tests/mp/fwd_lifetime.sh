@@ -8,7 +8,8 @@ kept=$mp_dir/kept
 mkdir "$kept"
 mkfifo "$mp_dir/go"
 trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; rm -rf "$mp_dir"' EXIT
-timeout 60 "$builddir/iofwd-server" -daemon -iofwd "/fwd=$kept" -address-file "$mp_dir/addresses" -pid-file "$mp_dir/pid" >/dev/null || exit 1
+timeout 60 "$builddir/iofwd-server" -daemon -iofwd "/fwd=$kept" -address-file "$mp_dir/addresses" -pid-file "$mp_dir/pid" >/dev/null ||
+    exit 1
 pid=$(awk '/^server/ { print $3 }' "$mp_dir/addresses")
 
 # soon COUNT FILE: that many descriptors of the server lead to the file now, or within some seconds
@@ -86,7 +87,8 @@ fi
 
 # Killed in the middle, with a lock.
 {
-    timeout 60 "$builddir/iofwd-run" -servers "$mp_dir/addresses" sh -c 'exec 3>/fwd/killed; flock 3; echo $$; exec cat <"$1" >&3' sh "$mp_dir/go" >"$mp_dir/who" &
+    timeout 60 "$builddir/iofwd-run" -servers "$mp_dir/addresses" sh -c 'exec 3>/fwd/killed; flock 3; echo $$; exec cat <"$1" >&3' \
+        sh "$mp_dir/go" >"$mp_dir/who" &
     exec 5>"$mp_dir/go"
     soon 1 killed
     flock -n "$kept/killed" true && echo "the lock is not there"

@@ -23,7 +23,8 @@ expect() {
 mkdir "$mp_dir/kept"
 IOFWD_CLIENT_FILES=20 expect "no more than IOFWD_CLIENT_FILES" files "$program" files 20 /fwd
 mkdir "$mp_dir/kept"
-AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M expect "calls larger than IOFWD_CLIENT_MEMORY lets in" "memory: calls were cut short" "$program" memory /fwd
+AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M expect "calls larger than IOFWD_CLIENT_MEMORY lets in" "memory: calls were cut short" "$program" \
+    memory /fwd
 mkdir -p "$mp_dir/kept/dir"
 echo read >"$mp_dir/kept/file"
 echo x >"$mp_dir/kept/dir/inner"
@@ -70,8 +71,10 @@ if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-all --inh-caps=-all true 2>/dev
     deny "$mp_dir/theirs"
     bare="setpriv --bounding-set=-all --inh-caps=-all"
     $bare "$program" denied "$mp_dir/mine" >"$mp_dir/local" 2>&1
-    AMPHORA_STATS=1 timeout 60 $bare "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$mp_dir/theirs" "$program" denied /fwd >"$mp_dir/forwarded" 2>"$mp_dir/stats" </dev/null
-    { diff "$mp_dir/local" "$mp_dir/forwarded" && grep -q "EACCES" "$mp_dir/local" && grep -q "EPERM" "$mp_dir/local" && cat "$mp_dir/stats"; } >"$mp_dir/out" 2>&1
+    AMPHORA_STATS=1 timeout 60 $bare "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$mp_dir/theirs" "$program" denied /fwd \
+        >"$mp_dir/forwarded" 2>"$mp_dir/stats" </dev/null
+    { diff "$mp_dir/local" "$mp_dir/forwarded" && grep -q "EACCES" "$mp_dir/local" && grep -q "EPERM" "$mp_dir/local" &&
+        cat "$mp_dir/stats"; } >"$mp_dir/out" 2>&1
     diff -q "$mp_dir/local" "$mp_dir/forwarded" >/dev/null && grep -q "^14 looked at" "$mp_dir/local"
     mp_report $? "another user's files: $(grep -c . "$mp_dir/local") answers" "$mp_dir/out"
 fi

@@ -73,6 +73,7 @@ mp_report $? "iofwd_attach" "$mp_dir/out"
         LD_PRELOAD="$builddir/.libs/libiofwd_preload.so" timeout 60 cat /fwd/a
     echo "exit code $?"
 } >"$mp_dir/out" 2>&1
-grep -q 'the I/O server /nonexistent/server on localhost (IOFWD_SERVER_HOST) did not start' "$mp_dir/out" && grep -q '^exit code 1$' "$mp_dir/out"
+grep -q 'the I/O server /nonexistent/server on localhost (IOFWD_SERVER_HOST) did not start' "$mp_dir/out" &&
+    grep -q '^exit code 1$' "$mp_dir/out"
 mp_report $? "a server that does not start is told in a sentence, and calls give EIO" "$mp_dir/out"
 mp_done

@@ -14,7 +14,8 @@ with() {
     for setting in "$@"; do
         export "${setting?}"
     done
-    fwd_both "random calls, $with_name, seed $seed, $with_calls by $with_procs processes" "$builddir/tests/mp/fwd_random" "$seed" "$with_calls" "$with_procs"
+    fwd_both "random calls, $with_name, seed $seed, $with_calls by $with_procs processes" "$builddir/tests/mp/fwd_random" "$seed" \
+        "$with_calls" "$with_procs"
     for setting in "$@"; do
         unset "${setting%%=*}"
     done

@@ -10,7 +10,8 @@ for lib in $libs; do
     fi
 done
 # shellcheck disable=SC2086
-if ! ${CC:-cc} -static -o "$mp_dir/program" "$srcdir/tests/mp/fwd_static.c" "@$builddir/iofwd/preload/iofwd-wrap.args" $libs -lcrypto -ldl -lpthread \
+if ! ${CC:-cc} -static -o "$mp_dir/program" "$srcdir/tests/mp/fwd_static.c" "@$builddir/iofwd/preload/iofwd-wrap.args" $libs \
+    -lcrypto -ldl -lpthread \
     >"$mp_dir/out" 2>&1; then
     if grep -q 'cannot find -l' "$mp_dir/out"; then
         echo "1..0 # SKIP $(grep -m 1 'cannot find -l' "$mp_dir/out")"

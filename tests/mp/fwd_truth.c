@@ -275,7 +275,8 @@ static void marks(void)
     int fd = open(in("marked"), O_RDWR | O_CREAT, 0640), flags = 0, version = 0;
     T(write(fd, "0123456789", 10));
     tell("by path", statx(AT_FDCWD, in("marked"), 0, STATX_BASIC_STATS | STATX_BTIME, &x), &x);
-    T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino && st.st_ctim.tv_nsec == x.stx_ctime.tv_nsec && st.st_blocks == (blkcnt_t)x.stx_blocks);
+    T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino && st.st_ctim.tv_nsec == x.stx_ctime.tv_nsec &&
+      st.st_blocks == (blkcnt_t)x.stx_blocks);
     tell("by descriptor", statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &x), &x);
     tell("nothing", statx(AT_FDCWD, in("nothing"), 0, STATX_BTIME, &x), &x);
     OK(symlink("marked", in("to-marked")));
@@ -305,7 +306,8 @@ static void marks(void)
 static void flagged(void)
 {
     char text[100] = "";
-    struct iovec one = { (char *)"abc", 3 }, two[] = { { (char *)"de", 2 }, { (char *)"fgh", 3 } }, back[] = { { text, 5 }, { text + 5, 90 } };
+    struct iovec one = { (char *)"abc", 3 }, two[] = { { (char *)"de", 2 }, { (char *)"fgh", 3 } };
+    struct iovec back[] = { { text, 5 }, { text + 5, 90 } };
     size_t len = 900000;
     struct iovec large = { calloc(1, len), len };
     int fd = open(in("flagged"), O_RDWR | O_CREAT, 0600);
@@ -462,7 +464,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } sections[] = { { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links } };
+    } sections[] = {
+        { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
+    };
     if (argc != 4)
         return 2;
     dir = argv[2];

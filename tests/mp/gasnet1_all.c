@@ -218,7 +218,8 @@ static void test_small_things(void)
     gasnet_hsl_destroy(&l);
     gasnet_hold_interrupts();
     gasnet_resume_interrupts();
-    CHECK(gasnet_AMMaxArgs() == 16 && gasnet_AMMaxMedium() >= 65408 && gasnet_AMMaxLongRequest() >= PART && gasnet_AMMaxLongReply() >= PART);
+    CHECK(gasnet_AMMaxArgs() == 16 && gasnet_AMMaxMedium() >= 65408 && gasnet_AMMaxLongRequest() >= PART &&
+          gasnet_AMMaxLongReply() >= PART);
     CHECK(strcmp(gasnet_ErrorName(GASNET_ERR_BARRIER_MISMATCH), "GASNET_ERR_BARRIER_MISMATCH") == 0);
     CHECK(strlen(gasnet_ErrorDesc(GASNET_ERR_RESOURCE)) > 10 && strlen(gasnet_ErrorName(12)) > 3);
     CHECK(gasnet_set_waitmode(GASNET_WAIT_BLOCK) == GASNET_OK);

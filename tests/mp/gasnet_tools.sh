@@ -102,7 +102,8 @@ done_job
 # A frozen job goes on when a debugger says so.
 thaw() {
     : >"$mp_dir/out"
-    GASNET_FREEZE=1 timeout -k 5 60 "$AMPHORA_RUN" -n 2 -conduit smp -timeout 50 "$builddir/tests/mp/gasnet_tools" freeze >"$mp_dir/out" 2>&1 </dev/null &
+    GASNET_FREEZE=1 timeout -k 5 60 "$AMPHORA_RUN" -n 2 -conduit smp -timeout 50 "$builddir/tests/mp/gasnet_tools" freeze >"$mp_dir/out" \
+        2>&1 </dev/null &
     thaw_job=$!
     i=0
     while [ "$(grep -c 'is frozen' "$mp_dir/out")" -lt 2 ] && [ $i -lt 300 ] && kill -0 "$thaw_job" 2>/dev/null; do

@@ -123,7 +123,8 @@ if have "$CXX"; then
         lib=${mode%%,*} debug=${mode##*,} macro=${mode#*,}
         macro=${macro%,*}
         compile "from C++, $mode" $CXX -std=c++11 $warnings $debug -I"$srcdir/include" -DGASNETT_THREAD_$macro=1 \
-            "$srcdir/tests/mp/gasnet_tools_use.cc" "$builddir/libgasnet_tools-$lib.a" -o "$mp_dir/use" -lpthread -ldl -lm ${AMPH_SAN_FLAGS:-}
+            "$srcdir/tests/mp/gasnet_tools_use.cc" "$builddir/libgasnet_tools-$lib.a" -o "$mp_dir/use" \
+            -lpthread -ldl -lm ${AMPH_SAN_FLAGS:-}
         mp_check "it works, $mode" "$mp_dir/use"
     done
 fi
@@ -132,7 +133,8 @@ fi
 if nm "$builddir/libgasnet_tools-par.a" 2>/dev/null | grep -Eq '__(asan|tsan|ubsan)_'; then
     echo "the library is built with a sanitizer" >"$mp_dir/out"
     mp_report 77 "no data race" "$mp_dir/out"
-elif echo 'int main(void) { return 0; }' | $CC -fsanitize=thread -xc - -o "$mp_dir/tsan" >/dev/null 2>&1 && "$mp_dir/tsan" >/dev/null 2>&1; then
+elif echo 'int main(void) { return 0; }' | $CC -fsanitize=thread -xc - -o "$mp_dir/tsan" >/dev/null 2>&1 &&
+    "$mp_dir/tsan" >/dev/null 2>&1; then
     compile "compiles for ThreadSanitizer" $CC -std=gnu11 -O1 -g $warnings -fsanitize=thread -I"$srcdir/include" -DGASNETT_THREAD_SAFE=1 \
         "$srcdir/tests/mp/gasnet_tools_race.c" "$builddir/libgasnet_tools-par.a" -o "$mp_dir/race" -lpthread -ldl -lm
     mp_check "no data race" env TSAN_OPTIONS=exitcode=66 "$mp_dir/race"

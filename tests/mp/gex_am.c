@@ -36,7 +36,8 @@ static gex_Rank_t check_token(gex_Token_t token, int index, bool is_req, bool is
     CHECK(info.gex_entry->gex_index == index && info.gex_entry->gex_nargs == nargs && info.gex_entry->gex_cdata == &tm);
     CHECK(strcmp(info.gex_entry->gex_name, "handler") == 0);
     if (is_req)
-        CHECK(gex_Token_MaxReplyMedium(token, GEX_EVENT_NOW, 0, nargs) >= 65408 && gex_Token_MaxReplyLong(token, GEX_EVENT_NOW, 0, 0) >= 512);
+        CHECK(gex_Token_MaxReplyMedium(token, GEX_EVENT_NOW, 0, nargs) >= 65408 &&
+              gex_Token_MaxReplyLong(token, GEX_EVENT_NOW, 0, 0) >= 512);
     return info.gex_srcrank;
 }
 

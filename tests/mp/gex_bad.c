@@ -208,7 +208,8 @@ static int early(const char *name)
 {
     if (strcmp(name, "attach_early") == 0)
         return gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_NOT_INIT && gex_Segment_Attach(&seg, NULL, 4096) == GASNET_ERR_NOT_INIT &&
-                       gex_EP_RegisterHandlers(NULL, NULL, 0) == GASNET_ERR_NOT_INIT && gasnet_getSegmentInfo(NULL, 0) == GASNET_ERR_NOT_INIT
+                       gex_EP_RegisterHandlers(NULL, NULL, 0) == GASNET_ERR_NOT_INIT &&
+                       gasnet_getSegmentInfo(NULL, 0) == GASNET_ERR_NOT_INIT
                    ? 3
                    : 0;
     if (strcmp(name, "rank_early") == 0)

@@ -194,7 +194,8 @@ static void test_events(void)
     gex_Event_WaitAll(ev, N, 0);
     for (int i = 0; i < N; i++)
         CHECK(ev[i] == GEX_EVENT_INVALID);
-    CHECK(gex_Event_TestAll(ev, N, 0) == GASNET_OK && gex_Event_TestSome(ev, N, 0) == GASNET_OK && gex_Event_TestSome(ev, 0, 0) == GASNET_OK);
+    CHECK(gex_Event_TestAll(ev, N, 0) == GASNET_OK && gex_Event_TestSome(ev, N, 0) == GASNET_OK &&
+          gex_Event_TestSome(ev, 0, 0) == GASNET_OK);
     gex_Event_WaitSome(ev, N, 0);
     CHECK(gex_Event_Test(GEX_EVENT_INVALID) == GASNET_OK && gex_Event_QueryLeaf(GEX_EVENT_INVALID, GEX_EC_LC) == GEX_EVENT_INVALID);
     for (int i = 0; i < N; i++) {

@@ -46,7 +46,8 @@ fi
 # What all processes find out is said once.
 ring=$builddir/examples/ring
 if [ ! -e /sys/class/infiniband ]; then
-    bad "conduit that cannot be used, said once" 1 "the conduit verbs cannot be used here" env AMPHORA_SMP=0 "$run" -n 4 -conduit verbs "$ring"
+    bad "conduit that cannot be used, said once" 1 "the conduit verbs cannot be used here" env AMPHORA_SMP=0 "$run" -n 4 -conduit verbs \
+        "$ring"
 fi
 for conduit in tcp udp; do
     bad "$conduit: interface that is not there, said once" 1 "AMPHORA_INTERFACE=nonsense is neither" \
@@ -95,7 +96,8 @@ bad "program of no servers" 1 "no servers are asked for" "$run" -server-program 
 hosts '192.0.2.1\n'
 printf '#!/bin/sh\necho "no way to $*" >&2\nexit 255\n' >"$mp_dir/no-ssh"
 chmod +x "$mp_dir/no-ssh"
-bad "another machine" 1 "the host 192.0.2.1 cannot be reached.*: no way to 192.0.2.1" env AMPHORA_SSH="$mp_dir/no-ssh" "$run" -hosts "$mp_dir/hosts" true
+bad "another machine" 1 "the host 192.0.2.1 cannot be reached.*: no way to 192.0.2.1" env AMPHORA_SSH="$mp_dir/no-ssh" "$run" \
+    -hosts "$mp_dir/hosts" true
 bad "server directory that is not there" 1 "does not exist" "$run" -servers 1 -iofwd "/fwd=$mp_dir/gone" true
 bad "server directory that is a file" 1 "is no directory" "$run" -servers 1 -iofwd "/fwd=$mp_dir/text" true
 bad "prefix that is not absolute" 1 "absolute path" "$run" -servers 1 -iofwd "fwd=$mp_dir" true

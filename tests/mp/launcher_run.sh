@@ -40,7 +40,8 @@ same "relative numbers in each group" "0/2 1/2" "$($run -n 2 -servers 3 -server-
 
 # exit codes
 expect "exit code 0" 0 "" "$run" -n 4 true </dev/null
-expect "exit code of the one that fails" 7 "compute 2 .* ended with exit code 7" "$run" -n 4 sh -c '[ $PMI_RANK != 2 ] || exit 7; sleep 30' </dev/null
+expect "exit code of the one that fails" 7 "compute 2 .* ended with exit code 7" "$run" \
+    -n 4 sh -c '[ $PMI_RANK != 2 ] || exit 7; sleep 30' </dev/null
 expect "128 + signal" 139 "killed by signal 11" "$run" -n 3 sh -c '[ $PMI_RANK != 1 ] || kill -SEGV $$; sleep 30' </dev/null
 expect "leaving by gasnet_exit(5)" 5 "called gasnet_exit\(5\)" "$run" -n 3 "$job" exit 5 </dev/null
 expect "abort" 6 "ended the job with exit code 6" "$run" -n 3 "$job" abort 6 </dev/null
@@ -80,15 +81,18 @@ printf 'hostA\nhostB\nhostA\nhostB:2\n' >"$mp_dir/hosts"
 expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +4 +little +[0-9]+K +8K" \
     env JOB_MODE=check "$run" -n 3 -servers 2 -hosts "$mp_dir/hosts" -v -server-program "$job" "$job" </dev/null
 expect "a host named again is warned of" 0 "warning: line 3 .* hostA: 0 2; hostB: 1" "$run" -n 3 -hosts "$mp_dir/hosts" true </dev/null
-expect "names that are said to be pretended hosts" 0 "^compute +1 +1 +b.invalid " "$run" -n 2 -host a.invalid,b.invalid -pretend -v true </dev/null
+expect "names that are said to be pretended hosts" 0 "^compute +1 +1 +b.invalid " "$run" -n 2 -host a.invalid,b.invalid \
+    -pretend -v true </dev/null
 if grep -q . /proc/net/if_inet6 2>/dev/null; then
-    expect "IPv6 addresses as host names" 0 "^compute +2 +2 +::1 " "$run" -n 3 -host 'localhost,[::1]:2' -v "$builddir/examples/ring" </dev/null
+    expect "IPv6 addresses as host names" 0 "^compute +2 +2 +::1 " "$run" -n 3 -host 'localhost,[::1]:2' \
+        -v "$builddir/examples/ring" </dev/null
 fi
 expect "-map block" 0 "^compute +2 +2 +[^ ]+ +5 " "$run" -n 4 -servers 2 -map block -v -server-program "$mp_dir/stays" true </dev/null
 printf 'hostA\nhostB\nhostA\nhostC\nhostB\n' >"$mp_dir/near"
 printf 'arch=%s program=/bin/echo\nhostA\nhostB program=/usr/bin/printf\n' "$(uname -m)" >"$mp_dir/kinds"
 expect "a program for this kind of machine" 0 "^%s of a kind" "$run" -n 2 -hosts "$mp_dir/kinds" /no/such '%s of a kind\n' x </dev/null
-expect "-map near" 0 "^compute +1 +1 +hostB +4 " "$run" -n 2 -servers 3 -hosts "$mp_dir/near" -map near -v -server-program "$mp_dir/stays" true </dev/null
+expect "-map near" 0 "^compute +1 +1 +hostB +4 " "$run" -n 2 -servers 3 -hosts "$mp_dir/near" -map near -v -server-program "$mp_dir/stays" \
+    true </dev/null
 expect "-map list" 0 "^compute +0 +0 +[^ ]+ +3 " "$run" -n 2 -servers 2 -map 1,0 -v -server-program "$mp_dir/stays" true </dev/null
 expect "-bind core" 0 "" "$run" -n 2 -bind core true </dev/null
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which addresses a job listens on: every TCP and UDP socket of its processes, servers and launcher is looked up in the kernel's tables; each
- * that waits for strangers must be bound to the job's interface.   listening ADDRESS [LEAST]   (how many there must be at least)
+ * Which addresses a job listens on: every TCP and UDP socket of its processes, servers and launcher is looked up in the kernel's tables;
+ * each that waits for strangers must be bound to the job's interface.   listening ADDRESS [LEAST]   (how many there must be at least)
  */
 #include <arpa/inet.h>
 #include <dirent.h>

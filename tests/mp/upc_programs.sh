@@ -31,7 +31,8 @@ for net in tcp udp; do
     done
 done
 mp_check "files: on this host" "$upcrun" -n 3 "$mp_dir/files" "$mp_dir/data"
-mp_check "files: by two servers, over udp" env AMPHORA_SMP=0 "$upcrun" -n 3 -servers 2 -network udp -iofwd "/fwd=$mp_dir" "$mp_dir/files" /fwd/data2
+mp_check "files: by two servers, over udp" env AMPHORA_SMP=0 "$upcrun" -n 3 -servers 2 -network udp -iofwd "/fwd=$mp_dir" \
+    "$mp_dir/files" /fwd/data2
 mp_check "files: they are where the servers keep them" cmp "$mp_dir/data" "$mp_dir/data2"
 mp_check "static: started without -n" "$upcrun" "$mp_dir/static"
 says() { # NAME CODE WORDS COMMAND...
@@ -50,11 +51,13 @@ if "$builddir/amphora-info" -n | grep -q '^verbs *no .*not here'; then
 fi
 says "no program" 127 "No such file" "$upcrun" -n 2 "$mp_dir/none"
 says "files that disagree on a layout" 1 "the block size differs between the files that declare table" \
-    sh -c '"$1" -DWRONG_BLOCK "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" -n 2 "$3/wrong"' sh "$upcc" "$from" "$mp_dir" "$upcrun"
+    sh -c '"$1" -DWRONG_BLOCK "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" -n 2 "$3/wrong"' sh "$upcc" "$from" \
+    "$mp_dir" "$upcrun"
 says "files for different numbers of threads, by their names" 1 "several_a.upc and .*several_b.upc were compiled for different numbers" \
     sh -c '"$1" -fupc-threads=2 "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" "$3/wrong"' \
     sh "$upcc" "$from" "$mp_dir" "$upcrun"
-says "a null pointer-to-shared" 134 "null pointer-to-shared" sh -c '"$1" "$2/null.upc" -o "$3/null" && "$4" -n 1 "$3/null"' sh "$upcc" "$from" "$mp_dir" "$upcrun"
+says "a null pointer-to-shared" 134 "null pointer-to-shared" sh -c '"$1" "$2/null.upc" -o "$3/null" && "$4" -n 1 "$3/null"' sh "$upcc" \
+    "$from" "$mp_dir" "$upcrun"
 says "the compiler's errors name the line of the source" 1 "wrong_c.upc:9:.*incompatible" \
     "$upcc" -Werror -c "$from/wrong_c.upc" -o "$mp_dir/w.o"
 mp_done

@@ -21,7 +21,8 @@ widths() {
     shift 6
     [ "$w_s" = 0 ] && w_files='' || w_files="-servers $w_s -server-program $mp_dir/server -iofwd /fwd=$mp_dir/kept"
     export NARROW
-    timeout -k 5 60 "$AMPHORA_RUN" -n "$w_n" -pretend -hosts "$mp_dir/hosts" -conduit "$w_conduit" -timeout 50 $w_files "$mp_dir/with_width" \
+    timeout -k 5 60 "$AMPHORA_RUN" -n "$w_n" -pretend -hosts "$mp_dir/hosts" -conduit "$w_conduit" -timeout 50 $w_files \
+        "$mp_dir/with_width" \
         "$builddir/$@" >"$mp_dir/out" 2>&1 </dev/null
     w_rc=$?
 }

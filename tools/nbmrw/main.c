@@ -166,7 +166,8 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
 static void make_plan(struct plan *p, const struct options *o)
 {
     for (uint64_t file = o->file_from; o->data && file <= o->file_to; file = next_size(file, o->file_to, o->step ? o->step : 2)) {
-        for (uint64_t call = o->call_from; call <= o->call_to && call <= file; call = next_size(call, o->call_to, o->step ? o->step : o->quick ? 128 : 8))
+        for (uint64_t call = o->call_from, step = o->step ? o->step : o->quick ? 128 : 8; call <= o->call_to && call <= file;
+             call = next_size(call, o->call_to, step))
             plan_call_size(p, o, file, call);
         if (o->call_from < 1024 && 1024 < o->call_to && (o->step || o->quick || o->call_from != 8))
             plan_call_size(p, o, file, 1024);

@@ -31,7 +31,8 @@ static void axis(FILE *out, const struct panel *p)
     fprintf(out, "<text x=\"%d\" y=\"%d\" font-size=\"15\" font-weight=\"bold\">%s</text>\n", LEFT, p->top + 22, p->title);
     for (double d = p->low; d <= p->high + 0.01; d += 1) {
         double y = y_of(p, pow(10, d));
-        fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
+        fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
+                     "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
                 LEFT, WIDTH - RIGHT, y, y, LEFT - 8, y + 4, pow(10, d) / 1e6);
     }
     fprintf(out, "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" text-anchor=\"middle\">MB/s</text>\n", p->top + PANEL / 2,
@@ -50,9 +51,11 @@ static void box(FILE *out, const struct panel *p, unsigned i)
         if (s->value[k] <= r.high && s->value[k] > high)
             high = s->value[k];
         if (s->value[k] < r.low || s->value[k] > r.high)
-            fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"none\" stroke=\"%s\"/>\n", x, y_of(p, s->value[k]), colour[s->way]);
+            fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"none\" stroke=\"%s\"/>\n", x, y_of(p, s->value[k]),
+                    colour[s->way]);
     }
-    fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x, x, y_of(p, low), y_of(p, high), colour[s->way]);
+    fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x, x, y_of(p, low),
+            y_of(p, high), colour[s->way]);
     fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"0.35\" stroke=\"%s\"/>\n", x - half,
             y_of(p, r.q3), 2 * half, fmax(1, y_of(p, r.q1) - y_of(p, r.q3)), colour[s->way], colour[s->way]);
     fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"2\"/>\n", x - half, x + half,

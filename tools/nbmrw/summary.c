@@ -85,7 +85,8 @@ void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s, 
     struct summary r = nbmrw_summary(s);
     double x = ratio(&r, direct);
     fprintf(out,
-            "{\"test\":\"nbmrw-%s\",\"conduit\":\"%s\",\"procs\":1,\"bytes\":%llu,\"value\":%.6g,\"unit\":\"%s\",\"way\":\"%s\",\"width\":%u,"
+            "{\"test\":\"nbmrw-%s\",\"conduit\":\"%s\",\"procs\":1,\"bytes\":%llu,\"value\":%.6g,\"unit\":\"%s\","
+            "\"way\":\"%s\",\"width\":%u,"
             "\"order\":\"%s\",\"file_bytes\":%llu,\"least\":%.6g,\"q1\":%.6g,\"median\":%.6g,\"q3\":%.6g,\"most\":%.6g,\"outliers\":[",
             nbmrw_what[s->what], o->conduit, (unsigned long long)s->call_bytes, r.median, s->what < NDATA ? "B/s" : "1/s",
             nbmrw_way[s->way], s->width, s->random_order ? "random" : "sequential", (unsigned long long)s->file_bytes, r.least, r.q1,
