@@ -26,7 +26,10 @@ void amph_layer_add(struct amph_layer *layer)
 
 int amph_layer_enter(struct amph_fwd_call *call)
 {
-    return layers->call(layers, call);
+    int saved = errno; /* programs look at it after calls that succeed, too */
+    int err = layers->call(layers, call);
+    errno = saved;
+    return err;
 }
 
 int amph_layer_pass(const struct amph_layer *layer, struct amph_fwd_call *call)

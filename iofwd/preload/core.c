@@ -170,6 +170,7 @@ static int open_client(void)
 static int enter_first(void)
 {
     sigset_t all, before;
+    int saved = errno;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&lock);
@@ -177,6 +178,7 @@ static int enter_first(void)
     swap_inside(depth);
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
     return err;
 }
 
@@ -186,8 +188,11 @@ int fwd_core_enter(void)
     int err = 0;
     if (AMPH_UNLIKELY(!__atomic_load_n(&adopted, __ATOMIC_ACQUIRE)))
         err = fwd_inside ? 0 : enter_first(); /* inside: adopt_all's own calls */
-    else if ((client = fwd_core.process_if_open()) != fwd_core.client || !client)
+    else if ((client = fwd_core.process_if_open()) != fwd_core.client || !client) {
+        int saved = errno;
         err = fwd_core.process(&fwd_core.client);
+        errno = saved;
+    }
     return err == ENOTCONN ? EIO : err;
 }
 

@@ -5,6 +5,7 @@
 truth=$builddir/tests/mp/fwd_truth
 
 fwd_both "memory that is not there" "$truth" memory
+fwd_both "errno after success" "$truth" untouched
 fwd_both "appending together" "$truth" together
 IOFWD_CONSISTENCY=session fwd_both "appending together, gathered" "$truth" together
 AMPHORA_SMP=0 AMPHORA_CONDUIT=tcp fwd_both "appending together, tcp" "$truth" together
