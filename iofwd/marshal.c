@@ -392,36 +392,137 @@ struct server_out {
     size_t cap, len;
 };
 
-void fwd_put_results(struct amph_wr *w, const struct fwd_call_desc *desc, const void *args)
+static void put_number(struct amph_wr *w, const void *at)
 {
-    for (unsigned i = 0; i < desc->nargs; i++) {
-        const void *at = (const char *)args + desc->arg[i].server_at;
-        const struct server_out *out = at;
-        uint32_t wire;
-        switch ((enum fwd_word)desc->arg[i].word) {
-        case FWD_OUT_NEWFILE: amph_wr_u64(w, *(const uint64_t *)at); break;
-        case FWD_OUT_OFFSET: amph_wr_u64(w, (uint64_t)*(const off_t *)at); break;
-        case FWD_OUT_STATBUF: fwd_put_stat(w, at); break;
-        case FWD_OUT_STATXBUF: fwd_put_statx(w, at); break;
-        case FWD_OUT_FSBUF: fwd_put_statfs(w, at); break;
-        case FWD_OUT_COUNT: amph_wr_u64(w, *(const size_t *)at); break;
-        case FWD_OUT_SFLAGS:
-            fwd_flags_to_wire(FWD_SET_OFLAGS, *(const uint32_t *)at, &wire);
-            amph_wr_u32(w, wire);
-            break;
-        case FWD_OUT_GOTLOCK: fwd_put_lock(w, at); break;
-        case FWD_OUT_STRING:
-            amph_wr_u32(w, (uint32_t)out->len);
-            amph_wr_bytes(w, out->at, out->at ? out->len : 0);
-            break;
-        case FWD_OUT_DIRENTS: fwd_put_dirents(w, out->at, out->len); break;
-        default: break; /* arguments in; bulk data is the caller's */
-        }
-    }
+    amph_wr_u64(w, *(const uint64_t *)at);
 }
 
-static bool get_string(struct amph_rd *r, const struct out_arg *out)
+static void put_offset(struct amph_wr *w, const void *at)
 {
+    amph_wr_u64(w, (uint64_t)*(const off_t *)at);
+}
+
+static void put_count(struct amph_wr *w, const void *at)
+{
+    amph_wr_u64(w, *(const size_t *)at);
+}
+
+static void put_stat(struct amph_wr *w, const void *at)
+{
+    fwd_put_stat(w, at);
+}
+
+static void put_statx(struct amph_wr *w, const void *at)
+{
+    fwd_put_statx(w, at);
+}
+
+static void put_statfs(struct amph_wr *w, const void *at)
+{
+    fwd_put_statfs(w, at);
+}
+
+static void put_flags(struct amph_wr *w, const void *at)
+{
+    uint32_t wire;
+    fwd_flags_to_wire(FWD_SET_OFLAGS, *(const uint32_t *)at, &wire);
+    amph_wr_u32(w, wire);
+}
+
+static void put_lock(struct amph_wr *w, const void *at)
+{
+    fwd_put_lock(w, at);
+}
+
+static void put_string(struct amph_wr *w, const void *at)
+{
+    const struct server_out *out = at;
+    amph_wr_u32(w, (uint32_t)out->len);
+    amph_wr_bytes(w, out->at, out->at ? out->len : 0);
+}
+
+static void put_dirents(struct amph_wr *w, const void *at)
+{
+    const struct server_out *out = at;
+    fwd_put_dirents(w, out->at, out->len);
+}
+
+/* NULL: arguments in; bulk data is the caller's. */
+static void (*const put_result[FWD_NWORDS])(struct amph_wr *w, const void *at) = {
+    [FWD_OUT_NEWFILE] = put_number, [FWD_OUT_OFFSET] = put_offset, [FWD_OUT_STATBUF] = put_stat, [FWD_OUT_STATXBUF] = put_statx,
+    [FWD_OUT_FSBUF] = put_statfs, [FWD_OUT_COUNT] = put_count, [FWD_OUT_SFLAGS] = put_flags, [FWD_OUT_GOTLOCK] = put_lock,
+    [FWD_OUT_STRING] = put_string, [FWD_OUT_DIRENTS] = put_dirents,
+};
+
+void fwd_put_results(struct amph_wr *w, const struct fwd_call_desc *desc, const void *args)
+{
+    for (unsigned i = 0; i < desc->nargs; i++)
+        if (put_result[desc->arg[i].word])
+            put_result[desc->arg[i].word](w, (const char *)args + desc->arg[i].server_at);
+}
+
+/* How a result is taken: at is its place in the client's record, which begins with a pointer to where it goes. */
+static void *target(void *at)
+{
+    return *(void **)at;
+}
+
+static bool get_newfile(struct amph_rd *r, void *at, uint32_t server)
+{
+    struct amph_fwd_file *file = target(at);
+    file->nparts = 1;
+    file->rwf = 0;
+    file->part[0] = (struct amph_fwd_ref){ .server = server, .handle = amph_rd_u64(r) };
+    return true;
+}
+
+static bool get_offset(struct amph_rd *r, void *at, uint32_t server)
+{
+    *(off_t *)target(at) = (off_t)amph_rd_u64(r);
+    return true;
+}
+
+static bool get_count(struct amph_rd *r, void *at, uint32_t server)
+{
+    *(size_t *)target(at) = (size_t)amph_rd_u64(r);
+    return true;
+}
+
+static bool get_stat(struct amph_rd *r, void *at, uint32_t server)
+{
+    fwd_get_stat(r, target(at));
+    return true;
+}
+
+static bool get_statx(struct amph_rd *r, void *at, uint32_t server)
+{
+    fwd_get_statx(r, target(at));
+    return true;
+}
+
+static bool get_statfs(struct amph_rd *r, void *at, uint32_t server)
+{
+    fwd_get_statfs(r, target(at));
+    return true;
+}
+
+static bool get_flags(struct amph_rd *r, void *at, uint32_t server)
+{
+    uint32_t native;
+    fwd_flags_from_wire(FWD_SET_OFLAGS, amph_rd_u32(r), &native);
+    *(int *)target(at) = (int)native;
+    return true;
+}
+
+static bool get_lock(struct amph_rd *r, void *at, uint32_t server)
+{
+    fwd_get_lock(r, target(at));
+    return true;
+}
+
+static bool get_string(struct amph_rd *r, void *at, uint32_t server)
+{
+    const struct out_arg *out = at;
     size_t n = amph_rd_u32(r);
     /* With no room at all only the length was asked for. */
     size_t here = out->cap ? n : 0;
@@ -434,41 +535,22 @@ static bool get_string(struct amph_rd *r, const struct out_arg *out)
     return true;
 }
 
+static bool get_dirents(struct amph_rd *r, void *at, uint32_t server)
+{
+    const struct out_arg *out = at;
+    return fwd_get_dirents(r, out->at, out->cap, out->len);
+}
+
+static bool (*const get_result[FWD_NWORDS])(struct amph_rd *r, void *at, uint32_t server) = {
+    [FWD_OUT_NEWFILE] = get_newfile, [FWD_OUT_OFFSET] = get_offset, [FWD_OUT_STATBUF] = get_stat, [FWD_OUT_STATXBUF] = get_statx,
+    [FWD_OUT_FSBUF] = get_statfs, [FWD_OUT_COUNT] = get_count, [FWD_OUT_SFLAGS] = get_flags, [FWD_OUT_GOTLOCK] = get_lock,
+    [FWD_OUT_STRING] = get_string, [FWD_OUT_DIRENTS] = get_dirents,
+};
+
 bool fwd_get_results(struct amph_rd *r, const struct fwd_call_desc *desc, void *args, uint32_t server)
 {
-    for (unsigned i = 0; i < desc->nargs && !r->bad; i++) {
-        void *at = (char *)args + desc->arg[i].client_at;
-        const struct out_arg *out = at;
-        void *to = desc->arg[i].word >= FWD_OUT_NEWFILE ? *(void **)at : NULL; /* results' records begin with a pointer */
-        uint32_t native;
-        switch ((enum fwd_word)desc->arg[i].word) {
-        case FWD_OUT_NEWFILE: {
-            struct amph_fwd_file *file = to;
-            file->nparts = 1;
-            file->rwf = 0;
-            file->part[0] = (struct amph_fwd_ref){ .server = server, .handle = amph_rd_u64(r) };
-            break;
-        }
-        case FWD_OUT_OFFSET: *(off_t *)to = (off_t)amph_rd_u64(r); break;
-        case FWD_OUT_STATBUF: fwd_get_stat(r, to); break;
-        case FWD_OUT_STATXBUF: fwd_get_statx(r, to); break;
-        case FWD_OUT_FSBUF: fwd_get_statfs(r, to); break;
-        case FWD_OUT_COUNT: *(size_t *)to = (size_t)amph_rd_u64(r); break;
-        case FWD_OUT_SFLAGS:
-            fwd_flags_from_wire(FWD_SET_OFLAGS, amph_rd_u32(r), &native);
-            *(int *)to = (int)native;
-            break;
-        case FWD_OUT_GOTLOCK: fwd_get_lock(r, to); break;
-        case FWD_OUT_STRING:
-            if (!get_string(r, out))
-                return false;
-            break;
-        case FWD_OUT_DIRENTS:
-            if (!fwd_get_dirents(r, out->at, out->cap, out->len))
-                return false;
-            break;
-        default: break;
-        }
-    }
+    for (unsigned i = 0; i < desc->nargs && !r->bad; i++)
+        if (get_result[desc->arg[i].word] && !get_result[desc->arg[i].word](r, (char *)args + desc->arg[i].client_at, server))
+            return false;
     return !r->bad;
 }

@@ -26,17 +26,6 @@ static bool is_bulk(const struct fwd_request *rq)
     return rq->desc && (rq->desc->flags & FWD_CALL_BULK);
 }
 
-static size_t moved(const struct fwd_request *rq)
-{
-    switch (rq->id) {
-    case AMPH_FWD_READ: return rq->u.read.buf_len;
-    case AMPH_FWD_PREAD: return rq->u.pread.buf_len;
-    case AMPH_FWD_WRITE: return rq->u.write.done;
-    case AMPH_FWD_PWRITE: return rq->u.pwrite.done;
-    default: return 0;
-    }
-}
-
 /* Data that has to cross a network before or after the file call. */
 static bool is_remote(const struct fwd_request *rq)
 {
@@ -81,8 +70,8 @@ static uint64_t average(uint64_t old, uint64_t sample)
 static void learn(struct fwd_request *rq)
 {
     struct fwd_handle *h = rq->handle;
-    if (h && is_bulk(rq) && moved(rq) >= 16384)
-        h->kib_ns = average(h->kib_ns, rq->ns / (moved(rq) >> 10));
+    if (h && is_bulk(rq) && fwd_request_moved(rq) >= 16384)
+        h->kib_ns = average(h->kib_ns, rq->ns / (fwd_request_moved(rq) >> 10));
     else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
         h->op_ns = average(h->op_ns, rq->ns);
     else if (!h && !rq->worker)
@@ -120,7 +109,7 @@ static void end_piece(struct fwd_handle *h, const struct fwd_request *rq)
 {
     if (!h || !is_bulk(rq))
         return;
-    if (rq->error || moved(rq) < rq->bulk.len)
+    if (rq->error || fwd_request_moved(rq) < rq->bulk.len)
         h->stopped = true;
     if ((rq->bulk.flags & FWD_PIECE_LAST) || h->cut)
         h->held = h->cut = false;
@@ -154,7 +143,7 @@ static void count_request(const struct fwd_request *rq)
 {
     struct fwd_server *s = rq->server;
     struct fwd_peer *p = rq->peer;
-    size_t n = rq->error ? 0 : moved(rq);
+    size_t n = rq->error ? 0 : fwd_request_moved(rq);
     /* A call in pieces is one call. */
     uint64_t one = !is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
     p->calls += one;
@@ -297,7 +286,7 @@ static bool begin_transfer(struct fwd_request *rq)
     if (!p->gone)
         st = rq->state == FWD_RQ_FETCHING
                  ? amph_am_get(rq->server->ep, p->index, memory, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
-                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage, moved(rq), AMPH_AM_IMMEDIATE, NULL,
+                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage, fwd_request_moved(rq), AMPH_AM_IMMEDIATE, NULL,
                                &rq->transfer);
     if (st == AMPH_AGAIN)
         return false;
@@ -365,7 +354,7 @@ static void finish(struct fwd_request *rq)
         return;
     }
     settle(rq);
-    if (is_remote(rq) && !is_write(rq->id) && !rq->error && moved(rq) > 0)
+    if (is_remote(rq) && !is_write(rq->id) && !rq->error && fwd_request_moved(rq) > 0)
         add_transfer(rq, FWD_RQ_STORING);
     else
         answer(rq);

@@ -251,6 +251,7 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
                       bool *answer_p);
 void fwd_request_place(struct fwd_request *rq); /* points buffers to where their data lies */
 void fwd_request_run(struct fwd_request *rq);   /* any thread: the file call itself */
+size_t fwd_request_moved(const struct fwd_request *rq); /* bytes of file data that the call has moved; other calls: 0 */
 size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out); /* builds the reply */
 
 /* server_direct.c.  flags: the open's. */

@@ -33,19 +33,6 @@ struct given {
     char prefixes[8192], read_only[4096];
 };
 
-/* What an option does with its value. */
-enum kind { KIND_DAEMON, KIND_OWN, KIND_FOREGROUND, KIND_HELP, KIND_COUNT, KIND_PREFIX, KIND_READ_ONLY, KIND_ADDRESS, KIND_CONDUIT,
-            KIND_INTERFACE, KIND_LOG, KIND_PID };
-static const struct {
-    const char *name;
-    enum kind kind;
-} options[] = {
-    { "daemon", KIND_DAEMON },     { "own", KIND_OWN },         { "foreground", KIND_FOREGROUND }, { "help", KIND_HELP },
-    { "h", KIND_HELP },            { "servers", KIND_COUNT },   { "iofwd", KIND_PREFIX },          { "read-only", KIND_READ_ONLY },
-    { "address-file", KIND_ADDRESS }, { "conduit", KIND_CONDUIT }, { "network", KIND_CONDUIT },    { "interface", KIND_INTERFACE },
-    { "log", KIND_LOG },           { "pid-file", KIND_PID },
-};
-
 static int wrong(const char *what, const char *why)
 {
     fprintf(stderr, "iofwd-server: %s %s\n%s", what, why, usage);
@@ -60,30 +47,101 @@ static bool add(char *list, size_t cap, const char *entry)
     return n >= 0 && (size_t)n < cap - at;
 }
 
-static int take(struct given *g, enum kind kind, const char *name, const char *value)
+/* ---- options: each takes its value (NULL: it has none) and gives 0, or an exit code after a sentence ---- */
+
+static int take_daemon(struct given *g, const char *value)
+{
+    g->daemon = true;
+    return 0;
+}
+
+static int take_own(struct given *g, const char *value)
+{
+    g->daemon = g->d.own = true;
+    return 0;
+}
+
+static int take_foreground(struct given *g, const char *value)
+{
+    g->d.foreground = true;
+    return 0;
+}
+
+static int take_help(struct given *g, const char *value)
+{
+    fputs(usage, stdout);
+    return -1;
+}
+
+static int take_count(struct given *g, const char *value)
 {
     char *end;
-    unsigned long n;
-    switch (kind) {
-    case KIND_DAEMON: g->daemon = true; return 0;
-    case KIND_OWN: g->daemon = g->d.own = true; return 0;
-    case KIND_FOREGROUND: g->d.foreground = true; return 0;
-    case KIND_COUNT:
-        n = strtoul(value, &end, 10);
-        if (end == value || *end || n < 1 || n > AMPH_STANDING_MOST)
-            return wrong(value, "is no number of servers (1 to 256)");
-        g->d.nservers = (uint32_t)n;
-        return 0;
-    case KIND_PREFIX: return add(g->prefixes, sizeof g->prefixes, value) ? 0 : wrong(value, "makes too long a list");
-    case KIND_READ_ONLY: return add(g->read_only, sizeof g->read_only, value) ? 0 : wrong(value, "makes too long a list");
-    case KIND_ADDRESS: g->d.address_file = value; return 0;
-    case KIND_CONDUIT: g->d.conduit = value; return 0;
-    case KIND_INTERFACE: return setenv(amph_env_name(AMPH_ENV_INTERFACE), value, 1) == 0 ? 0 : 1;
-    case KIND_LOG: g->d.log = value; return 0;
-    case KIND_PID: g->d.pid_file = value; return 0;
-    default: return wrong(name, "is unknown");
-    }
+    unsigned long n = strtoul(value, &end, 10);
+    if (end == value || *end || n < 1 || n > AMPH_STANDING_MOST)
+        return wrong(value, "is no number of servers (1 to 256)");
+    g->d.nservers = (uint32_t)n;
+    return 0;
 }
+
+static int take_prefix(struct given *g, const char *value)
+{
+    return add(g->prefixes, sizeof g->prefixes, value) ? 0 : wrong(value, "makes too long a list");
+}
+
+static int take_read_only(struct given *g, const char *value)
+{
+    return add(g->read_only, sizeof g->read_only, value) ? 0 : wrong(value, "makes too long a list");
+}
+
+static int take_address(struct given *g, const char *value)
+{
+    g->d.address_file = value;
+    return 0;
+}
+
+static int take_conduit(struct given *g, const char *value)
+{
+    g->d.conduit = value;
+    return 0;
+}
+
+static int take_interface(struct given *g, const char *value)
+{
+    return setenv(amph_env_name(AMPH_ENV_INTERFACE), value, 1) == 0 ? 0 : 1;
+}
+
+static int take_log(struct given *g, const char *value)
+{
+    g->d.log = value;
+    return 0;
+}
+
+static int take_pid(struct given *g, const char *value)
+{
+    g->d.pid_file = value;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    bool has_value;
+    int (*take)(struct given *g, const char *value);
+} options[] = {
+    { "daemon", false, take_daemon },
+    { "own", false, take_own },
+    { "foreground", false, take_foreground },
+    { "help", false, take_help },
+    { "h", false, take_help },
+    { "servers", true, take_count },
+    { "iofwd", true, take_prefix },
+    { "read-only", true, take_read_only },
+    { "address-file", true, take_address },
+    { "conduit", true, take_conduit },
+    { "network", true, take_conduit },
+    { "interface", true, take_interface },
+    { "log", true, take_log },
+    { "pid-file", true, take_pid },
+};
 
 /* -option VALUE or -option=VALUE */
 static int parse(struct given *g, char **argv)
@@ -95,15 +153,11 @@ static int parse(struct given *g, char **argv)
             i++;
         if (i == AMPH_COUNTOF(options) || argv[0][0] != '-')
             return wrong(*argv, "is no option");
-        if (options[i].kind == KIND_HELP) {
-            fputs(usage, stdout);
-            return -1;
-        }
-        bool has_value = options[i].kind >= KIND_COUNT;
+        bool has_value = options[i].has_value;
         const char *value = equals ? equals + 1 : argv[1];
         if (has_value ? !value : equals != NULL)
             return wrong(*argv, has_value ? "needs a value" : "takes no value");
-        int code = take(g, options[i].kind, *argv, value);
+        int code = options[i].take(g, has_value ? value : NULL);
         if (code)
             return code;
         argv += has_value && !equals;

@@ -119,15 +119,16 @@ void fwd_request_place(struct fwd_request *rq)
     }
 }
 
-/* Bytes that a finished bulk piece has moved. */
-static size_t bulk_done(const struct fwd_request *rq)
+size_t fwd_request_moved(const struct fwd_request *rq)
 {
-    switch (rq->id) {
-    case AMPH_FWD_READ: return rq->u.read.buf_len;
-    case AMPH_FWD_PREAD: return rq->u.pread.buf_len;
-    case AMPH_FWD_WRITE: return rq->u.write.done;
-    default: return rq->u.pwrite.done;
-    }
+    /* Where the record of a call with file data has its result. */
+    static const uint16_t at[AMPH_FWD_NCALLS] = {
+        [AMPH_FWD_READ] = offsetof(union fwd_args, read.buf_len),
+        [AMPH_FWD_PREAD] = offsetof(union fwd_args, pread.buf_len),
+        [AMPH_FWD_WRITE] = offsetof(union fwd_args, write.done),
+        [AMPH_FWD_PWRITE] = offsetof(union fwd_args, pwrite.done),
+    };
+    return at[rq->id] ? *(const size_t *)((const char *)&rq->u + at[rq->id]) : 0;
 }
 
 const char fwd_readonly_text[] = "the server exports this read-only (IOFWD_READONLY)";
@@ -147,7 +148,7 @@ void fwd_request_run(struct fwd_request *rq)
     uint64_t start = amph_now_ns();
     rq->error = is_protected(rq) ? EROFS : fwd_run[rq->id](rq);
     if (rq->stage && fwd_is_mapped(rq) && !rq->error)
-        amph_copy_stream(area_memory(rq), rq->stage, bulk_done(rq));
+        amph_copy_stream(area_memory(rq), rq->stage, fwd_request_moved(rq));
     rq->ns = amph_now_ns() - start;
 }
 
@@ -174,7 +175,7 @@ size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
     if (!rq->error && rq->desc) {
         fwd_put_results(&w, rq->desc, &rq->u);
         if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD) {
-            size_t n = bulk_done(rq);
+            size_t n = fwd_request_moved(rq);
             amph_wr_u32(&w, (uint32_t)n);
             if (rq->bulk.where == FWD_INLINE)
                 w.at += n; /* the call has put it there */
