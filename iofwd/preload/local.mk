@@ -58,6 +58,8 @@ preload_sources = \
 	iofwd/preload/reach.c \
 	iofwd/preload/reach.h \
 	iofwd/preload/real.h \
+	iofwd/preload/relay.c \
+	iofwd/preload/relay.h \
 	iofwd/preload/search.c \
 	iofwd/preload/spawn.c \
 	iofwd/preload/stream.c \
@@ -123,6 +125,7 @@ preload_scripts += \
 	tests/mp/fwd_limits.sh \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_random.sh \
+	tests/mp/fwd_relay.sh \
 	tests/mp/fwd_real.sh \
 	tests/mp/fwd_soak.sh \
 	tests/mp/fwd_truth.sh
@@ -174,5 +177,6 @@ EXTRA_DIST += \
 	tests/mp/fwd_mpi.c \
 	tests/mp/fwd_python.py \
 	tests/mp/fwd_shell_commands.sh \
+	tests/mp/fwd_relay.c \
 	tests/mp/fwd_static.c \
 	tests/mp/fwd_tools_commands.sh

@@ -12,6 +12,7 @@
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/needs.h"
+#include "iofwd/preload/relay.h"
 #include "iofwd/preload/stream.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
@@ -293,23 +294,14 @@ static bool is_static(int fd, const char *path)
     return true;
 }
 
-/* What such a program writes to a forwarded standard output would be lost without a word. */
-static void warn_if_static(const char *path)
+static bool is_static_at(const char *path)
 {
-    static const char *const names[] = { "input", "output", "error" };
-    char line[512];
-    int std = 0, saved = errno;
-    while (std < 3 && !fwd_fd(std))
-        std++;
-    int fd = std < 3 ? real_open64(path, O_RDONLY | O_CLOEXEC, 0) : -1;
-    if (fd >= 0) {
-        int n = !is_static(fd, path) ? 0 : snprintf(line, sizeof line, "amphora: %.300s is statically linked: it cannot use its "
-                                                    "standard %s, a forwarded file; put \"cat\" between them\n", path, names[std]);
+    int saved = errno, fd = real_open64(path, O_RDONLY | O_CLOEXEC, 0);
+    bool found = fd >= 0 && is_static(fd, path);
+    if (fd >= 0)
         real_close(fd);
-        if (n > 0)
-            (void)!(fwd_fd(2) ? x_write(2, line, (size_t)n) : real_write(2, line, (size_t)n));
-    }
     errno = saved;
+    return found;
 }
 
 static const char *value_of(char *const *env, const char *name)
@@ -326,7 +318,6 @@ static int start_copy(int fd, struct fwd_needs *needs, char *const argv[], char 
     char link[40], setting[4096];
     size_t n = entries(env);
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    warn_if_static(link);
     if (needs && fwd_needs_setting(needs, setting, sizeof setting)) {
         env[n] = setting;
         env[n + 1] = NULL;
@@ -363,7 +354,6 @@ static int start_local(const char *path, char *const argv[], char **env, start_f
     int fd = copy_for_needs(path, env, &needs);
     if (fd >= 0)
         return start_copy(fd, needs, argv, env, start, how);
-    warn_if_static(path);
     char to[PATH_MAX];
     int r = start(how, path, argv, env);
     if (r == 0 || errno != ENOENT)
@@ -420,7 +410,8 @@ static int start_program(const char *path, char *const argv[], char **env, start
 
 static int start_execve(void *how, const char *path, char *const argv[], char **env)
 {
-    return real_execve(path, argv, env);
+    bool relayed = fwd_relay_useful() && is_static_at(path);
+    return relayed ? fwd_relay(path, argv, env) : real_execve(path, argv, env);
 }
 
 /* What the kernel does not know how to start is a script of the shell's. */
@@ -570,7 +561,9 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
 static int start_spawn(void *how, const char *path, char *const argv[], char **env)
 {
     struct spawn *s = how;
-    int err = spawn_held(s->pid, path, s->actions, s->attr, argv, env, real_posix_spawn);
+    bool relayed = fwd_spawn_gives_std(s->actions) && is_static_at(path);
+    int err = relayed ? fwd_spawn(s->pid, path, false, s->actions, s->attr, argv, env)
+                      : spawn_held(s->pid, path, s->actions, s->attr, argv, env, real_posix_spawn);
     return fwd_result(err);
 }
 

@@ -206,6 +206,14 @@ bool fwd_spawn_forwards(const posix_spawn_file_actions_t *actions)
     return false;
 }
 
+bool fwd_spawn_gives_std(const posix_spawn_file_actions_t *actions)
+{
+    bool gives = fwd_fd(0) || fwd_fd(1) || fwd_fd(2);
+    for (struct action *a = actions_of(actions); a; a = a->next)
+        gives |= a->carry_out == do_dup2 && fwd_fd(a->fd);
+    return gives;
+}
+
 /* ---- the child ---- */
 
 struct start {

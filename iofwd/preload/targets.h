@@ -237,6 +237,8 @@ int x_spawn_addfchdir(posix_spawn_file_actions_t *actions, int fd);
 int x_spawn_addclosefrom(posix_spawn_file_actions_t *actions, int first);
 int x_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd);
 bool fwd_spawn_forwards(const posix_spawn_file_actions_t *actions); /* they have to do with forwarded names: fwd_spawn is to be used */
+/* The program may have a forwarded standard descriptor then. */
+bool fwd_spawn_gives_std(const posix_spawn_file_actions_t *actions);
 /* As posix_spawn, and with search as posix_spawnp. */
 int fwd_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
               char *const argv[], char *const envp[]);

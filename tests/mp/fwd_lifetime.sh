@@ -79,10 +79,6 @@ echo 'int read(int, void *, unsigned long); int main(void) { char c; while (read
 if gcc -static -o "$mp_dir/static" "$mp_dir/s.c" 2>/dev/null; then
     lives "static program: it holds what it was given, and lets go of it at its end" static \
         sh -c 'exec 3>/fwd/static; exec "$2" <"$1"' sh "$mp_dir/go" "$mp_dir/static"
-    timeout 60 "$builddir/iofwd-run" -servers "$mp_dir/addresses" sh -c '"$1" >/fwd/lost </dev/null; "$1" </dev/null; true >/fwd/lost' \
-        sh "$mp_dir/static" >"$mp_dir/out" 2>&1
-    test "$(grep -c 'statically linked.*standard output' "$mp_dir/out")" = 1 && test "$(wc -l <"$mp_dir/out")" = 1
-    mp_report $? "static program: a warning where its output is a forwarded file, and only there" "$mp_dir/out"
 fi
 
 # Killed in the middle, with a lock.
