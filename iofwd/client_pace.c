@@ -20,9 +20,10 @@ static const struct fwd_way near_ways[] = {
     { 128 * KIB, 4, false }, { 128 * KIB, 8, true }, { 64 * KIB, 4, false },
     { 256 * KIB, 4, false }, { 256 * KIB, 4, true }, { 64 * KIB, 8, true },
 };
-/* Over a network: what is under way together (piece * depth) covers round trip times bandwidth, or it does not. */
+/* Over a network: what is under way together (piece * depth) covers round trip times bandwidth, or it does not; more than that only fills
+ * caches and socket buffers. */
 static const struct fwd_way far_ways[] = {
-    { 128 * KIB, 8, false }, { 256 * KIB, 8, false }, { 64 * KIB, 8, false }, { 256 * KIB, 3, false }, { 128 * KIB, 3, false },
+    { 128 * KIB, 4, false }, { 256 * KIB, 4, false }, { 128 * KIB, 8, false }, { 256 * KIB, 8, false }, { 64 * KIB, 8, false },
 };
 
 static const struct fwd_way *ways_of(bool near, unsigned *n_p)
