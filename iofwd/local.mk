@@ -93,10 +93,14 @@ endif
 include $(top_srcdir)/iofwd/preload/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files tests/mp/iofwd_segment
+iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files tests/mp/iofwd_segment tests/mp/fwd_fair
 check_PROGRAMS += $(iofwd_mp)
-dist_check_SCRIPTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_segment.sh
-TESTS += tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_segment.sh
+iofwd_scripts = tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_segment.sh tests/mp/fwd_fair.sh
+dist_check_SCRIPTS += $(iofwd_scripts)
+TESTS += $(iofwd_scripts)
+tests_mp_fwd_fair_SOURCES = tests/mp/fwd_fair.c
+tests_mp_fwd_fair_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_mp_fwd_fair_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_calls_SOURCES = tests/mp/iofwd_calls.c
 tests_mp_iofwd_calls_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_death_SOURCES = tests/mp/iofwd_death.c
