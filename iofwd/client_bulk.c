@@ -53,6 +53,7 @@ struct bulk_op {
     uint64_t slots;            /* that this call has; 0: inline */
     uint32_t number;           /* of this op, the same in all its pieces */
     bool begun, closed;        /* the first, the last piece has been sent */
+    bool told;                 /* an answer has come that counts moves */
     bool segment;              /* the server reaches the caller's buffer in place, from segment_at on */
     uint64_t segment_at;
     bool judged, stream;       /* see choose_way */
@@ -216,6 +217,8 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
         b.flags |= FWD_PIECE_STAGED;
     if (op->deal.width > 1)
         b.flags |= FWD_PIECE_SPREAD;
+    if (AMPH_UNLIKELY(op->cl->failover))
+        b.flags |= FWD_PIECE_TELL;
     fill_record(c, pc);
     if (!op->begun) {
         b.flags |= FWD_PIECE_FIRST;
@@ -268,6 +271,11 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
     if (n && c->out && op->slots && pc->at < c->end)
         memcpy(c->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
     op->moved += n;
+    if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
+        fwd_told.calls += !op->told;
+        fwd_told.moves = pc->pend->moves;
+        op->told = true;
+    }
     if (pc->pend->whole <= pc->at)
         stop_at(c, (size_t)pc->pend->whole, err);
     else if (pc->len && (err || n < pc->len))

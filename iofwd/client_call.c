@@ -107,6 +107,7 @@ struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl)
             p->error = 0;
             p->got = 0;
             p->whole = FWD_WHOLE_NONE;
+            p->moves = 0;
             p->data = NULL;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * FWD_PENDS + i;
             return p;
@@ -244,6 +245,10 @@ static void take_tags(struct amph_rd *r, const struct fwd_rep_head *head, struct
             p->whole = amph_rd_u64(&tags);
             continue;
         }
+        if (tag == FWD_TAG_MOVES && len == sizeof p->moves) {
+            p->moves = amph_rd_u32(&tags);
+            continue;
+        }
         const char *text = amph_rd_bytes(&tags, len);
         if (tag == FWD_TAG_REASON && text)
             amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len, text);
@@ -305,6 +310,8 @@ void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
 
 /* ---- calls ---- */
 
+_Thread_local struct fwd_told fwd_told;
+
 int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
                        size_t cap, size_t *got_p)
 {
@@ -339,6 +346,8 @@ int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum am
     int err = fwd_pend_send(cl, link, p, NULL, NULL);
     if (!err)
         err = fwd_pend_wait(cl, link, p, &g);
+    if (!err && p->moves)
+        fwd_told = (struct fwd_told){ .calls = fwd_told.calls + 1, .moves = p->moves };
     fwd_pend_give(cl, p);
     fwd_guard_leave(&g);
     return err;

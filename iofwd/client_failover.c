@@ -7,7 +7,9 @@
  * succeed.  Offset and place of the file now lie in memory that a forked child shares, as it shares the open file itself.
  *
  * A call in flight is made again where doing it twice is the same as once: the table of calls says so, and calls at the offset are so
- * because the offset before the call is known.  Appending, and changes of names, may have been done or not: they get EIO.
+ * because the offset before the call is known.  Processes that share an offset note what they were answered, and the server counts in its
+ * answers, so that it shows where a call that nobody was answered lies before one that was: then the file is lost.  Appending, and changes
+ * of names, may have been done or not: they get EIO.
  */
 #include "iofwd/client_failover.h"
 
@@ -15,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/uio.h>
 
 #include "base/env.h"
 #include "iofwd/client_noted.h"
@@ -94,6 +97,12 @@ static void note_lock(struct amph_fwd_client *cl, struct fwd_noted *e, const str
     else if (!known || !fwd_ranges_set(&e->locks, r))
         e->locks.unknown = true;
     fwd_noted_unlock(&g);
+}
+
+static bool appends(enum amph_fwd_id id, const union amph_fwd_args *u, const struct fwd_noted *e)
+{
+    const struct amph_fwd_file *file = id == AMPH_FWD_WRITE ? u->write.file : id == AMPH_FWD_PWRITE ? u->pwrite.file : NULL;
+    return file && ((file->rwf & RWF_APPEND) || (e && (e->oflags & O_APPEND)));
 }
 
 static void move_pos(struct fwd_noted *e, size_t by)
@@ -235,6 +244,8 @@ static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u, cons
 
 static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u, const struct fwd_noted *e)
 {
+    if (appends(id, u, e))
+        return false;
     return fwd_calls[id].flags & FWD_CALL_RETRY || (repeats[id] && repeats[id](u, e));
 }
 
@@ -278,7 +289,7 @@ static int put_names(struct amph_fwd_client *cl, const struct fwd_call_desc *des
             continue;
         r->file[r->n].at = at;
         r->file[r->n].was = *at;
-        r->file[r->n].now = (struct amph_fwd_file){ .nparts = 1, .part = { e->held } };
+        r->file[r->n].now = (struct amph_fwd_file){ .nparts = 1, .rwf = (*at)->rwf, .part = { e->held } };
         *at = &r->file[r->n++].now;
     }
     return 0;
@@ -325,6 +336,46 @@ static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *f
     }
 }
 
+/* A call at the offset, as the other processes that share the file have to know of it. */
+struct flight {
+    struct fwd_shared *shared; /* NULL: none */
+    bool stranded;
+};
+
+static void begin_flight(struct flight *f, enum amph_fwd_id id, const struct fwd_noted *e)
+{
+    if (f->stranded)
+        atomic_fetch_sub(&f->shared->stranded, 1);
+    f->stranded = false;
+    fwd_told = (struct fwd_told){ .calls = 0 };
+    if (f->shared || !e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE && id != AMPH_FWD_LSEEK))
+        return;
+    f->shared = e->shared;
+    atomic_fetch_add(&f->shared->flying, 1);
+}
+
+static void strand(struct flight *f)
+{
+    f->stranded = f->shared;
+    if (f->stranded)
+        atomic_fetch_add(&f->shared->stranded, 1);
+}
+
+/* Its effect has been noted, or it has failed. */
+static void end_flight(struct flight *f)
+{
+    struct fwd_shared *s = f->shared;
+    if (!s)
+        return;
+    uint32_t most = atomic_load(&s->moves);
+    atomic_fetch_add(&s->answered, fwd_told.calls);
+    while (most < fwd_told.moves && !atomic_compare_exchange_weak(&s->moves, &most, fwd_told.moves))
+        ;
+    if (f->stranded)
+        atomic_fetch_sub(&s->stranded, 1);
+    atomic_fetch_sub(&s->flying, 1);
+}
+
 int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
     const struct fwd_call_desc *desc = &fwd_calls[id];
@@ -334,6 +385,7 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     struct fwd_noted *e = file && desc->arg[0].word == FWD_IN_FILE ? fwd_noted_find(file) : NULL;
     int err = EIO;
     fwd_noted_save_locks(cl);
+    struct flight flight = { .shared = NULL };
     for (uint32_t tries = 0; tries <= cl->nlinks; tries++) {
         struct renamed r = { .n = 0 };
         if ((!file && fwd_server_home(cl) != 0) || put_names(cl, desc, args, &r) != 0) {
@@ -342,6 +394,7 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
             break;
         }
         const struct amph_fwd_file *now = fwd_call_file(desc, args);
+        begin_flight(&flight, id, e);
         err = fwd_client_once(cl, id, args);
         bool died = now ? any_dead(cl, now) : fwd_server_is_dead(cl, cl->servers[0]);
         if (died && err == 0 && is_short(id, args))
@@ -351,6 +404,7 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
         if (!died || id == AMPH_FWD_CLOSE || !may_repeat(id, args, e))
             break;
         put_offset_back(cl, id, e);
+        strand(&flight);
     }
     if (id == AMPH_FWD_CLOSE) {
         if (err == EIO && e)
@@ -360,6 +414,7 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
         fwd_noted_forget(file);
     } else if (!err)
         note(cl, id, args, e);
+    end_flight(&flight);
     return err;
 }
 

@@ -17,6 +17,7 @@ void fwd_failover_rotate(struct amph_fwd_client *cl);
 /* A file that came with a descriptor from the image before: it is taken care of like one that was opened here, where that image or its
  * parents did so.  Gives the place where the file is open now. */
 struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file);
+void fwd_failover_exec(void); /* the process goes on as another program: its locks go along */
 bool fwd_failover_owns(int fd); /* a descriptor of ours */
 
 /* Around fork, with fwd_state.lock held: the child will share the open files; undo: it did not come. */

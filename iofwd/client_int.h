@@ -45,6 +45,7 @@ struct fwd_pend {
     int error;
     uint8_t *data;                     /* inline data of a read goes here */
     size_t want, got;                  /* bytes of a bulk piece */
+    uint32_t moves;                    /* of the open file's offset, where the server says so; else 0 */
     uint64_t whole;                    /* bytes that the call of this piece came to, where the server says so; else FWD_WHOLE_NONE */
     uint8_t *buf;
 };
@@ -116,6 +117,12 @@ int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **l
 void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why);
 void fwd_client_check(struct amph_fwd_client *cl); /* are the servers still there? */
 enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p);
+
+/* What servers have said to this thread of calls that moved an offset: how many of its calls, and the last number of moves. */
+struct fwd_told {
+    uint32_t calls, moves;
+};
+extern _Thread_local struct fwd_told fwd_told AMPH_HIDDEN;
 
 /* client_call.c */
 int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);

@@ -275,6 +275,8 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     size_t at = 0, doors = 0;
     uint32_t number = cl ? cl->number : inh->number;
     amph_layer_event(AMPH_LAYER_EXEC);
+    if (cl && cl->failover && cl->pid == getpid()) /* a vfork child's are its parent's */
+        fwd_failover_exec();
     /* In a vfork child the client is the parent's: the parent's process number goes with it, so that nobody takes it over. */
     int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()), number);
     if (n < 0 || (size_t)n >= len_bytes)

@@ -247,6 +247,11 @@ void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *
         atomic_store(&e->shared->pos, 0);
         atomic_store(&e->shared->lost, 0);
         atomic_store(&e->shared->mover, 0);
+        atomic_store(&e->shared->flying, 0);
+        atomic_store(&e->shared->stranded, 0);
+        atomic_store(&e->shared->answered, 0);
+        atomic_store(&e->shared->moves, 0);
+        atomic_store(&e->shared->locks_of, 0);
         enlist(e);
     }
     fwd_noted_unlock(&g);
@@ -280,6 +285,39 @@ static bool learn(struct amph_fwd_client *cl, struct fwd_noted *e, const struct 
     return e->path;
 }
 
+void fwd_failover_exec(void)
+{
+    struct fwd_guard g;
+    fwd_noted_lock(&g);
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next) {
+            struct fwd_shared *s = e->shared;
+            bool fits = !e->locks.unknown && e->locks.n <= FWD_LOCKS_PASSED;
+            if (!e->locks.n && !e->locks.unknown && !e->flock_op)
+                continue;
+            s->nlocks = fits ? e->locks.n : UINT32_MAX;
+            s->flock_op = e->flock_op;
+            if (fits && e->locks.n)
+                memcpy(s->lock, e->locks.item, e->locks.n * sizeof s->lock[0]);
+            atomic_store(&s->locks_of, (int32_t)getpid());
+        }
+    fwd_noted_unlock(&g);
+}
+
+/* The locks of the image before. */
+static void take_locks(struct fwd_noted *e)
+{
+    struct fwd_shared *s = e->shared;
+    int32_t self = (int32_t)getpid();
+    if (atomic_load(&s->locks_of) != self)
+        return;
+    e->flock_op = s->flock_op;
+    e->locks.unknown = s->nlocks > FWD_LOCKS_PASSED;
+    for (uint32_t i = 0; i < s->nlocks && !e->locks.unknown; i++)
+        e->locks.unknown = !fwd_ranges_set(&e->locks, s->lock[i]);
+    atomic_compare_exchange_strong(&s->locks_of, &self, 0);
+}
+
 struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct fwd_guard g;
@@ -303,6 +341,7 @@ struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct 
     }
     e->name = file->part[0]; /* held: nothing for sure, as who has moved the file may have ended */
     e->shared = s;
+    take_locks(e);
     fwd_noted_lock(&g);
     enlist(e);
     fwd_noted_unlock(&g);

@@ -13,6 +13,7 @@
 #include "iofwd/client_failover.h"
 #include "iofwd/ranges.h"
 
+#define FWD_LOCKS_PASSED 8 /* of one file to the next image */
 #define FWD_POS_END (-1)  /* appended: where the file ends */
 #define FWD_LOCK_OF_FILE 0 /* kind of a noted lock: of the open file */
 #define FWD_LOCK_OF_PROCESS 1 /* of the process (F_SETLK) */
@@ -31,6 +32,13 @@ struct fwd_shared {
     dev_t dev;
     ino_t ino;
     char path[424];
+    /* calls at the offset: under way; of these, those whose server has died; answered; the most that an answer has counted before it */
+    _Atomic uint32_t flying, stranded, answered, moves;
+    /* locks of a process that goes on as another program */
+    _Atomic int32_t locks_of; /* which; 0: none */
+    uint32_t nlocks;
+    int flock_op;
+    struct fwd_range lock[FWD_LOCKS_PASSED];
 };
 
 /* An open file. */

@@ -55,7 +55,7 @@ struct fwd_rep_head {
 #define FWD_REP_HEAD_BYTES 28
 
 /* Tagged fields of a reply: u16 tag, u16 length, bytes. */
-enum fwd_tag { FWD_TAG_REASON = 1, FWD_TAG_SERVER_NS = 2, FWD_TAG_WHOLE = 3 };
+enum fwd_tag { FWD_TAG_REASON = 1, FWD_TAG_SERVER_NS = 2, FWD_TAG_WHOLE = 3, FWD_TAG_MOVES = 4 };
 
 /* Where the data of a bulk call lies and which piece of the call this is. */
 struct fwd_bulk {
@@ -71,7 +71,8 @@ enum fwd_where { FWD_INLINE, FWD_AREA, FWD_SEGMENT };
 #define FWD_PIECE_LAST 2u
 #define FWD_PIECE_SPREAD 8u /* of a call that several servers do: EOPNOTSUPP where the file appends, one of them has to do it all */
 #define FWD_PIECE_STAGED 4u /* a read: the server streams it past its caches, for its core lies far from the client's */
-#define FWD_PIECE_ALL (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD)
+#define FWD_PIECE_TELL 16u /* the answer is to say how often the open file's offset has been moved */
+#define FWD_PIECE_ALL (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD | FWD_PIECE_TELL)
 #define FWD_RWF_ALL 255u
 #define FWD_BULK_BYTES 20
 

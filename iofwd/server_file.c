@@ -82,7 +82,17 @@ static int write_by(struct fwd_request *rq, const struct fwd_args_pwrite *a, off
     return count(MOVE(pwritev2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->data, a->data_len, off), done_p);
 }
 
-int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
+/* A call at the offset has done something: who takes over from this server must know what has been done, and in which order. */
+static int moved(struct fwd_request *rq, struct fwd_handle *h, bool whole, int err)
+{
+    if (!err && (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
+        h->moves++;
+    rq->tells_moves = !err && (whole || (rq->bulk.flags & FWD_PIECE_TELL));
+    rq->moves = h->moves;
+    return err;
+}
+
+static int do_read(struct fwd_request *rq, struct fwd_args_read *a)
 {
     /* A pipe or terminal gives what is there; a second piece would wait for more. */
     if (!a->file->regular && !(rq->bulk.flags & FWD_PIECE_FIRST)) {
@@ -94,13 +104,23 @@ int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
     return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
 }
 
-int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
+int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
+{
+    return moved(rq, a->file, false, do_read(rq, a));
+}
+
+static int do_write(struct fwd_request *rq, struct fwd_args_write *a)
 {
     if (a->file->gather)
         return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
     if (rq->bulk.rwf)
         return write_by(rq, &(struct fwd_args_pwrite){ .file = a->file, .data = a->data, .data_len = a->data_len }, -1, &a->done);
     return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1), &a->done);
+}
+
+int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
+{
+    return moved(rq, a->file, false, do_write(rq, a));
 }
 
 int fwd_do_pread(struct fwd_request *rq, struct fwd_args_pread *a)
@@ -124,7 +144,7 @@ int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
 int fwd_do_lseek(struct fwd_request *rq, struct fwd_args_lseek *a)
 {
     a->pos = lseek(a->file->fd, a->off, a->whence);
-    return outcome(a->pos);
+    return moved(rq, a->file, true, outcome(a->pos));
 }
 
 /* For a call that several servers do together: gives out the next bytes and moves the offset past them.  EOPNOTSUPP: the call is to be

@@ -54,6 +54,7 @@ struct fwd_handle {
     struct fwd_peer *holder;
     uint32_t holder_op;
     struct fwd_request *queue_head, **queue_tail;
+    uint32_t moves;           /* calls that have moved the offset */
     uint64_t op_ns, kib_ns;   /* moving averages: a small call, and each KiB of a large one */
 };
 
@@ -134,6 +135,8 @@ struct fwd_request {
     const char *reason;
     bool tells_whole;            /* what comes with the answer: how many bytes of all its pieces have been done */
     uint64_t whole;
+    bool tells_moves;            /* of the handle, with this call */
+    uint32_t moves;
     enum fwd_rq_state state;
     bool worker;                 /* it turned out that it may block: must go to a worker */
     bool in_worker;              /* runs in one */
@@ -283,6 +286,7 @@ void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq); /* one that fw
 void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h); /* the client has closed h: its locks on that file go */
 void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq);           /* that request of p's waits no longer: EINTR */
 void fwd_lock_drop_peer(struct fwd_peer *p);
+void fwd_lock_renew(struct fwd_peer *from, struct fwd_peer *to);  /* a new image of the process: its locks stay, what waited is gone */
 /* A lock found on fd, as the kernel gives it, has our process for its owner where a client of ours holds it: gives that client's process
  * instead.  false: there was none, the lock may just be coming or going.  Any thread. */
 bool fwd_lock_owner(int fd, struct flock *found);

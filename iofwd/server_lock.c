@@ -39,12 +39,14 @@ struct kept {
     struct fwd_ranges held; /* agent's: what it has locked of the file, in the first entry for that file; agents_lock */
 };
 
+#define EVERY_SEQ UINT64_MAX
+
 enum op { OP_CALL, OP_CLOSE_INODE, OP_CANCEL };
 
 struct order {
     enum op op;
     struct fwd_request *rq; /* OP_CALL, and OP_CLOSE_INODE where somebody waits for it */
-    uint64_t seq;           /* OP_CANCEL */
+    uint64_t seq;           /* OP_CANCEL; EVERY_SEQ: whatever waits */
     uint64_t handle;
     dev_t dev;
     ino_t ino;
@@ -317,7 +319,7 @@ static void take_order(struct fwd_locker *lk, const struct order *o, int fd)
     if (o->op == OP_CANCEL) {
         pthread_mutex_lock(&lk->lock);
         for (struct waiter *w = lk->waiters; w; w = w->next)
-            w->cancelled |= w->rq->seq == o->seq;
+            w->cancelled |= o->seq == EVERY_SEQ || w->rq->seq == o->seq;
         pthread_mutex_unlock(&lk->lock);
         return;
     }
@@ -551,6 +553,13 @@ void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq)
     struct order o = { .op = OP_CANCEL, .seq = seq };
     if (p->locker)
         send_order(p->locker, &o, -1);
+}
+
+void fwd_lock_renew(struct fwd_peer *from, struct fwd_peer *to)
+{
+    to->locker = from->locker;
+    from->locker = NULL;
+    fwd_lock_cancel(to, EVERY_SEQ);
 }
 
 void fwd_lock_drop_peer(struct fwd_peer *p)

@@ -262,6 +262,7 @@ static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
     p->bytes_in = old->bytes_in;
     p->bytes_out = old->bytes_out;
     p->conn = old->conn;
+    fwd_lock_renew(old, p);
     old->holds = NULL;
     old->nwords = 0;
     old->conn = NULL;

@@ -93,10 +93,14 @@ static uint8_t *area_memory(const struct fwd_request *rq)
     return (uint8_t *)memory->local + at;
 }
 
+#define MOVES_TAG_BYTES (4 + sizeof(uint32_t))
+
 static void *bulk_memory(const struct fwd_request *rq)
 {
+    /* where the reply has it; of what can stand before it, only this goes with an answer that has data */
+    size_t tags = rq->id == AMPH_FWD_READ && (rq->bulk.flags & FWD_PIECE_TELL) ? MOVES_TAG_BYTES : 0;
     if (rq->bulk.where == FWD_INLINE)
-        return rq->out + FWD_REP_HEAD_BYTES + sizeof(uint32_t);
+        return rq->out + FWD_REP_HEAD_BYTES + tags + sizeof(uint32_t);
     return rq->stage ? rq->stage : area_memory(rq);
 }
 
@@ -165,6 +169,12 @@ size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
         amph_wr_u16(&w, (uint16_t)n);
         amph_wr_bytes(&w, rq->reason, n);
         head.tags_len = (uint16_t)(4 + n);
+    }
+    if (rq->tells_moves) {
+        amph_wr_u16(&w, FWD_TAG_MOVES);
+        amph_wr_u16(&w, sizeof rq->moves);
+        amph_wr_u32(&w, rq->moves);
+        head.tags_len = (uint16_t)(head.tags_len + MOVES_TAG_BYTES);
     }
     if (rq->tells_whole) {
         amph_wr_u16(&w, FWD_TAG_WHOLE);

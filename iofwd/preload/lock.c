@@ -16,6 +16,16 @@ void fwd_forget_locks(void)
     any = false;
 }
 
+bool fwd_has_locks(void)
+{
+    return __atomic_load_n(&any, __ATOMIC_RELAXED);
+}
+
+void fwd_locks_came_along(void)
+{
+    any = true;
+}
+
 void fwd_file_left(struct fwd_ofile *of)
 {
     if (!of)

@@ -56,7 +56,7 @@ static bool has_name_of(char *const *env, size_t n, const char *entry)
 }
 
 struct room {
-    char door[512], cwd[PATH_MAX + sizeof CWD_NAME + 16], preload[2 * PATH_MAX];
+    char door[512], cwd[PATH_MAX + sizeof CWD_NAME + 16], preload[2 * PATH_MAX], locks[64];
 };
 
 /* The program has a preload list of its own: ours goes before it, unless it is in it already. */
@@ -80,7 +80,7 @@ static size_t entries(char *const envp[])
     return n;
 }
 
-#define EXTRA_ENTRIES (AMPH_COUNTOF(kept) + 5) /* and one for the copies of libraries */
+#define EXTRA_ENTRIES (AMPH_COUNTOF(kept) + 6) /* and one for the copies of libraries */
 
 /* Fills out (room for entries(envp) + EXTRA_ENTRIES) with envp and what has to be in it. */
 static void make_environment(char *const envp[], char **out, struct room *room, bool same_process)
@@ -89,7 +89,8 @@ static void make_environment(char *const envp[], char **out, struct room *room, 
     if (same_process)
         fwd_maps_flush(NULL);
     for (; envp && *envp; envp++) {
-        if (is_named(*envp, CWD_NAME) || is_named(*envp, DOOR_NAME) || is_named(*envp, FWD_NEEDS_SETTING))
+        if (is_named(*envp, CWD_NAME) || is_named(*envp, DOOR_NAME) || is_named(*envp, FWD_LOCKS_NAME) ||
+            is_named(*envp, FWD_NEEDS_SETTING))
             continue;
         out[n++] = is_named(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
@@ -105,6 +106,10 @@ static void make_environment(char *const envp[], char **out, struct room *room, 
         out[n++] = (char *)own;
     if (same_process && fwd_core.loaded && fwd_core.exec_env(room->door, sizeof room->door))
         out[n++] = room->door;
+    if (same_process && fwd_has_locks()) {
+        snprintf(room->locks, sizeof room->locks, FWD_LOCKS_NAME "=%ld", (long)getpid());
+        out[n++] = room->locks;
+    }
     out[n] = NULL;
 }
 

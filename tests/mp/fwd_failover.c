@@ -326,8 +326,115 @@ static int wait_only(void)
     return switches < 0 || switches > SWITCHES_MOST;
 }
 
+/* ---- a process that goes on as another program keeps its record locks, also when their server dies then ---- */
+
+static int lock(int fd, int command, short type)
+{
+    struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = 3, .l_len = 4 };
+    return fcntl(fd, command, &l);
+}
+
+static int lock_and_exec(char **argv)
+{
+    char number[16];
+    int fd = open(in("locked", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && lock(fd, F_SETLK, F_WRLCK) == 0);
+    snprintf(number, sizeof number, "%d", fd);
+    return execl(argv[0], argv[0], "locked", dir, number, NULL);
+}
+
+static int locked_only(int fd)
+{
+    struct stat st;
+    int status;
+    kills = 1;
+    MUST(fstat(fd, &st) == 0);
+    while (!kill_server())
+        usleep(1000);
+    MUST(fstat(fd, &st) == 0 && st.st_size == 10);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int other = open(in("locked", 0), O_RDWR);
+        _exit(other >= 0 && lock(other, F_SETLK, F_WRLCK) == -1 && (errno == EAGAIN || errno == EACCES) ? 0 : 1);
+    }
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    return 0;
+}
+
+/* ---- several processes write at one offset when the server dies: what was said to be written is there, once and whole ---- */
+
+enum { SHARERS = 3, RECORDS = 1500, RECORD_MOST = 3000 };
+
+static size_t make_record(char *record, int who, int seq)
+{
+    size_t len = 20 + mix((uint32_t)(who * RECORDS + seq)) % (RECORD_MOST - 20);
+    memset(record, 'a' + who, len);
+    int n = snprintf(record, RECORD_MOST, "<%d:%05d:%04zu", who, seq, len);
+    record[n] = ':';
+    record[len - 1] = '>';
+    return len;
+}
+
+static int share_offset(void)
+{
+    static char record[RECORD_MOST];
+    int result[SHARERS][2], fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600), said[SHARERS], lost = 0;
+    MUST(fd >= 0);
+    for (int who = 0; who < SHARERS; who++) {
+        MUST(pipe(result[who]) == 0);
+        if (fork() == 0) {
+            int seq = 0;
+            while (seq < RECORDS && write(fd, record, make_record(record, who, seq)) > 0)
+                seq++;
+            _exit((seq < RECORDS && errno != EIO) || write(result[who][1], &seq, sizeof seq) != sizeof seq);
+        }
+    }
+    usleep(delay);
+    kills = 1;
+    while (!kill_server())
+        usleep(1000);
+    for (int who = 0, status; who < SHARERS; who++) {
+        MUST(wait(&status) > 0 && status == 0);
+        MUST(read(result[who][0], &said[who], sizeof said[who]) == sizeof said[who]);
+    }
+    int again = open(in("shared", 0), O_RDONLY);
+    struct stat st;
+    MUST(again >= 0 && fstat(again, &st) == 0);
+    char *all = calloc(1, (size_t)st.st_size + 1);
+    MUST(all && pread(again, all, (size_t)st.st_size, 0) == st.st_size);
+    static int times[SHARERS][RECORDS];
+    for (char *at = all; (at = memchr(at, '<', (size_t)(all + st.st_size - at))); at++) {
+        int who, seq;
+        char head[16] = "";
+        memcpy(head, at, sizeof head - 1 < (size_t)(all + st.st_size - at) ? sizeof head - 1 : (size_t)(all + st.st_size - at));
+        if (sscanf(head, "<%d:%5d:", &who, &seq) != 2 || who < 0 || who >= SHARERS || seq < 0 || seq >= RECORDS)
+            continue;
+        size_t len = make_record(record, who, seq);
+        times[who][seq] += len <= (size_t)(all + st.st_size - at) && memcmp(at, record, len) == 0;
+    }
+    for (int who = 0; who < SHARERS; who++)
+        for (int seq = 0; seq < said[who]; seq++)
+            lost += times[who][seq] != 1;
+    printf("%d %d %d of %d records each, %d lost or twice\n", said[0], said[1], said[2], RECORDS, lost);
+    free(all);
+    return lost != 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "exec") == 0) {
+        dir = argv[2];
+        return lock_and_exec(argv);
+    }
+    if (argc == 4 && strcmp(argv[1], "locked") == 0) {
+        dir = argv[2];
+        return locked_only(atoi(argv[3]));
+    }
+    if (argc == 4 && strcmp(argv[1], "share") == 0) {
+        dir = argv[2];
+        delay = (useconds_t)atol(argv[3]);
+        return share_offset();
+    }
     if (argc == 3 && strcmp(argv[1], "wait") == 0) {
         dir = argv[2];
         return wait_only();

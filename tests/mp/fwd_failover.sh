@@ -57,4 +57,17 @@ done
 AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
     "$program" wait /fwd >"$mp_dir/out" 2>&1 </dev/null
 mp_report $? "who waits for another process to find a server sleeps, and does it itself when that one is killed" "$mp_dir/out"
+
+# one NAME ARGUMENT...: the program, with two servers
+one() {
+    one_name=$1
+    shift
+    AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+        "$program" "$@" >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "$one_name" "$mp_dir/out"
+}
+one "record locks survive exec and then their server" exec /fwd
+for delay in 3000 9000 20000; do
+    one "three processes write at one offset when its server dies (after $delay us)" share /fwd "$delay"
+done
 mp_done

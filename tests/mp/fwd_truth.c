@@ -481,6 +481,71 @@ static void links(void)
     T(system(buf));
 }
 
+/* ---- record locks belong to the process, whatever program it is ---- */
+
+static const char *self;
+
+static int lock(int fd, int command, short type, off_t from, off_t len)
+{
+    struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = len };
+    int r = fcntl(fd, command, &l);
+    return r == 0 && command == F_GETLK ? (l.l_type == F_UNLCK ? 0 : l.l_pid == getppid() ? 1 : 2) : r;
+}
+
+/* What another process sees: 1: locked by its parent. */
+static void look(const char *when)
+{
+    pid_t pid = fork();
+    int status;
+    if (pid == 0) {
+        int fd = open(in("held"), O_RDWR);
+        printf("%s: %d %d %d\n", when, lock(fd, F_GETLK, F_WRLCK, 0, 10),
+               lock(fd, F_GETLK, F_WRLCK, 20, 10), lock(fd, F_SETLK, F_WRLCK, 5, 1));
+        fflush(stdout);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+}
+
+/* By now in another program, with the descriptors of the one before. */
+static void went_on(void)
+{
+    int fd = atoi(getenv("HELD_FD"));
+    look("after exec");
+    T(lock(fd, F_SETLK, F_UNLCK, 0, 5));
+    T(lock(fd, F_SETLK, F_RDLCK, 20, 10));
+    look("changed");
+    close(open(in("held"), O_RDONLY));
+    look("another descriptor was closed");
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    execl(self, self, "gone-on", dir, scratch, NULL);
+}
+
+static void gone_on(void)
+{
+    look("closed by exec");
+}
+
+static void locked(void)
+{
+    int status, fd = open(in("held"), O_RDWR | O_CREAT, 0600);
+    char number[16];
+    T(write(fd, "held", 4));
+    pid_t pid = fork();
+    if (pid == 0) {
+        T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+        snprintf(number, sizeof number, "%d", fd);
+        setenv("HELD_FD", number, 1);
+        look("before");
+        execl(self, self, "went-on", dir, scratch, NULL);
+        _exit(3);
+    }
+    T(waitpid(pid, &status, 0) == pid && status == 0);
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10)); /* it has ended */
+    close(fd);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -488,10 +553,11 @@ int main(int argc, char **argv)
         void (*run)(void);
     } sections[] = {
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
-        { "untouched", untouched },
+        { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "gone-on", gone_on },
     };
     if (argc != 4)
         return 2;
+    self = argv[0];
     dir = argv[2];
     scratch = argv[3];
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
