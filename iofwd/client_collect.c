@@ -640,8 +640,10 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, co
     if (!err && collected)
         collected = d->mode == WRITING ? gather(c, d->data, d->len, d->done_p) : serve(c, d->data, d->len, d->done_p);
     if (!err && collected) {
+        bool announced = c->announced != IDLE;
         count_announced(c, *d->done_p);
-        err = take_late(c);
+        if (announced && c->announced == IDLE)
+            err = take_late(c); /* else the next call reports what has become known: the data of this one is taken, so it has not failed */
     } else if (!err) {
         settle(c);
         err = amph_layer_pass(self->next, call);

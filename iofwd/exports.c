@@ -278,7 +278,7 @@ static int start_of(struct fwd_place *pl, struct walk *wk)
     return 0;
 }
 
-/* A last part that is not to be followed is not looked for either: what is wrong with it the call itself will say. */
+/* A last part that is not to be followed, or cannot be, is not looked for either: what is wrong with it the call itself will say. */
 static int keep_last(struct walk *wk, const char *part, size_t n)
 {
     size_t len = strlen(wk->done);
@@ -311,7 +311,7 @@ static int walk(struct fwd_place *pl, enum follow last)
         size_t n = strcspn(at, "/");
         if (n == 0)
             break;
-        if (last == FOLLOW_WAY && !at[n + strspn(at + n, "/")] && !dots(at)) {
+        if ((last == FOLLOW_WAY || n > NAME_MAX) && !at[n + strspn(at + n, "/")] && !dots(at)) {
             err = keep_last(wk, at, n);
             break;
         }

@@ -327,7 +327,12 @@ int x_chdir(const char *path)
 
 int x_fchdir(int fd)
 {
+    struct stat st;
     if (fwd_fd(fd)) {
+        if (x_fstat(fd, &st) != 0)
+            return -1;
+        if (!S_ISDIR(st.st_mode))
+            return fwd_fail(ENOTDIR); /* before there is a copy, with whose end the process's locks on the file would go */
         int copy = x_dup(fd);
         return copy < 0 ? -1 : go_to(copy);
     }

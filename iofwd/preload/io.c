@@ -220,7 +220,10 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
     if (check_vector(off, flags) != 0 || iov_total(iov, count, true, &asked, &total) != 0)
         return -1;
     if (asked == 0) {
+        struct stat st;
         int have = any_flags(fd);
+        if (have >= 0 && off >= 0 && x_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+            return fwd_fail(ESPIPE);
         return have < 0 ? -1 : can_read(have) ? 0 : fwd_fail(EBADF);
     }
     if (total == 0)
@@ -401,15 +404,19 @@ static ssize_t send_to_itself(int fd, size_t len)
 
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
 {
-    int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
+    int in_flags = any_flags(in), out_flags;
     struct stat st;
     if (!have_places(off, NULL))
         return fwd_fail(EFAULT);
-    if (out_flags < 0)
-        return -1;
-    if (!can_read(in_flags) || !can_write(out_flags))
+    if (in_flags < 0 || !can_read(in_flags)) /* what is wrong with the source comes first */
         return fwd_fail(EBADF);
-    if ((out_flags & O_APPEND) || any_stat(in, &st) != 0 || S_ISDIR(st.st_mode) || (off && *off < 0))
+    bool placed = any_stat(in, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
+    if (off && (!placed || *off < 0))
+        return fwd_fail(placed ? EINVAL : ESPIPE);
+    out_flags = any_flags(out);
+    if (out_flags < 0 || !can_write(out_flags))
+        return fwd_fail(EBADF);
+    if ((out_flags & O_APPEND) || S_ISDIR(st.st_mode))
         return fwd_fail(EINVAL);
     if (!off && is_same_open(in, out))
         return send_to_itself(in, len);

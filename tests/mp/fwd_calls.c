@@ -205,6 +205,26 @@ static void moving(void)
     close(c);
 }
 
+/* What the kernel looks at first where more than one thing is wrong; and a chdir that fails leaves the locks alone. */
+static void order_of_errors(const char *fifo, const char *file)
+{
+    int pipe_end = open(fifo, O_RDWR | O_NONBLOCK), fd = open(file, O_RDWR), other = open(file, O_RDWR);
+    struct flock whole = { .l_type = F_WRLCK };
+    off_t off = 5;
+    T(preadv(pipe_end, NULL, 0, 5));
+    T(preadv(pipe_end, NULL, 0, -1));
+    T(sendfile(-1, pipe_end, &off, 5));
+    T(sendfile(-1, pipe_end, NULL, 5));
+    T(open(in("d/../none/"), O_RDWR | O_CREAT, 0644));
+    T(fcntl(fd, F_SETLK, &whole));
+    T(fchdir(fd));
+    T(fcntl(other, F_OFD_SETLK, &whole));
+    close(pipe_end);
+    close(fd);
+    T(fcntl(other, F_OFD_SETLK, &whole));
+    close(other);
+}
+
 static void names(void)
 {
     struct stat st;
@@ -221,6 +241,7 @@ static void names(void)
     T(mkdir(in("none/e"), 0777));
     T(mknod(in("d/node"), S_IFREG | 0600, 0));
     T(mkfifo(in("d/fifo"), 0644));
+    order_of_errors(in("d/fifo"), in("d/node"));
     T(stat(in("d/fifo"), &st));
     T(S_ISFIFO(st.st_mode));
     T(symlink("node", in("d/link")));

@@ -420,7 +420,7 @@ static void do_flags(void)
 {
     int *s = place();
     switch (any(4)) {
-    case 0: gives(fcntl(*s, F_SETFL, once_in(2) ? O_APPEND : 0)); break;
+    case 0: gives(fcntl(*s, F_SETFL, (once_in(2) ? O_APPEND : 0) | O_NONBLOCK)); break;
     case 1: gives(fcntl(*s, F_SETFD, (int)any(2))); break;
     case 2: gives(fcntl(*s, F_GETFD)); break;
     default: {
