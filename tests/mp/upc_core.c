@@ -50,6 +50,12 @@ static void pointers(void)
             CHECK(upc_pts_sub(q, p, elem, block) == (ptrdiff_t)to - (ptrdiff_t)at);
             CHECK(upc_pts_sub(base, q, elem, block) == -(ptrdiff_t)to);
             CHECK(upc_pts_eq(p, q) == (to == at));
+            check_spot(base, upc_pts_next(q, elem, block), to + 1, elem, block);
+            check_spot(base, upc_pts_add(q, elem, block, 1), to + 1, elem, block);
+            if (to) {
+                check_spot(base, upc_pts_previous(q, elem, block), to - 1, elem, block);
+                check_spot(base, upc_pts_add(q, elem, block, -1), to - 1, elem, block);
+            }
             CHECK(upc_pts_cmp(q, p, elem, block) == (to > at) - (to < at));
             CHECK(upc_phaseof(upc_resetphase(q)) == 0 && upc_pts_eq(q, upc_resetphase(q)));
             CHECK(upc_addrfield(q) - upc_addrfield(upc_pts_make(upc_pts_thread(q), 0, 64)) == upc_pts_addr(q) - 64);

@@ -46,6 +46,11 @@ UPCX_INLINE ptrdiff_t upcx_diff(upcx_pts p, upcx_pts q, size_t size, size_t bloc
     return upc_pts_sub(p, q, size, block);
 }
 
+UPCX_INLINE int upcx_cmp(upcx_pts p, upcx_pts q, size_t size, size_t block)
+{
+    return upc_pts_cmp(p, q, size, block);
+}
+
 UPCX_INLINE upcx_pts upcx_off(upcx_pts p, size_t bytes)
 {
     return upc_pts_offset(p, bytes);

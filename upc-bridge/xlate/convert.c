@@ -158,8 +158,8 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
             refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text, ty_words(x->type), ty_words(y->type));
         if (!same_element(x->type->of, y->type->of) || !ty_same_block(x->type->of, y->type->of))
             refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them", ty_words(x->type), ty_words(y->type));
-        const char *d = xl_fmt("upcx_diff(%s, %s, %s, %s)", render(x->a, x->b), render(y->a, y->b), element_size(x->type->of, x->a),
-            ty_block_text(x->type->of));
+        const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff", render(x->a, x->b), render(y->a, y->b),
+            element_size(x->type->of, x->a), ty_block_text(x->type->of));
         if (relation)
             d = xl_fmt("(%s %.*s 0)", d, toks[op_tok].len, toks[op_tok].text);
         else if (x->type->of->kind == TY_ARRAY)

@@ -141,12 +141,51 @@ AMPHORA_INLINE int64_t upc_floor_div(int64_t a, int64_t b, int64_t *rest)
     return quotient;
 }
 
+/* p + 1 and p - 1: the steps of pointers that walk through an array, without a division. */
+AMPHORA_INLINE upc_pts_t upc_pts_next(upc_pts_t p, size_t elem_size, size_t block)
+{
+    struct upc_wide w = upc_pts_wide(p);
+    if (block == 0 || (block > 1 && w.phase + 1 < block)) {
+        w.phase = block ? w.phase + 1 : 0;
+        w.addr += elem_size;
+        return upc_pts_of_wide(w);
+    }
+    w.addr -= block > 1 ? w.phase * elem_size : 0;
+    w.phase = 0;
+    if (++w.thread == (uint32_t)THREADS) {
+        w.thread = 0;
+        w.addr += block * elem_size;
+    }
+    return upc_pts_of_wide(w);
+}
+
+AMPHORA_INLINE upc_pts_t upc_pts_previous(upc_pts_t p, size_t elem_size, size_t block)
+{
+    struct upc_wide w = upc_pts_wide(p);
+    if (block == 0 || (block > 1 && w.phase > 0)) {
+        w.phase = block ? w.phase - 1 : 0;
+        w.addr -= elem_size;
+        return upc_pts_of_wide(w);
+    }
+    if (w.thread-- == 0) {
+        w.thread = (uint32_t)THREADS - 1;
+        w.addr -= block * elem_size;
+    }
+    w.phase = (uint32_t)(block - 1);
+    w.addr += (block - 1) * elem_size;
+    return upc_pts_of_wide(w);
+}
+
 /* p + inc for a pointer to elements of elem_size bytes in blocks of `block` elements (0: indefinite, 1: cyclic); inc may be negative.
  * UPC 1.3, 6.4.2. */
 AMPHORA_INLINE upc_pts_t upc_pts_add(upc_pts_t p, size_t elem_size, size_t block, ptrdiff_t inc)
 {
     struct upc_wide w = upc_pts_wide(p);
     int64_t phase = 0, thread, blocks = inc, rows;
+    if (__builtin_constant_p(inc == 1) && inc == 1)
+        return upc_pts_next(p, elem_size, block);
+    if (__builtin_constant_p(inc == -1) && inc == -1)
+        return upc_pts_previous(p, elem_size, block);
     if (block == 0) {
         w.addr += (uint64_t)inc * elem_size;
         w.phase = 0;
@@ -173,10 +212,16 @@ AMPHORA_INLINE ptrdiff_t upc_pts_sub(upc_pts_t p, upc_pts_t q, size_t elem_size,
     return (ptrdiff_t)(((elems - phases) / (int64_t)block * THREADS + threads) * (int64_t)block + phases);
 }
 
-/* Below 0, 0 or above 0 as p lies before, at or behind q in their array (6.4.2). */
+/* Below 0, 0 or above 0 as p lies before, at or behind q in their array (6.4.2): by row of blocks, thread, phase. */
 AMPHORA_INLINE int upc_pts_cmp(upc_pts_t p, upc_pts_t q, size_t elem_size, size_t block)
 {
-    ptrdiff_t d = upc_pts_sub(p, q, elem_size, block);
+    struct upc_wide a = upc_pts_wide(p), b = upc_pts_wide(q);
+    int64_t d = (int64_t)(a.addr - b.addr);
+    if (block) {
+        d -= block > 1 ? ((int64_t)a.phase - (int64_t)b.phase) * (int64_t)elem_size : 0;
+        d = d ? d : (int64_t)a.thread - (int64_t)b.thread;
+        d = d || block == 1 ? d : (int64_t)a.phase - (int64_t)b.phase;
+    }
     return (d > 0) - (d < 0);
 }
 
