@@ -119,30 +119,50 @@ static bool parse_enum(const char *list, const char *word, struct value *v)
     return false;
 }
 
+static bool take_text(const char *def, const char *text, struct value *v)
+{
+    v->text = text;
+    return true;
+}
+
+static bool take_bool(const char *def, const char *text, struct value *v)
+{
+    return parse_bool(text, &v->number);
+}
+
+static bool take_int(const char *def, const char *text, struct value *v)
+{
+    return parse_number(text, no_suffix, AMPH_COUNTOF(no_suffix), &v->number);
+}
+
+static bool take_size(const char *def, const char *text, struct value *v)
+{
+    return parse_number(text, size_suffixes, AMPH_COUNTOF(size_suffixes), &v->number);
+}
+
+static bool take_time(const char *def, const char *text, struct value *v)
+{
+    return parse_number(text, time_suffixes, AMPH_COUNTOF(time_suffixes), &v->number);
+}
+
+/* What a row of each type takes; def: the row's default, of an ENUM its words. */
+static const struct {
+    bool (*take)(const char *def, const char *text, struct value *v);
+    const char *allowed; /* NULL: the words */
+} types[] = {
+    [STR] = { take_text, "any text" },       [BOOL] = { take_bool, "0 or 1" },
+    [INT] = { take_int, "a whole number" },  [SIZE] = { take_size, "a size such as 64K" },
+    [DUR] = { take_time, "a time such as 5ms" }, [ENUM] = { parse_enum, NULL },
+};
+
 static bool parse(const struct row *row, const char *text, struct value *v)
 {
-    switch (row->type) {
-    case STR:
-        v->text = text;
-        return true;
-    case ENUM:
-        return parse_enum(row->def, text, v);
-    case BOOL:
-        return parse_bool(text, &v->number);
-    case INT:
-        return parse_number(text, no_suffix, 1, &v->number);
-    case SIZE:
-        return parse_number(text, size_suffixes, AMPH_COUNTOF(size_suffixes), &v->number);
-    case DUR:
-        return parse_number(text, time_suffixes, AMPH_COUNTOF(time_suffixes), &v->number);
-    }
-    return false;
+    return types[row->type].take(row->def, text, v);
 }
 
 static const char *allowed(const struct row *row)
 {
-    static const char *const words[] = { "any text", "0 or 1", "a whole number", "a size such as 64K", "a time such as 5ms", "" };
-    return row->type == ENUM ? row->def : words[row->type];
+    return types[row->type].allowed ? types[row->type].allowed : row->def;
 }
 
 static void read_row(const struct row *row, struct value *v)

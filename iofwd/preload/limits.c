@@ -57,7 +57,7 @@ static long by_fs(const struct asked *a, int name)
     return name == _PC_REC_MIN_XFER_SIZE ? (long)fs.f_bsize : (long)(fs.f_frsize ? fs.f_frsize : fs.f_bsize);
 }
 
-static long async_io(const struct asked *a)
+static long async_io(const struct asked *a, int name)
 {
     struct stat st;
     if ((a->path ? x_fstatat(AT_FDCWD, a->path, &st, 0) : x_fstat(a->fd, &st)) != 0)
@@ -65,40 +65,31 @@ static long async_io(const struct asked *a)
     return S_ISREG(st.st_mode) || S_ISBLK(st.st_mode) ? 1 : -1;
 }
 
+#define UNKNOWN (-1) /* or no limit: errno is left alone */
+
+static const struct {
+    int name;
+    long (*ask)(const struct asked *a, int name); /* NULL: the same everywhere */
+    long value;
+} limits[] = {
+    { _PC_LINK_MAX, by_kind, 0 },         { _PC_FILESIZEBITS, by_kind, 0 },
+    { _PC_NAME_MAX, by_fs, 0 },           { _PC_2_SYMLINKS, by_fs, 0 },
+    { _PC_CHOWN_RESTRICTED, by_fs, 0 },   { _PC_REC_MIN_XFER_SIZE, by_fs, 0 },
+    { _PC_ALLOC_SIZE_MIN, by_fs, 0 },     { _PC_REC_XFER_ALIGN, by_fs, 0 },
+    { _PC_ASYNC_IO, async_io, 0 },        { _PC_MAX_CANON, NULL, 255 },
+    { _PC_MAX_INPUT, NULL, 255 },         { _PC_PATH_MAX, NULL, PATH_MAX },
+    { _PC_PIPE_BUF, NULL, PIPE_BUF },     { _PC_NO_TRUNC, NULL, 1 },
+    { _PC_VDISABLE, NULL, 0 },            { _PC_SYNC_IO, NULL, UNKNOWN },
+    { _PC_PRIO_IO, NULL, UNKNOWN },       { _PC_SOCK_MAXBUF, NULL, UNKNOWN },
+    { _PC_REC_INCR_XFER_SIZE, NULL, UNKNOWN }, { _PC_REC_MAX_XFER_SIZE, NULL, UNKNOWN },
+    { _PC_SYMLINK_MAX, NULL, UNKNOWN },
+};
+
 static long answer(const struct asked *a, int name)
 {
-    switch (name) {
-    case _PC_LINK_MAX:
-    case _PC_FILESIZEBITS:
-        return by_kind(a, name);
-    case _PC_NAME_MAX:
-    case _PC_2_SYMLINKS:
-    case _PC_CHOWN_RESTRICTED:
-    case _PC_REC_MIN_XFER_SIZE:
-    case _PC_ALLOC_SIZE_MIN:
-    case _PC_REC_XFER_ALIGN:
-        return by_fs(a, name);
-    case _PC_ASYNC_IO:
-        return async_io(a);
-    case _PC_MAX_CANON:
-    case _PC_MAX_INPUT:
-        return 255;
-    case _PC_PATH_MAX:
-        return PATH_MAX;
-    case _PC_PIPE_BUF:
-        return PIPE_BUF;
-    case _PC_NO_TRUNC:
-        return 1;
-    case _PC_VDISABLE:
-        return 0;
-    case _PC_SYNC_IO:
-    case _PC_PRIO_IO:
-    case _PC_SOCK_MAXBUF:
-    case _PC_REC_INCR_XFER_SIZE:
-    case _PC_REC_MAX_XFER_SIZE:
-    case _PC_SYMLINK_MAX:
-        return -1; /* no limit, or not known: errno is left alone */
-    }
+    for (size_t i = 0; i < AMPH_COUNTOF(limits); i++)
+        if (limits[i].name == name)
+            return limits[i].ask ? limits[i].ask(a, name) : limits[i].value;
     return fwd_fail(EINVAL);
 }
 
