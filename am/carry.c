@@ -16,6 +16,7 @@
 #include "am/ep.h"
 #include "am/job.h"
 #include "base/wire.h"
+#include "conduits/memkey.h"
 
 #define KEY_MARK 0x59525243u /* no version number of smp's own keys */
 enum { BUCKETS = 256 };
@@ -65,20 +66,11 @@ static uint64_t join(const int32_t *low_high)
 enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, struct amph_mem *mem)
 {
     struct region *r = malloc(sizeof *r);
-    struct amph_wr w;
     if (!r)
         return AMPH_ERR_NOMEM;
     *r = (struct region){ .base = base, .len_bytes = len_bytes };
     amph_random(&r->key, sizeof r->key);
-    amph_wr_init(&w, mem->key, sizeof mem->key);
-    amph_wr_u32(&w, KEY_MARK);
-    amph_wr_u64(&w, r->key);
-    amph_wr_u64(&w, (uint64_t)(uintptr_t)base);
-    amph_wr_u64(&w, len_bytes);
-    mem->base = base;
-    mem->len_bytes = len_bytes;
-    mem->key_len = amph_wr_len(&w);
-    mem->impl = r;
+    amph_memkey_put(mem, KEY_MARK, r->key, base, len_bytes, r);
     pthread_mutex_lock(&ep->carry->lock);
     r->next = ep->carry->regions;
     ep->carry->regions = r;
@@ -121,13 +113,8 @@ static char *find(struct amph_carry *c, uint64_t key, uint64_t offset, uint64_t 
 
 enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
-    struct amph_rd r;
-    amph_rd_init(&r, key, key_len);
-    uint32_t mark = amph_rd_u32(&r);
-    struct amph_rmem m = { .rkey = amph_rd_u64(&r) };
-    m.base = amph_rd_u64(&r);
-    m.len_bytes = amph_rd_u64(&r);
-    if (r.bad || amph_rd_left(&r) || mark != KEY_MARK || m.base + m.len_bytes < m.base || !ep->carry)
+    struct amph_rmem m;
+    if (amph_memkey_get(key, key_len, KEY_MARK, &m) != AMPH_OK || !ep->carry)
         return AMPH_ERR_PROTO;
     pthread_mutex_lock(&ep->carry->lock);
     m.local = find(ep->carry, m.rkey, 0, m.len_bytes); /* the own process's */

@@ -20,6 +20,7 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "base/wire.h"
+#include "conduits/memkey.h"
 
 #define WINDOW 32u
 #define TRANSFERS_MAX 512u /* under way or owed: more have to wait */
@@ -474,16 +475,7 @@ static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_by
     r->next = em->regions;
     em->regions = r;
     unlock_send(em);
-    struct amph_wr w;
-    amph_wr_init(&w, mem->key, sizeof mem->key);
-    amph_wr_u32(&w, KEY_VERSION);
-    amph_wr_u64(&w, r->key);
-    amph_wr_u64(&w, (uint64_t)(uintptr_t)base);
-    amph_wr_u64(&w, len_bytes);
-    mem->base = base;
-    mem->len_bytes = len_bytes;
-    mem->key_len = amph_wr_len(&w);
-    mem->impl = r;
+    amph_memkey_put(mem, KEY_VERSION, r->key, base, len_bytes, r);
     return AMPH_OK;
 }
 
@@ -505,16 +497,7 @@ static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 
 static enum amph_status em_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
-    struct amph_rd r;
-    amph_rd_init(&r, key, key_len);
-    uint32_t version = amph_rd_u32(&r);
-    struct amph_rmem m = { .rkey = amph_rd_u64(&r) };
-    m.base = amph_rd_u64(&r);
-    m.len_bytes = amph_rd_u64(&r);
-    if (r.bad || amph_rd_left(&r) || version != KEY_VERSION || m.base + m.len_bytes < m.base)
-        return AMPH_ERR_PROTO;
-    *rmem = m;
-    return AMPH_OK;
+    return amph_memkey_get(key, key_len, KEY_VERSION, rmem);
 }
 
 static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/wire.h"
 
 #define BLOB_VERSION 1
 
@@ -150,4 +151,22 @@ enum amph_status amph_inet_get(const void *blob, size_t len_bytes, struct sockad
         return in6->sin6_port ? AMPH_OK : AMPH_ERR_PROTO;
     }
     return AMPH_ERR_PROTO;
+}
+
+size_t amph_inet_put_port(const struct sockaddr_storage *sa, uint32_t datagram, uint8_t *blob)
+{
+    uint32_t wire = amph_le32(datagram);
+    size_t n = amph_inet_put(sa, blob);
+    memcpy(blob + n, &wire, sizeof wire);
+    return n + sizeof wire;
+}
+
+enum amph_status amph_inet_get_port(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p, uint32_t *datagram_p)
+{
+    uint32_t takes;
+    if (len_bytes <= sizeof takes || amph_inet_get(blob, len_bytes - sizeof takes, sa_p) != AMPH_OK)
+        return AMPH_ERR_PROTO;
+    memcpy(&takes, (const uint8_t *)blob + len_bytes - sizeof takes, sizeof takes);
+    *datagram_p = amph_le32(takes);
+    return *datagram_p >= 512 && *datagram_p <= AMPH_INET_DATAGRAM_MOST && *datagram_p % 8 == 0 ? AMPH_OK : AMPH_ERR_PROTO;
 }

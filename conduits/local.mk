@@ -6,6 +6,8 @@ libamphora_la_SOURCES += \
 	conduits/emulate.h \
 	conduits/inet.c \
 	conduits/inet.h \
+	conduits/memkey.c \
+	conduits/memkey.h \
 	conduits/port.h \
 	conduits/registry.c \
 	conduits/smp/mem.c \

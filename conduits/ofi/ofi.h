@@ -306,6 +306,7 @@ unsigned ofi_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
 bool ofi_fill_batch(struct ofi_cx *cx); /* is there something to handle? */
 
 /* wait.c */
+int ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg); /* the first of this process that test accepts, or -1 */
 enum amph_status ofi_wait_open(struct ofi_cx *cx); /* after the endpoint is enabled */
 void ofi_wait_close(struct ofi_cx *cx);
 int ofi_wait_fd(struct amph_cx *cx);

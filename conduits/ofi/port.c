@@ -5,7 +5,6 @@
  * The provider takes datagrams of 1472 bytes and moves one in a system call, so this port is there for where libfabric is what is
  * wanted, and as a measure.  Its socket is found among our descriptors: what is slept on, and given a longer queue.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -123,8 +122,9 @@ static int open_objects(struct ofi_port *p)
 }
 
 /* Is fd the datagram socket bound to sa? */
-static bool is_bound_to(int fd, const struct sockaddr_storage *sa)
+static bool is_bound_to(int fd, const void *arg)
 {
+    const struct sockaddr_storage *sa = arg;
     struct sockaddr_storage own;
     struct stat sb;
     int type = 0;
@@ -138,22 +138,6 @@ static bool is_bound_to(int fd, const struct sockaddr_storage *sa)
         return false;
     size_t n = amph_inet_put(&own, a);
     return n == amph_inet_put(sa, b) && memcmp(a, b, n) == 0;
-}
-
-static int find_socket(const struct sockaddr_storage *sa)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int found = -1;
-    if (!dir)
-        return -1;
-    for (struct dirent *d; found < 0 && (d = readdir(dir));) {
-        char *end;
-        long fd = strtol(d->d_name, &end, 10);
-        if (end != d->d_name && *end == '\0' && fd != dirfd(dir) && is_bound_to((int)fd, sa))
-            found = (int)fd;
-    }
-    closedir(dir);
-    return found;
 }
 
 static void use_socket(struct ofi_port *p)
@@ -196,12 +180,9 @@ static enum amph_status start(struct ofi_port *p, const struct amph_port_config 
     if (sa.ss_family == AF_INET6 && most > V6_MOST)
         most = V6_MOST;
     p->base.datagram = most & ~7u;
-    p->fd = find_socket(&sa);
+    p->fd = ofi_find_fd(is_bound_to, &sa);
     use_socket(p);
-    uint32_t takes = amph_le32(p->base.datagram);
-    size_t n = amph_inet_put(&sa, p->base.addr);
-    memcpy(p->base.addr + n, &takes, sizeof takes);
-    p->base.addr_len = n + sizeof takes;
+    p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
     for (unsigned i = 0; i < BUFFERS; i++) {
         p->buffer[i].mem = p->mem + (size_t)i * BUFFER_BYTES;
         if (!post(p, &p->buffer[i]))
@@ -239,11 +220,7 @@ static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, con
     uint32_t takes;
     if (peer >= p->max_peers)
         return AMPH_ERR_RANGE;
-    if (addr_len <= sizeof takes || amph_inet_get(addr, addr_len - sizeof takes, &sa) != AMPH_OK)
-        return AMPH_ERR_PROTO;
-    memcpy(&takes, (const uint8_t *)addr + addr_len - sizeof takes, sizeof takes);
-    takes = amph_le32(takes);
-    if (takes < 512 || takes > 65504 || takes % 8)
+    if (amph_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
     if (p->addr[peer] != FI_ADDR_UNSPEC)
         return AMPH_ERR_STATE;

@@ -66,8 +66,7 @@ static bool watches(int fd, int target)
     return found;
 }
 
-/* The first descriptor of this process that test accepts, or -1. */
-static int find_fd(bool (*test)(int fd, const void *arg), const void *arg)
+int ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg)
 {
     DIR *dir = opendir("/proc/self/fd");
     int found = -1;
@@ -94,8 +93,8 @@ static bool test_watches(int fd, const void *arg)
 
 static int inner_fd(struct ofi_cx *cx)
 {
-    int listener = find_fd(test_listens, &cx->listen_addr);
-    int fd = listener < 0 ? -1 : find_fd(test_watches, &listener);
+    int listener = ofi_find_fd(test_listens, &cx->listen_addr);
+    int fd = listener < 0 ? -1 : ofi_find_fd(test_watches, &listener);
     if (fd >= 0) {
         /* A program that this one executes must not hold the port and the connections' fate. */
         const struct timeval patience = { 0, 100 * 1000 };

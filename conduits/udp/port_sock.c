@@ -5,7 +5,7 @@
  * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface), many go and come in one system call, and
  * where the kernel can cut (GSO) and join (GRO) datagrams of one length, several cross it as one.  Short datagrams to the peers that get
  * many of them leave by sockets connected to those peers, which spares the kernel the way to the route each time (90 ns of 1000).
- * Address: as inet.h has it | longest datagram taken (4 bytes).
+ * Address: as inet.h has it for ports.
  */
 #include <errno.h>
 #include <time.h>
@@ -26,7 +26,6 @@
 #include "conduits/port.h"
 
 #define BUFFER_BYTES 65536u
-#define DATAGRAM_MOST 65504u /* 65507, down to a multiple of 8 */
 #define WANTED_QUEUE (4 << 20)
 #define GSO_PIECES 32u
 #define GSO_BYTES 65000u
@@ -199,11 +198,8 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     if (AMPH_BIG_ENDIAN && p->gso)
         p->gso = cuts_really(p, &sa);
     p->base.queue_bytes = set_queue(p->fd);
-    p->base.datagram = DATAGRAM_MOST;
-    size_t n = amph_inet_put(&sa, p->base.addr);
-    uint32_t most = amph_le32(DATAGRAM_MOST);
-    memcpy(p->base.addr + n, &most, sizeof most);
-    p->base.addr_len = n + sizeof most;
+    p->base.datagram = AMPH_INET_DATAGRAM_MOST;
+    p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
     *port_p = &p->base;
     return AMPH_OK;
 }
@@ -226,7 +222,7 @@ static uint32_t route_datagram(const union name *name, socklen_t len)
     if (mtu < 1280)
         mtu = 1280;
     uint32_t most = (uint32_t)mtu - headers;
-    return (most < DATAGRAM_MOST ? most : DATAGRAM_MOST) & ~7u;
+    return (most < AMPH_INET_DATAGRAM_MOST ? most : AMPH_INET_DATAGRAM_MOST) & ~7u;
 }
 
 static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len,
@@ -237,11 +233,7 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
     uint32_t takes;
     if (peer >= p->max_peers)
         return AMPH_ERR_RANGE;
-    if (addr_len <= sizeof takes || amph_inet_get(addr, addr_len - sizeof takes, &sa) != AMPH_OK)
-        return AMPH_ERR_PROTO;
-    memcpy(&takes, (const uint8_t *)addr + addr_len - sizeof takes, sizeof takes);
-    takes = amph_le32(takes);
-    if (takes < 512 || takes > DATAGRAM_MOST || takes % 8)
+    if (amph_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
     struct place *place = &p->place[peer];
     if (place->len)

@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "conduits/memkey.h"
 #include "conduits/udp/udp.h"
 
 #define KEY_VERSION 3u
@@ -189,21 +190,12 @@ static enum amph_status udp_mem_reg(struct amph_cx *cx, void *base, size_t len_b
                                     struct amph_mem *mem)
 {
     struct rdp_region *region;
-    struct amph_wr w;
     if (!base || len_bytes == 0)
         return AMPH_ERR_ARG;
     enum amph_status st = rdp_mem_reg(udp_of(cx)->rdp, base, len_bytes, &region);
     if (st != AMPH_OK)
         return st;
-    amph_wr_init(&w, mem->key, sizeof mem->key);
-    amph_wr_u32(&w, KEY_VERSION);
-    amph_wr_u64(&w, region->key);
-    amph_wr_u64(&w, (uint64_t)(uintptr_t)base);
-    amph_wr_u64(&w, len_bytes);
-    mem->base = base;
-    mem->len_bytes = len_bytes;
-    mem->key_len = amph_wr_len(&w);
-    mem->impl = region;
+    amph_memkey_put(mem, KEY_VERSION, region->key, base, len_bytes, region);
     return AMPH_OK;
 }
 
@@ -217,15 +209,10 @@ static void udp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 
 static enum amph_status udp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
-    struct amph_rd r;
-    amph_rd_init(&r, key, key_len);
-    uint32_t version = amph_rd_u32(&r);
-    struct amph_rmem m = { .rkey = amph_rd_u64(&r) };
-    m.base = amph_rd_u64(&r);
-    m.len_bytes = amph_rd_u64(&r);
+    struct amph_rmem m;
     if (peer >= cx->cfg.max_peers)
         return AMPH_ERR_PEER;
-    if (r.bad || amph_rd_left(&r) || version != KEY_VERSION || m.len_bytes == 0 || m.base + m.len_bytes < m.base)
+    if (amph_memkey_get(key, key_len, KEY_VERSION, &m) != AMPH_OK || m.len_bytes == 0)
         return AMPH_ERR_PROTO;
     *rmem = m;
     return AMPH_OK;
