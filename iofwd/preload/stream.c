@@ -23,6 +23,8 @@ struct stream {
     struct stream *next;
     FILE *file;
     int fd;
+    int orientation;            /* as fwide gives it; 0: see fwd_stream_orient */
+    bool reopened;              /* its buffer tells nothing of it */
     mbstate_t reading, writing; /* of the wide functions */
 };
 
@@ -192,6 +194,19 @@ mbstate_t *fwd_stream_state(FILE *f, bool writing)
     return !s ? &lost : writing ? &s->writing : &s->reading;
 }
 
+/* The C library says of every such stream that it is of bytes; that a byte function has been there shows by the buffer. */
+int fwd_stream_orient(FILE *f, int mode)
+{
+    struct stream *s = find(f);
+    if (!s)
+        return -1;
+    if (!s->orientation && !s->reopened && f->_IO_buf_base)
+        s->orientation = -1;
+    if (!s->orientation)
+        s->orientation = mode > 0 ? 1 : mode < 0 ? -1 : 0;
+    return s->orientation;
+}
+
 /* ---- freopen ---- */
 
 /* Our stream is led to another file; it keeps its identity and its descriptor's number. */
@@ -219,6 +234,8 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     }
     __fpurge(f);
     clearerr(f);
+    s->orientation = 0;
+    s->reopened = true;
     int closed = (flags & O_ACCMODE) == O_RDONLY ? NO_WRITES : (flags & O_ACCMODE) == O_WRONLY ? NO_READS : 0;
     f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed | (flags & O_APPEND ? APPENDING : 0);
     return f;

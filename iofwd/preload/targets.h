@@ -197,6 +197,7 @@ FILE *x_freopen(const char *path, const char *mode, FILE *f);
 int x_fileno(FILE *f);
 void fwd_stream_landed(int fd); /* fd leads to a forwarded file now: if it is stdin's, stdout's or stderr's, that stream is replaced */
 mbstate_t *fwd_stream_state(FILE *f, bool writing);
+int fwd_stream_orient(FILE *f, int mode); /* as fwide */
 
 /* wide.c */
 int x_fwide(FILE *f, int mode);

@@ -3,7 +3,7 @@
  * Wide-character functions on our streams: on a stream of fopencookie the C library's own fail or crash (glibc 2.36).
  * Layer: iofwd (preload).  Thread rule: as the C library's functions.
  *
- * They convert by the locale and use the byte functions, so a stream of ours takes wide and byte calls mixed.
+ * They convert by the locale and use the byte functions, so byte calls on a wide stream of ours work.
  */
 #include <sys/mman.h>
 #include <wchar.h>
@@ -12,15 +12,22 @@
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
 
-/* Such a stream is of bytes, whatever is asked; a positive answer would promise what byte calls on it then break. */
 int x_fwide(FILE *f, int mode)
 {
-    return mode > 0 ? 1 : -1;
+    return fwd_stream_orient(f, mode);
+}
+
+/* The first call on a stream says what it is of; wide ones fail on one of bytes. */
+static bool is_wide(FILE *f)
+{
+    return fwd_stream_orient(f, 1) > 0;
 }
 
 wint_t x_fgetwc(FILE *f)
 {
     mbstate_t *state = fwd_stream_state(f, false);
+    if (!is_wide(f))
+        return WEOF;
     for (;;) {
         wchar_t c;
         int byte = fgetc(f);
@@ -64,7 +71,7 @@ wint_t x_ungetwc(wint_t c, FILE *f)
 {
     char bytes[MB_LEN_MAX];
     mbstate_t state = { 0 };
-    size_t n = c == WEOF ? (size_t)-1 : wcrtomb(bytes, (wchar_t)c, &state);
+    size_t n = c == WEOF || !is_wide(f) ? (size_t)-1 : wcrtomb(bytes, (wchar_t)c, &state);
     if (n == (size_t)-1)
         return WEOF;
     while (n)
@@ -76,7 +83,7 @@ wint_t x_ungetwc(wint_t c, FILE *f)
 wint_t x_fputwc(wchar_t c, FILE *f)
 {
     char bytes[MB_LEN_MAX];
-    size_t n = wcrtomb(bytes, c, fwd_stream_state(f, true));
+    size_t n = is_wide(f) ? wcrtomb(bytes, c, fwd_stream_state(f, true)) : (size_t)-1;
     if (n == (size_t)-1 || fwrite(bytes, 1, n, f) != n)
         return WEOF;
     return (wint_t)c;
@@ -110,6 +117,8 @@ int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
 #define SCAN_BYTES 65536
 int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
 {
+    if (!is_wide(f))
+        return EOF;
     off_t at = ftello(f);
     char *text = malloc(SCAN_BYTES);
     int fd = text ? real_memfd_create("wide", MFD_CLOEXEC) : -1;

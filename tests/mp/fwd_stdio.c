@@ -150,6 +150,32 @@ static void wide(void)
     T(fclose(f));
 }
 
+/* What a stream is of is said by fwide, or by the first call. */
+static void oriented(void)
+{
+    FILE *f = fopen(in("oriented"), "w+");
+    T(fwide(f, 0));
+    T(fwide(f, 1) > 0);
+    T(fwide(f, -1) > 0);
+    T(fputws(L"wide", f) >= 0);
+    T(fclose(f));
+    f = fopen(in("oriented"), "r");
+    T(fgetwc(f));
+    T(fwide(f, 0) > 0);
+    T(fclose(f));
+    f = fopen(in("oriented"), "r+");
+    T(fgetc(f));
+    T(fwide(f, 1) < 0);
+    T(fgetwc(f) == WEOF);
+    T(fwprintf(f, L"%d", 1));
+    T(fgetc(f));
+    f = freopen(in("oriented"), "r+", f);
+    T(fwide(f, 0));
+    T(fwide(f, -1) < 0);
+    T(fputws(L"x", f));
+    T(fclose(f));
+}
+
 static void at_exit(void)
 {
     FILE *f = fopen(in("atexit"), "w");
@@ -175,6 +201,7 @@ int main(int argc, char **argv)
     plain();
     by_descriptor();
     wide();
+    oriented();
     reopened();
     atexit(at_exit);
     FILE *f = fopen(in("unflushed"), "w");
