@@ -145,9 +145,13 @@ UPCX_INLINE void upcx_put(upcx_pts p, const void *src, size_t n)
     }
 }
 
+/* Who spins on a strict read waits for others, whose messages may need this process: as upc_look of amphora/upc/core.h. */
+void upc_poll(void);
 UPCX_INLINE void upcx_fence(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (AMPHORA_UNLIKELY((++upc_self.looks & 63) == 0))
+        upc_poll();
 }
 
 UPCX_INLINE void upcx_get_strict(void *dst, upcx_pts p, size_t n)

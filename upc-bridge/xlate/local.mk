@@ -75,6 +75,7 @@ EXTRA_DIST += \
 	tests/upc/transpose.upc \
 	tests/upc/types.upc \
 	tests/upc/vector_add.upc \
+	tests/upc/wait.upc \
 	tests/upc/wrong_c.upc
 EXTRA_DIST += tests/upc/refused
 dist_check_SCRIPTS += tests/mp/upc_programs.sh tests/upc_refused.sh
