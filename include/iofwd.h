@@ -131,6 +131,55 @@ int iofwd_test(iofwd_op_t *op, struct iofwd_result *result);
 int iofwd_cancel(iofwd_op_t op);
 
 /*
+ * Joint reads and writes: several processes of the job do stretches of a file together, each the bytes of a stretch that it has, or wants.
+ * The server waits for all parts of a stretch and then reads or writes it in long calls, however short the runs are; each byte crosses the
+ * network once, and no process sees another's memory.
+ *
+ * Every process opens the same open file by its name first, and all have done so before the first joint call.  Each then calls with
+ * the same stretches in the same order, and its own rows; a process without a part in a stretch takes part with no rows.  Stretches
+ * follow each other without waiting, so a call with many is faster than many calls.
+ */
+
+/* A name by which other processes of the job open this open file (at its server, with its flags).  It is good while somebody has it open.
+ * The process that gave it uses the file that it has. */
+#define IOFWD_NAME_BYTES 240
+int iofwd_name(const iofwd_file_t *file, char name[IOFWD_NAME_BYTES]);
+/* EINVAL: no such name; EBADF: nobody has it open any more; EIO: its server cannot be reached. */
+int iofwd_open_name(const char *name, iofwd_file_t **file);
+/* Absolute number of the server where it is open: the first, where the file is spread. */
+uint32_t iofwd_file_server(const iofwd_file_t *file);
+
+/* `count` runs of `len` bytes of a stretch, the first at `at`, each `stride` after the one before.  Rows follow each other. */
+struct iofwd_row {
+    uint32_t at, len, stride, count;
+};
+#define IOFWD_ROWS_MOST 512           /* of one process in one stretch */
+#define IOFWD_STRETCH_MOST (1u << 30) /* bytes of a stretch */
+
+struct iofwd_joint {
+    iofwd_file_t *file;
+    uint64_t number;              /* the same in all processes; another for each stretch of the file that is under way */
+    uint32_t processes;           /* that take part */
+    off_t off;                    /* the stretch: the same in all processes */
+    size_t len;
+    const struct iofwd_row *rows; /* this process's */
+    size_t nrows;
+    void *buf;                    /* their bytes, one after the other; at most iofwd_joint_most */
+    /* results */
+    size_t done;                  /* bytes of the own part; fewer where a file that is read ends before */
+    int error;
+};
+
+/* Most bytes that one process may have in one stretch.  Processes of other settings may have another answer: the least counts. */
+size_t iofwd_joint_most(const iofwd_file_t *file);
+
+/* Gives the error of the first stretch that has one, or 0.  An error is the same in all processes, but for EIO where the server or a
+ * process dies; a stretch with an error may have been done in parts.  EINVAL: a part that is none; E2BIG: too long a part; EAGAIN: no
+ * room for the data now; EOPNOTSUPP: the file appends or is no regular one.  Not from handlers and signal handlers. */
+int iofwd_pwrite_joint(struct iofwd_joint *stretch, size_t n);
+int iofwd_pread_joint(struct iofwd_joint *stretch, size_t n);
+
+/*
  * Handlers.  iofwd has an endpoint and handlers of its own.  A client that keeps one table for everything it registers (and polls
  * only through it) merges these rows: a message to such a handler makes the receiving process's file client make progress.
  * The indices lie in the range 96..127 that is kept for iofwd.

@@ -9,17 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "iofwd.h"
+#include "iofwd/api_file.h"
 #include "iofwd/client_collect.h"
 #include "iofwd/client_nb.h"
 
-struct iofwd_file {
-    struct amph_fwd_client *cl;
-    struct amph_fwd_file file;
-    bool borrowed; /* a descriptor's: closing does not end it */
-};
-
-static int make(struct amph_fwd_client *cl, const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
+int fwd_file_make(struct amph_fwd_client *cl, const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
 {
     iofwd_file_t *file = malloc(sizeof *file);
     if (!file)
@@ -44,7 +38,7 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
     if (!err)
         err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC, flags & (O_CREAT | O_TMPFILE) ? masked(mode) : mode, &f);
-    if (!err && (err = make(cl, &f, false, file_p)))
+    if (!err && (err = fwd_file_make(cl, &f, false, file_p)))
         amph_fwd_close(cl, &f);
     return err;
 }
@@ -58,7 +52,7 @@ int iofwd_of_fd(int fd, iofwd_file_t **file_p)
         err = ENOTSUP;
     if (!err)
         err = amph_fwd_process(&cl);
-    return err ? err : make(cl, &f, true, file_p);
+    return err ? err : fwd_file_make(cl, &f, true, file_p);
 }
 
 int iofwd_close(iofwd_file_t *file)

@@ -3,7 +3,7 @@
 iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
 BUILT_SOURCES += iofwd/calls.h iofwd/calls_server.h
 CLEANFILES += $(iofwd_generated)
-EXTRA_DIST += tests/mp/fwd_bare.h iofwd/calls.def iofwd/calls.awk
+EXTRA_DIST += tests/mp/fwd_bare.h tests/mp/fwd_kill.h iofwd/calls.def iofwd/calls.awk
 
 $(iofwd_generated): iofwd/calls.def iofwd/calls.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd && $(AWK) -f $(top_srcdir)/iofwd/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
@@ -15,6 +15,7 @@ pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
 	iofwd/api.c \
 	iofwd/api_file.c \
+	iofwd/api_file.h \
 	iofwd/beneath.c \
 	iofwd/client.c \
 	iofwd/client.h \
@@ -25,6 +26,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client_failover.c \
 	iofwd/client_failover.h \
 	iofwd/client_int.h \
+	iofwd/client_joint.c \
 	iofwd/client_life.c \
 	iofwd/client_nb.c \
 	iofwd/client_nb.h \
@@ -60,6 +62,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server_exec.c \
 	iofwd/server_file.c \
 	iofwd/server_int.h \
+	iofwd/server_joint.c \
 	iofwd/server_lock.c \
 	iofwd/server_path.c \
 	iofwd/server_peer.c \
@@ -93,9 +96,10 @@ endif
 include $(top_srcdir)/iofwd/preload/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files tests/mp/iofwd_segment tests/mp/fwd_fair
+iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files tests/mp/iofwd_joint tests/mp/iofwd_segment tests/mp/fwd_fair
 check_PROGRAMS += $(iofwd_mp)
-iofwd_scripts = tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_segment.sh tests/mp/fwd_fair.sh
+iofwd_scripts = tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_joint.sh tests/mp/iofwd_segment.sh \
+	tests/mp/fwd_fair.sh
 dist_check_SCRIPTS += $(iofwd_scripts)
 TESTS += $(iofwd_scripts)
 tests_mp_fwd_fair_SOURCES = tests/mp/fwd_fair.c
@@ -107,6 +111,9 @@ tests_mp_iofwd_death_SOURCES = tests/mp/iofwd_death.c
 tests_mp_iofwd_death_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_files_SOURCES = tests/mp/iofwd_files.c
 tests_mp_iofwd_files_LDADD = libiofwd.la libamphora.la
+tests_mp_iofwd_joint_SOURCES = tests/mp/iofwd_joint.c
+tests_mp_iofwd_joint_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_mp_iofwd_joint_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_segment_SOURCES = tests/mp/iofwd_segment.c
 tests_mp_iofwd_segment_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_mp_iofwd_segment_LDADD = libiofwd.la libamphora.la

@@ -86,6 +86,58 @@ bool fwd_get_bulk(struct amph_rd *r, struct fwd_bulk *b)
     return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0 && (b->rwf & ~FWD_RWF_ALL) == 0;
 }
 
+void fwd_put_shape(struct amph_wr *w, const struct fwd_shape *s)
+{
+    amph_wr_u64(w, s->number);
+    amph_wr_u32(w, s->processes);
+    amph_wr_u32(w, s->absent);
+}
+
+void fwd_put_row(struct amph_wr *w, const struct fwd_row *row)
+{
+    amph_wr_u32(w, row->at);
+    amph_wr_u32(w, row->len);
+    amph_wr_u32(w, row->stride);
+    amph_wr_u32(w, row->count);
+}
+
+bool fwd_get_shape(const void *blob, size_t len, struct fwd_shape *s)
+{
+    struct amph_rd r;
+    amph_rd_init(&r, blob, len);
+    s->number = amph_rd_u64(&r);
+    s->processes = amph_rd_u32(&r);
+    s->absent = amph_rd_u32(&r);
+    s->rows = r.at;
+    s->nrows = (uint32_t)(amph_rd_left(&r) / FWD_ROW_BYTES);
+    return !r.bad && amph_rd_left(&r) % FWD_ROW_BYTES == 0 && s->processes > 0;
+}
+
+struct fwd_row fwd_shape_row(const struct fwd_shape *s, uint32_t i)
+{
+    struct amph_rd r;
+    struct fwd_row row;
+    amph_rd_init(&r, s->rows + (size_t)i * FWD_ROW_BYTES, FWD_ROW_BYTES);
+    row.at = amph_rd_u32(&r);
+    row.len = amph_rd_u32(&r);
+    row.stride = amph_rd_u32(&r);
+    row.count = amph_rd_u32(&r);
+    return row;
+}
+
+bool fwd_row_fits(const struct fwd_row *row, uint64_t len, uint64_t *at_p, uint64_t *sum_p)
+{
+    uint64_t end;
+    if (row->len == 0 || row->count == 0 || row->at < *at_p || (row->count > 1 && row->stride < row->len))
+        return false;
+    end = row->at + (uint64_t)(row->count - 1) * row->stride; /* below 2 to the power of 64 */
+    if (end > len || row->len > len - end)
+        return false;
+    *at_p = end + row->len;
+    *sum_p += (uint64_t)row->len * row->count;
+    return true;
+}
+
 enum amph_fwd_id fwd_call_of_service(uint16_t service)
 {
     static uint8_t index[256]; /* id + 1; filled at the first call, always with the same values */

@@ -76,6 +76,31 @@ enum fwd_where { FWD_INLINE, FWD_AREA, FWD_SEGMENT };
 #define FWD_RWF_ALL 255u
 #define FWD_BULK_BYTES 20
 
+/*
+ * The shape of one process's part of a joint call (pwritej, preadj): which call, how many processes do it, and the bytes of the stretch
+ * that this one has or wants, as rows.  u64 number, u32 processes, u32 absent, then the rows of 16 bytes each.
+ */
+struct fwd_shape {
+    uint64_t number;      /* of the call, among those on the open file that are under way */
+    uint32_t processes;
+    uint32_t absent;      /* wire number of an errno: the process takes no part, and nobody's part is to be done; 0: it does */
+    const uint8_t *rows;  /* as they travel */
+    uint32_t nrows;
+};
+/* `count` runs of len bytes, the first at `at`, each `stride` after the one before. */
+struct fwd_row {
+    uint32_t at, len, stride, count;
+};
+#define FWD_SHAPE_BYTES 16
+#define FWD_ROW_BYTES 16
+#define FWD_JOINT_MOST ((size_t)1 << 30) /* bytes of a stretch */
+void fwd_put_shape(struct amph_wr *w, const struct fwd_shape *s); /* without the rows */
+void fwd_put_row(struct amph_wr *w, const struct fwd_row *row);
+bool fwd_get_shape(const void *blob, size_t len, struct fwd_shape *s); /* false: it does not parse */
+struct fwd_row fwd_shape_row(const struct fwd_shape *s, uint32_t i);
+/* Does the next row lie behind those before it (*at_p) and within a stretch of `len` bytes?  Adds its bytes to *sum_p; both begin as 0. */
+bool fwd_row_fits(const struct fwd_row *row, uint64_t len, uint64_t *at_p, uint64_t *sum_p);
+
 void fwd_put_req_head(struct amph_wr *w, const struct fwd_req_head *h);
 bool fwd_get_req_head(struct amph_rd *r, struct fwd_req_head *h); /* false: not a request of this protocol or length */
 void fwd_put_rep_head(struct amph_wr *w, const struct fwd_rep_head *h);

@@ -18,7 +18,7 @@
 
 static bool is_write(enum amph_fwd_id id)
 {
-    return id == AMPH_FWD_WRITE || id == AMPH_FWD_PWRITE;
+    return id == AMPH_FWD_WRITE || id == AMPH_FWD_PWRITE || id == AMPH_FWD_PWRITEJ;
 }
 
 static bool is_bulk(const struct fwd_request *rq)
@@ -36,7 +36,13 @@ static bool is_remote(const struct fwd_request *rq)
 static bool is_staged(const struct fwd_request *rq)
 {
     return is_bulk(rq) && rq->bulk.where == FWD_AREA && fwd_is_mapped(rq) && !is_write(rq->id) &&
-        (rq->bulk.flags & FWD_PIECE_STAGED);
+        (rq->bulk.flags & FWD_PIECE_STAGED) && !fwd_joint_is(rq->id);
+}
+
+/* One piece of a call, which has its file to itself from the first to the last. */
+static bool is_piece(const struct fwd_request *rq)
+{
+    return is_bulk(rq) && !fwd_joint_is(rq->id);
 }
 
 /* ---- where a request runs ---- */
@@ -44,7 +50,7 @@ static bool is_staged(const struct fwd_request *rq)
 static bool wants_worker(const struct fwd_request *rq)
 {
     const struct fwd_handle *h = rq->handle;
-    if (rq->worker || fwd_lock_is(rq->id))
+    if (rq->worker || fwd_lock_is(rq->id) || fwd_joint_is(rq->id))
         return true;
     if (rq->id == AMPH_FWD_CLOSE || rq->id == AMPH_FWD_HOLD || rq->id == AMPH_FWD_WAITLOCK || rq->id == AMPH_FWD_FLOCK)
         return false; /* they change the server's own tables, or never block here */
@@ -70,6 +76,8 @@ static uint64_t average(uint64_t old, uint64_t sample)
 static void learn(struct fwd_request *rq)
 {
     struct fwd_handle *h = rq->handle;
+    if (fwd_joint_is(rq->id)) /* finish has done it for all parts */
+        return;
     if (h && is_bulk(rq) && fwd_request_moved(rq) >= 16384)
         h->kib_ns = average(h->kib_ns, rq->ns / (fwd_request_moved(rq) >> 10));
     else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
@@ -90,7 +98,7 @@ static bool is_turn(const struct fwd_handle *h, const struct fwd_request *rq)
 /* Takes the file for a piece.  false: the piece does nothing (its call has ended early, or never began). */
 static bool begin_piece(struct fwd_handle *h, struct fwd_request *rq)
 {
-    if (!h || !is_bulk(rq))
+    if (!h || !is_piece(rq))
         return true;
     if (rq->bulk.flags & FWD_PIECE_FIRST) {
         h->stopped = false;
@@ -107,7 +115,7 @@ static bool begin_piece(struct fwd_handle *h, struct fwd_request *rq)
 
 static void end_piece(struct fwd_handle *h, const struct fwd_request *rq)
 {
-    if (!h || !is_bulk(rq))
+    if (!h || !is_piece(rq))
         return;
     if (rq->error || fwd_request_moved(rq) < rq->bulk.len)
         h->stopped = true;
@@ -122,7 +130,9 @@ static void end_piece(struct fwd_handle *h, const struct fwd_request *rq)
 static void cut_off(struct fwd_handle *h, const struct fwd_request *refused)
 {
     struct fwd_request *last = NULL;
-    if (!h || !is_bulk(refused) || (refused->bulk.flags & FWD_PIECE_FIRST))
+    if (fwd_joint_is(refused->id))
+        fwd_joint_refused(refused, refused->error);
+    if (!h || !is_piece(refused) || (refused->bulk.flags & FWD_PIECE_FIRST))
         return;
     for (struct fwd_request *q = h->queue_head; q; q = q->next)
         if (is_bulk(q) && q->peer == refused->peer && q->bulk.op == refused->bulk.op)
@@ -307,6 +317,25 @@ static struct fwd_request **tail_of(struct fwd_request **head)
 
 static void finish(struct fwd_request *rq);
 
+/* A part of a joint call; the last one to come carries the call out. */
+static void start_joint(struct fwd_request *rq)
+{
+    struct fwd_handle *h = rq->handle;
+    rq->state = FWD_RQ_RUNNING;
+    rq->error = fwd_joint_join(rq);
+    if (rq->error == EINPROGRESS)
+        return;
+    if (rq->error)
+        finish(rq);
+    else if (h->op_ns + h->kib_ns * (rq->joint->bytes >> 10) > FWD_SLOW_NS) {
+        h->busy = true;
+        fwd_work_give(rq->server, rq);
+    } else {
+        fwd_request_run(rq);
+        finish(rq);
+    }
+}
+
 /* Starts a request whose turn it is. */
 static void start(struct fwd_request *rq)
 {
@@ -314,6 +343,10 @@ static void start(struct fwd_request *rq)
     if (is_staged(rq) && !rq->stage)
         rq->stage = stage_get(rq->server, rq->bulk.len);
     fwd_request_place(rq);
+    if (fwd_joint_is(rq->id)) {
+        start_joint(rq);
+        return;
+    }
     if (!rq->peer->gone && !begin_piece(h, rq)) {
         settle(rq);
         answer(rq);
@@ -344,6 +377,32 @@ static void start(struct fwd_request *rq)
         finish(rq);
 }
 
+static void finish_one(struct fwd_request *rq)
+{
+    settle(rq);
+    if (is_remote(rq) && !is_write(rq->id) && !rq->error && fwd_request_moved(rq) > 0)
+        add_transfer(rq, FWD_RQ_STORING);
+    else
+        answer(rq);
+}
+
+/* The request that carried a joint call out ends all its parts. */
+static void finish_joint(struct fwd_request *carrier)
+{
+    struct fwd_joint *j = carrier->joint;
+    struct fwd_request *rq = j->part, *next;
+    int err = carrier->error;
+    if (!err && j->bytes >= 16384)
+        j->file->kib_ns = average(j->file->kib_ns, carrier->ns / (j->bytes >> 10));
+    for (; rq; rq = next) {
+        next = rq->next;
+        rq->joint = NULL;
+        rq->error = err;
+        finish_one(rq);
+    }
+    free(j);
+}
+
 /* Ends a request that has run, in whichever thread. */
 static void finish(struct fwd_request *rq)
 {
@@ -353,11 +412,10 @@ static void finish(struct fwd_request *rq)
         s->locks = rq;
         return;
     }
-    settle(rq);
-    if (is_remote(rq) && !is_write(rq->id) && !rq->error && fwd_request_moved(rq) > 0)
-        add_transfer(rq, FWD_RQ_STORING);
+    if (rq->joint)
+        finish_joint(rq);
     else
-        answer(rq);
+        finish_one(rq);
 }
 
 /* Starts what may be started on a file, in order. */
@@ -591,7 +649,7 @@ static unsigned take_done(struct fwd_server *s)
         struct fwd_handle *h = rq->handle;
         next = rq->next;
         if (h) {
-            h->busy = h->busy && fwd_lock_is(rq->id);
+            h->busy = h->busy && !rq->in_worker;
             h->inflight++;
         }
         finish(rq);
@@ -697,6 +755,7 @@ void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
         if (!h)
             continue;
         h->inflight++;
+        fwd_joint_fail(s, h, peer, EIO);
         drop_from(&h->queue_head, peer);
         h->queue_tail = tail_of(&h->queue_head);
         if (h->held && h->holder == peer) {

@@ -141,6 +141,16 @@ int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
     return count(MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off), &a->done);
 }
 
+int fwd_do_pwritej(struct fwd_request *rq, struct fwd_args_pwritej *a)
+{
+    return fwd_joint_run(rq);
+}
+
+int fwd_do_preadj(struct fwd_request *rq, struct fwd_args_preadj *a)
+{
+    return fwd_joint_run(rq);
+}
+
 int fwd_do_lseek(struct fwd_request *rq, struct fwd_args_lseek *a)
 {
     a->pos = lseek(a->file->fd, a->off, a->whence);

@@ -55,6 +55,8 @@ struct fwd_handle {
     uint32_t holder_op;
     struct fwd_request *queue_head, **queue_tail;
     uint32_t moves;           /* calls that have moved the offset */
+    struct fwd_joint *joints; /* calls of several clients that some have not yet come for */
+    bool bereft;              /* a client that held it has died: nobody knows which joint calls it is missing from */
     uint64_t op_ns, kib_ns;   /* moving averages: a small call, and each KiB of a large one */
 };
 
@@ -153,7 +155,8 @@ struct fwd_request {
     struct amph_op transfer;
     bool transferred;
     enum amph_status transfer_st;
-    struct fwd_request *next;    /* in a handle's queue, a worker's list, unsent or locks */
+    struct fwd_request *next;    /* in a handle's queue, a worker's list, unsent, locks or a joint call */
+    struct fwd_joint *joint;     /* whose part it is, from the time when it has joined */
     struct fwd_request *next_transfer;
     bool transfer_begun;
     size_t room;                 /* memory that counts as its client's */
@@ -279,6 +282,31 @@ void fwd_work_wake(struct fwd_server *s, const struct fwd_peer *p, uint64_t seq)
 #define FWD_WAKE_SIGNAL SIGURG
 void fwd_wake_let_in(bool in);
 void fwd_work_done(struct fwd_server *s, struct fwd_request *rq); /* any thread: a request goes back to the progress thread */
+
+/*
+ * server_joint.c: calls that several clients make together (pwritej, preadj).  A part waits outside of the file's queue, as a lock does,
+ * until the last has come; the request of that one carries the call out.  Progress thread, but for fwd_joint_run.
+ */
+struct fwd_joint {
+    struct fwd_joint *next;      /* of those that wait on the file */
+    struct fwd_handle *file;
+    enum amph_fwd_id id;
+    uint64_t number;
+    off_t off;                   /* the stretch */
+    size_t len, bytes;           /* bytes: of all parts */
+    uint64_t nruns;
+    uint32_t processes, came, nparts;
+    struct fwd_request *part, **last; /* by next */
+    int error;                   /* nothing is to be done */
+};
+bool fwd_joint_is(enum amph_fwd_id id);
+int fwd_joint_check(const struct fwd_request *rq); /* are the rows right?  0 or an errno value; touches nothing but rq */
+/* A part whose turn on the file it is.  0: it was the last, it is to be run now; EINPROGRESS: it waits; else an error of this part. */
+int fwd_joint_join(struct fwd_request *rq);
+void fwd_joint_refused(const struct fwd_request *rq, int err); /* a part for which there is no room: the others must not wait for it */
+/* Ends what waits on the file; peer: only what has a part of its. */
+void fwd_joint_fail(struct fwd_server *s, struct fwd_handle *h, const struct fwd_peer *peer, int err);
+int fwd_joint_run(struct fwd_request *rq);         /* any thread: reads or writes the stretch */
 
 /* server_lock.c: record locks (progress thread) */
 bool fwd_lock_is(enum amph_fwd_id id);

@@ -127,6 +127,8 @@ void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_han
     if (!fwd_handle_held_by(peer, h))
         return;
     fwd_lock_closed(peer, h);
+    h->bereft = h->bereft || peer->gone;
+    fwd_joint_fail(s, h, NULL, EIO);
     peer->holds[h->slot / 64] &= ~(UINT64_C(1) << (h->slot % 64));
     peer->nheld--;
     h->nholders--;

@@ -25,7 +25,7 @@ static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
     const struct fwd_peer *p = rq->peer;
     if (!fwd_get_bulk(r, b))
         return EPROTO;
-    bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD;
+    bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ;
     if (b->where == FWD_SEGMENT)
         return p && p->has_segment && b->at <= p->segment.len_bytes && b->len <= p->segment.len_bytes - b->at ? 0 : EPROTO;
     if (b->where == FWD_AREA)
@@ -37,8 +37,10 @@ static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
         return EPROTO;
     if (rq->id == AMPH_FWD_WRITE)
         rq->u.write.data = data;
-    else
+    else if (rq->id == AMPH_FWD_PWRITE)
         rq->u.pwrite.data = data;
+    else
+        rq->u.pwritej.data = data;
     return 0;
 }
 
@@ -72,6 +74,8 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
         return err;
     if (rq->desc->flags & FWD_CALL_BULK)
         err = take_bulk(&r, rq);
+    if (!err && fwd_joint_is(rq->id))
+        err = fwd_joint_check(rq);
     if (!err && amph_rd_left(&r) > 0)
         err = EPROTO;
     /* A call on an open file keeps that file's order; a call by path has none. */
@@ -131,6 +135,8 @@ size_t fwd_request_moved(const struct fwd_request *rq)
         [AMPH_FWD_PREAD] = offsetof(union fwd_args, pread.buf_len),
         [AMPH_FWD_WRITE] = offsetof(union fwd_args, write.done),
         [AMPH_FWD_PWRITE] = offsetof(union fwd_args, pwrite.done),
+        [AMPH_FWD_PWRITEJ] = offsetof(union fwd_args, pwritej.done),
+        [AMPH_FWD_PREADJ] = offsetof(union fwd_args, preadj.buf_len),
     };
     return at[rq->id] ? *(const size_t *)((const char *)&rq->u + at[rq->id]) : 0;
 }
@@ -184,7 +190,7 @@ size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
     }
     if (!rq->error && rq->desc) {
         fwd_put_results(&w, rq->desc, &rq->u);
-        if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD) {
+        if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ) {
             size_t n = fwd_request_moved(rq);
             amph_wr_u32(&w, (uint32_t)n);
             if (rq->bulk.where == FWD_INLINE)

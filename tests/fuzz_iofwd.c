@@ -19,6 +19,24 @@ static uint8_t area[4096];
 static struct fwd_peer peer = { .number = FUZZ_CLIENT, .attached = true, .cookie_in = FUZZ_COOKIE, .has_area = true, .part_at = 1024,
                                 .part_len = 2048, .area = { .local = area, .len_bytes = sizeof area } };
 
+static void touch_rows(const struct fwd_request *rq)
+{
+    struct fwd_shape s;
+    uint64_t sum = 0, before = 0;
+    if (!fwd_get_shape(rq->u.pwritej.shape, rq->u.pwritej.shape_len, &s))
+        abort();
+    for (uint32_t i = 0; i < s.nrows; i++) {
+        struct fwd_row row = fwd_shape_row(&s, i);
+        uint64_t last = row.at + (uint64_t)(row.count - 1) * row.stride;
+        if (row.count == 0 || row.at < before || last + row.len > rq->u.pwritej.len || (row.count > 1 && row.stride < row.len))
+            abort();
+        before = last + row.len;
+        sum += (uint64_t)row.len * row.count;
+    }
+    if (sum != rq->bulk.len)
+        abort();
+}
+
 /* Every byte that the request claims must be readable. */
 static unsigned touch(const struct fwd_request *rq)
 {
@@ -28,6 +46,10 @@ static unsigned touch(const struct fwd_request *rq)
         at = rq->u.write.data;
     if (rq->id == AMPH_FWD_PWRITE)
         at = rq->u.pwrite.data;
+    if (rq->id == AMPH_FWD_PWRITEJ)
+        at = rq->u.pwritej.data;
+    if (fwd_joint_is(rq->id)) /* what has been taken must lie within its stretch, row by row */
+        touch_rows(rq);
     if (rq->bulk.where == FWD_AREA)
         at = area + peer.part_at + rq->bulk.at;
     for (uint32_t i = 0; at && i < rq->bulk.len; i++)

@@ -84,6 +84,55 @@ Test(request, data_outside_the_part_is_refused)
     }
 }
 
+/* Rows of a joint call: in order, apart, within the stretch, and as many bytes as the data. */
+Test(request, rows_outside_the_stretch_are_refused)
+{
+    static const struct { struct fwd_row row[2]; uint32_t nrows, len; int good; } rows[] = {
+        { { { 0, 5, 0, 1 } }, 1, 5, 1 },
+        { { { 0, 5, 0, 1 } }, 1, 4, 0 },
+        { { { 95, 5, 0, 1 } }, 1, 5, 1 },
+        { { { 96, 5, 0, 1 } }, 1, 5, 0 },
+        { { { 0, 5, 5, 20 } }, 1, 100, 1 },
+        { { { 0, 5, 4, 20 } }, 1, 100, 0 },
+        { { { 0, 5, 5, 21 } }, 1, 105, 0 },
+        { { { 0, 1, 99, 2 } }, 1, 2, 1 },
+        { { { 0, 1, 100, 2 } }, 1, 2, 0 },
+        { { { 0, 5, 0, 1 }, { 5, 5, 0, 1 } }, 2, 10, 1 },
+        { { { 0, 5, 0, 1 }, { 4, 5, 0, 1 } }, 2, 10, 0 },
+        { { { 5, 5, 0, 1 }, { 0, 5, 0, 1 } }, 2, 10, 0 },
+        { { { 0, 0, 0, 1 } }, 1, 0, 0 },
+        { { { 0, 5, 0, 0 } }, 1, 0, 0 },
+        { { { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX } }, 1, 1, 0 },
+        { { { 0, 1, UINT32_MAX, UINT32_MAX } }, 1, UINT32_MAX, 0 },
+        { { { 0 } }, 0, 0, 1 },
+    };
+    static const char data[128];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint8_t buf[512], shape[FWD_SHAPE_BYTES + 2 * FWD_ROW_BYTES];
+        struct amph_wr w;
+        amph_wr_init(&w, shape, sizeof shape);
+        fwd_put_shape(&w, &(struct fwd_shape){ .number = 7, .processes = 2 });
+        for (uint32_t k = 0; k < rows[i].nrows; k++)
+            fwd_put_row(&w, &rows[i].row[k]);
+        struct amph_fwd_args_pwritej args = { .file = &file, .len = 100, .shape = shape, .shape_len = amph_wr_len(&w) };
+        bool fits = rows[i].len <= sizeof data;
+        struct fwd_bulk bulk = { .where = fits ? FWD_INLINE : FWD_AREA, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = rows[i].len };
+        size_t n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
+        cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i].good, "row %zu", i);
+        args.shape_len--;
+        n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
+        cr_assert_eq(fuzz_iofwd_feed(buf, n), 0, "row %zu, cut", i);
+    }
+    uint8_t buf[512], shape[FWD_SHAPE_BYTES] = { 0 }; /* of no processes */
+    struct amph_fwd_args_preadj args = { .file = &file, .len = 100, .shape = shape, .shape_len = sizeof shape };
+    struct fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST };
+    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 0);
+    shape[8] = 1;
+    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 1);
+    args.off = -1;
+    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 0);
+}
+
 Test(request, a_stranger_is_refused)
 {
     uint8_t buf[512];

@@ -45,6 +45,16 @@ struct upc_move {
     int error;
 };
 
+/* A stretch of a block-cyclic piece and of the file that all threads do at one time; see io_joint.c. */
+#define UPC_JOINT_SERVERS 8
+struct upc_joint {
+    enum { UPC_JOINT_UNKNOWN, UPC_JOINT_READY, UPC_JOINT_NONE } state;
+    size_t nfiles;
+    iofwd_file_t *file[UPC_JOINT_SERVERS]; /* the same open files in all threads, one at each server; [own] is the thread's own */
+    size_t own, most;                      /* most: bytes of one thread in one stretch */
+    uint64_t number;                       /* of the next stretch */
+};
+
 struct upc_async {
     struct upc_move move;
     struct upc_move far;  /* with a copy: the memory that it stands for */
@@ -53,6 +63,8 @@ struct upc_async {
     bool threaded, ended; /* carried out by a thread; that has ended (atomic) */
     bool list;            /* each thread has runs of its own */
     bool common;          /* one movement of all threads together */
+    bool joint;           /* carried out by io_joint.c: `whole` bytes of the piece from the file pointer on */
+    uint64_t whole, number;
     bool at_pointer;      /* the file pointer moves */
     upc_flag_t flags;
     int refused;          /* errno of a call that was wrong in itself: nothing is moved */
@@ -69,6 +81,7 @@ struct upc_file {
     uint64_t buffer_bytes, buffer_addr; /* buffer_addr: where it lies in the own shared memory, or 0: private */
     int64_t unit;             /* threads' shares of a collective call begin at multiples of it */
     int writers;              /* threads that read and write in collective calls */
+    struct upc_joint joint;
     bool flush_writes;        /* strong consistency where the client gathers writes */
     upc_hint_t *hints;
     size_t nhints;
@@ -100,6 +113,12 @@ char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p);
 /* n bytes (at most the file's buffer_bytes) from the cursor on, to (writing) or from buf; the cursor moves on.  0 or ENOMEM. */
 int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n);
 #define UPC_IO_DIRECT (64 * 1024) /* pieces of this size and more need no buffer */
+
+/* io_joint.c: one piece of shared memory, by all threads at the same place of the file. */
+bool upc_joint_open(struct upc_file *f);   /* collective; false: no */
+bool upc_joint_begin(struct upc_async *a); /* collective: can it be done so?  Then a->joint, and room in the numbers. */
+void upc_joint_run(struct upc_async *a);   /* fills in a->move's done and error; makes no gex call, so a thread may do it */
+void upc_joint_close(struct upc_file *f);
 
 /* io_exchange.c: all threads' lists together; false: they are better off one by one, nothing was done. */
 bool upc_move_exchange(struct upc_move *m);

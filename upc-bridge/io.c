@@ -217,13 +217,17 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints, struct 
     }
     f->used = true;
     set_strong(f);
+    if (f->flags & UPC_COMMON_FP) /* with the other pointer, when it is wanted */
+        (void)upc_joint_open(f);
     return (upc_file_t *)(uintptr_t)(i + 1);
 }
 
 /* Closes what is open; single-valued errors. */
 static int close_all(struct upc_file *f)
 {
-    int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f), again = upc_raw_close(f);
+    int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f), again;
+    upc_joint_close(f);
+    again = upc_raw_close(f);
     err = common_error(err ? err : again);
     if (f->flags & UPC_DELETE_ON_CLOSE && upc_self.mythread == 0) {
         again = upc_raw_unlink(f->name);

@@ -53,6 +53,10 @@ static struct upc_async *operation(struct upc_file *f, bool writing, size_t npie
 
 static void run_in_turn(struct upc_async *a)
 {
+    if (a->joint) {
+        upc_joint_run(a);
+        return;
+    }
     if (!(a->move.file->flags & UPC_STRONG_CA) || a->common) {
         upc_move_run(&a->move);
         return;
@@ -67,7 +71,10 @@ static void run_in_turn(struct upc_async *a)
 static void *run_thread(void *arg)
 {
     struct upc_async *a = arg;
-    upc_move_run(&a->move);
+    if (a->joint)
+        upc_joint_run(a);
+    else
+        upc_move_run(&a->move);
     __atomic_store_n(&a->ended, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -113,6 +120,33 @@ static bool can_be_behind(struct upc_async *a)
     return true;
 }
 
+/* Does this thread have its buffers, where the movement is of the kind that may need them? */
+static bool has_buffers(struct upc_async *a)
+{
+    return !(a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) || upc_file_buffers(a->move.file);
+}
+
+/* A joint movement that did not succeed is made again without iofwd's joint calls: that says what is wrong, or finds the next server. */
+static void repeat_alone(struct upc_async *a)
+{
+    upc_joint_close(a->move.file);
+    if (has_buffers(a))
+        upc_move_run(&a->move);
+    else
+        a->move.error = ENOMEM;
+}
+
+/* What all threads have done together, *err_p, and all are here.  true: a joint movement has not succeeded. */
+static bool add_up(const struct upc_async *a, uint64_t *done_p, int *err_p)
+{
+    uint64_t sum[2] = { *done_p, *err_p != 0 };
+    amph_upc_sums(sum, 2);
+    *done_p = sum[0];
+    if (sum[1] && !a->joint)
+        *err_p = (int)amph_upc_max((uint64_t)*err_p);
+    return sum[1] && a->joint;
+}
+
 /* The answer of a blocking call. */
 static upc_off_t finish(struct upc_async *a)
 {
@@ -124,11 +158,15 @@ static upc_off_t finish(struct upc_async *a)
     if (a->copy && !a->move.writing)
         move_copy(a, done);
     err = a->refused ? a->refused : a->move.error;
-    if (a->common) {
-        done = amph_upc_sum(done);
-        err = (int)amph_upc_max((uint64_t)err);
+    if (a->common && add_up(a, &done, &err)) {
+        repeat_alone(a);
+        a->joint = false;
+        done = a->move.done;
+        err = a->move.error;
+        add_up(a, &done, &err);
     }
-    amph_upc_leave(a->flags);
+    if (!a->common)
+        amph_upc_leave(a->flags);
     if (!err && a->at_pointer)
         a->move.file->position += (int64_t)done;
     drop(a);
@@ -147,13 +185,13 @@ static upc_off_t start(struct upc_async *a, bool async)
 {
     struct upc_file *f = a->move.file;
     bool over;
-    if (!a->refused && (a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) && !upc_file_buffers(f))
+    amph_upc_enter(a->flags, "UPC-IO");
+    if (!(a->common && upc_joint_begin(a)) && !a->refused && !has_buffers(a))
         a->refused = ENOMEM;
     if (a->refused)
         a->move.nruns = 0;
-    amph_upc_enter(a->flags, "UPC-IO");
     over = run_together(a, async);
-    if (!over && async && (a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))
+    if (!over && async && (a->joint || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))))
         a->threaded = pthread_create(&a->thread, NULL, run_thread, a) == 0;
     if (!over && !a->threaded)
         run_in_turn(a);
@@ -257,6 +295,7 @@ static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffe
         n = share = 0;
     }
     a->common = (f->flags & UPC_COMMON_FP) != 0;
+    a->whole = a->refused ? 0 : n;
     if (a->common)
         share = share_of(f, n, &begin);
     a->at_pointer = true;

@@ -97,21 +97,19 @@ void amph_upc_tell(uint32_t root, void *buf, size_t nbytes)
     gex_Event_Wait(gex_Coll_BroadcastNB(upc_self.tm, root, buf, buf, nbytes, 0));
 }
 
-static uint64_t reduce(uint64_t value, gex_OP_t op)
+uint64_t amph_upc_max(uint64_t value)
 {
     uint64_t result = 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &result, &value, GEX_DT_U64, sizeof value, 1, op, NULL, NULL, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &result, &value, GEX_DT_U64, sizeof value, 1, GEX_OP_MAX, NULL, NULL, 0));
     return result;
 }
 
-uint64_t amph_upc_max(uint64_t value)
+void amph_upc_sums(uint64_t *value, size_t n)
 {
-    return reduce(value, GEX_OP_MAX);
-}
-
-uint64_t amph_upc_sum(uint64_t value)
-{
-    return reduce(value, GEX_OP_ADD);
+    uint64_t result[4];
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, result, value, GEX_DT_U64, sizeof *value, n, GEX_OP_ADD, NULL, NULL, 0));
+    for (size_t i = 0; i < n; i++)
+        value[i] = result[i];
 }
 
 void amph_upc_enter(upc_flag_t flags, const char *call)

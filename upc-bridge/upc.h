@@ -51,7 +51,7 @@ void amph_upc_tell(uint32_t root, void *buf, size_t nbytes);
 
 /* Reductions over all threads of one number. */
 uint64_t amph_upc_max(uint64_t value);
-uint64_t amph_upc_sum(uint64_t value);
+void amph_upc_sums(uint64_t *value, size_t n); /* of n numbers, at most 4 */
 
 /* ---- alloc.c: the two heaps; see there ---- */
 

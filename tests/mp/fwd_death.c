@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "include/iofwd.h"
+#include "tests/mp/fwd_kill.h"
 
 #define TOTAL ((size_t)24 << 20)
 static uint8_t *data;
@@ -30,44 +31,17 @@ static void must(bool ok, const char *what, long n)
     exit(1);
 }
 
-static bool is_server(pid_t pid)
-{
-    char name[64], comm[64] = "";
-    snprintf(name, sizeof name, "/proc/%ld/comm", (long)pid);
-    FILE *f = fopen(name, "r");
-    bool is = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
-    if (f)
-        fclose(f);
-    return is;
-}
-
-/* The server of the newest connection; gone when this returns. */
-static void kill_server(void)
-{
-    for (int fd = 1023; fd >= 3; fd--) {
-        struct ucred cred;
-        socklen_t len = sizeof cred;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || !is_server(cred.pid))
-            continue;
-        must(kill(cred.pid, SIGKILL) == 0, "kill", cred.pid);
-        while (kill(cred.pid, 0) == 0)
-            usleep(500);
-        return;
-    }
-    must(false, "no server found", 0);
-}
-
 /* The client knows it as well, by a call that leaves other files alone. */
 static void kill_and_notice(int other)
 {
-    kill_server();
+    must(kill_server(), "no server found", 0);
     must(pwrite(other, data, 1, 0) == -1 && errno == EIO, "a write", 0);
 }
 
 static void *kill_soon(void *delay)
 {
     usleep((useconds_t)(uintptr_t)delay);
-    kill_server();
+    must(kill_server(), "no server found", 0);
     return NULL;
 }
 
@@ -97,7 +71,7 @@ static void large(void) /* nothing of it can be done, not one piece may be told 
 {
     int fd = open(path, O_CREAT | O_RDWR, 0600);
     must(write(fd, data, 1000) == 1000, "write", 0);
-    kill_server();
+    must(kill_server(), "no server found", 0);
     must(write(fd, data, TOTAL) == -1 && errno == EIO, "a large write", 0);
     must(pwrite(fd, data, 5, 0) == -1 && errno == EIO, "a small write", 0);
     must(fsync(fd) == -1 && errno == EIO, "fsync", 0);
@@ -125,7 +99,7 @@ static void gathered(void) /* IOFWD_CONSISTENCY=session */
     must(write_on(fd, 0, 1000, 10000) == 10000, "gathered writes", 0);
     must(fsync(fd) == 0, "fsync", 0);
     must(write_on(fd, 10000, 1000, 20000) == 20000, "gathered writes", 0);
-    kill_server();
+    must(kill_server(), "no server found", 0);
     (void)write_on(fd, 20000, 1000, 21000); /* may be gathered, too, before anybody has noticed */
     must(fsync(fd) == -1 && errno == EIO, "fsync", 0);
     must(write(fd, data, 1000) == -1 && errno == EIO, "a write after that", 0);
@@ -154,7 +128,7 @@ static void announced(void)
     int fd = open(path, O_CREAT | O_RDWR, 0600);
     must(iofwd_write_prep(fd, 100000, 100) == 0, "announce", 0);
     must(write_on(fd, 0, 1000, 50000) == 50000, "announced writes", 0);
-    kill_server();
+    must(kill_server(), "no server found", 0);
     must(write_on(fd, 50000, 1000, 100000) < 100000, "the announced run is not told as done", 0);
 }
 
@@ -177,7 +151,7 @@ static void spread(void) /* IOFWD_STRIPE=2: one of two dies, the first goes on *
 {
     int fd = open(path, O_CREAT | O_RDWR, 0600);
     must(pwrite(fd, data, TOTAL, 0) == (ssize_t)TOTAL, "write", 0);
-    kill_server();
+    must(kill_server(), "no server found", 0);
     must(ftruncate(fd, 0) == 0, "the first server goes on", 0);
     ssize_t n = pwrite(fd, data, TOTAL, 0);
     must(n < (ssize_t)TOTAL && (n >= 0 || errno == EIO), "half a write is not a whole one", n);
@@ -195,7 +169,7 @@ static void nonblocking(void)
     must(iofwd_open(path, O_CREAT | O_RDWR, 0600, &file) == 0, "open", 0);
     for (size_t i = 0; i < OPS; i++)
         must(iofwd_pwrite_nb(file, data + i * each, each, (off_t)(i * each), &op[i]) == 0, "begin", (long)i);
-    kill_server();
+    must(kill_server(), "no server found", 0);
     for (size_t i = 0; i < OPS; i++) {
         struct iofwd_result r;
         must(iofwd_wait(&op[i], 20, &r) == 0, "wait", (long)i);

@@ -2,10 +2,12 @@
 /*
  * UPC-IO against a file that is kept in memory: all calls, blocking and asynchronous, of random layouts, sizes and places, with
  * individual and common file pointers, weak and strong.  Arguments: path, seed, rounds, and "served" where the job's servers must have
- * done the work.
+ * done the work, each thread sending what it has itself; "killed": one of the servers dies in the middle.
  */
+#define _GNU_SOURCE 1
 #include <errno.h>
 
+#include "fwd_kill.h"
 #include "iofwd.h"
 #include "upc_common.h"
 
@@ -16,6 +18,7 @@ static unsigned char *model; /* what the file holds, the same in all threads */
 static size_t model_size;
 static const char *path;
 static upc_file_t *fd;
+static bool own_bytes; /* the servers fetch each byte of an array from the thread that has it */
 
 static unsigned char value(uint64_t tag, uint64_t i)
 {
@@ -113,6 +116,13 @@ static void individual(void)
 
 /* ---- the common file pointer ---- */
 
+static uint64_t bytes_sent(void)
+{
+    struct iofwd_counters c;
+    iofwd_counters(&c);
+    return c.bytes_written;
+}
+
 static void together(void)
 {
     bool async = next_random(&common) % 2;
@@ -136,11 +146,15 @@ static void together(void)
         upc_memput(upc_pts_add(array, size, block, (ptrdiff_t)i), item, size);
     }
     upc_barrier();
+    uint64_t sent = bytes_sent(), mine = 0;
     if (async)
         upc_all_fwrite_shared_async(fd, array, block, size, nmemb, flags);
     else
         got = upc_all_fwrite_shared(fd, array, block, size, nmemb, flags);
     CHECK(finished(async, got) == (upc_off_t)n);
+    for (size_t i = 0; i < nmemb; i++)
+        mine += (int)upc_threadof(upc_pts_add(array, size, block, (ptrdiff_t)i)) == MYTHREAD ? size : 0;
+    CHECK(!own_bytes || bytes_sent() - sent == mine);
     model_write(at, tag, 0, n);
     CHECK(upc_all_fseek(fd, 0, UPC_SEEK_CUR) == (upc_off_t)(at + n));
     CHECK(upc_all_fsync(fd) == 0);
@@ -441,17 +455,27 @@ static int test_main(int argc, char **argv)
     fd = upc_all_fopen(path, UPC_RDWR | UPC_COMMON_FP | UPC_CREATE | UPC_TRUNC, 0, NULL);
     CHECK(fd);
     modes();
+    bool killing = argc > 4 && strcmp(argv[4], "killed") == 0;
+    own_bytes = argc > 4 && !killing && THREADS > 1 && !getenv("IOFWD_CONSISTENCY");
     for (int round = atoi(argv[3]); round > 0; round--) {
         individual();
         together();
+        if (killing && MYTHREAD == THREADS - 1)
+            CHECK(kill_server());
+        if (killing) {
+            CHECK(upc_all_fcntl(fd, UPC_SET_INDIVIDUAL_FP, NULL) == 0); /* which rewinds */
+            together();
+        }
+        killing = false;
         lists();
         for (int i = 0; i < 2; i++)
             scattered();
         strong();
+        CHECK(upc_all_fcntl(fd, UPC_SET_HINT, (void *)(uintptr_t)&(struct upc_hint){ "cb_nodes", "64" }) == 0);
         sizes();
         reopened();
     }
-    if (argc > 4) {
+    if (argc > 4 && strcmp(argv[4], "killed") != 0) {
         struct iofwd_stats stats;
         CHECK(iofwd_stats(IOFWD_NONE, &stats) == 0 && stats.bytes_written > 0 && stats.bytes_read >= model_size);
     }
