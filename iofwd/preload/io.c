@@ -49,10 +49,13 @@ static ssize_t read_nowhere(int fd, bool wild, off_t off)
     return fwd_fail(EFAULT);
 }
 
-static ssize_t write_nothing(int fd)
+static ssize_t write_nothing(int fd, off_t off)
 {
     int flags = any_flags(fd);
-    return flags < 0 ? -1 : fwd_fail(can_write(flags) ? EFAULT : EBADF);
+    size_t one = 1;
+    if (flags < 0 || !can_write(flags))
+        return flags < 0 ? -1 : fwd_fail(EBADF);
+    return fwd_within_limit(fd, &one, off, false) ? fwd_fail(EFAULT) : -1;
 }
 
 /* What is there of a buffer, at most what Linux moves in one call; 0 where none is and len is not 0. */
@@ -79,7 +82,7 @@ ssize_t x_write(int fd, const void *buf, size_t len)
     struct fwd_ofile *of;
     size_t done = 0, have = there(buf, len, false);
     if (AMPH_UNLIKELY(have == 0 && len))
-        return write_nothing(fd);
+        return write_nothing(fd, -1);
     if (!fwd_within_limit(fd, &have, -1, false) || fwd_file_begin(fd, &of) != 0)
         return -1;
     int err = fwd_core.write(fwd_core.client, &of->file, buf, have, &done);
@@ -107,7 +110,7 @@ ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off)
     if (off < 0)
         return fwd_fail(EINVAL);
     if (AMPH_UNLIKELY(have == 0 && len))
-        return write_nothing(fd);
+        return write_nothing(fd, off);
     if (!fwd_within_limit(fd, &have, off, false) || fwd_file_begin(fd, &of) != 0)
         return -1;
     int err = fwd_core.pwrite(fwd_core.client, &of->file, off, buf, have, &done);
@@ -207,17 +210,19 @@ off_t fwd_not_negative(off_t off)
 
 #define KNOWN_FLAGS 255 /* those that travel; the server refuses what its kernel does not know */
 
-static int check_vector(off_t off, int flags)
+/* Flags that no kernel knows: said after everything that is wrong with the descriptor. */
+static int wrong_flags(int fd, bool write)
 {
-    if (off < -1)
-        return fwd_fail(EINVAL);
-    return flags & ~KNOWN_FLAGS ? fwd_fail(EOPNOTSUPP) : 0;
+    int have = any_flags(fd);
+    return have < 0 ? -1 : fwd_fail(write ? (can_write(have) ? EOPNOTSUPP : EBADF) : can_read(have) ? EOPNOTSUPP : EBADF);
 }
 
 ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
     size_t asked, total;
-    if (check_vector(off, flags) != 0 || iov_total(iov, count, true, &asked, &total) != 0)
+    if (off < -1)
+        return fwd_fail(EINVAL);
+    if (iov_total(iov, count, true, &asked, &total) != 0)
         return -1;
     if (asked == 0) {
         struct stat st;
@@ -226,6 +231,8 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
             return fwd_fail(ESPIPE);
         return have < 0 ? -1 : can_read(have) ? 0 : fwd_fail(EBADF);
     }
+    if (flags & ~KNOWN_FLAGS)
+        return wrong_flags(fd, false);
     if (total == 0)
         return read_nowhere(fd, false, off);
     if (count == 1)
@@ -247,10 +254,14 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
 ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
     size_t asked, total, at = 0;
-    if (check_vector(off, flags) != 0 || iov_total(iov, count, false, &asked, &total) != 0)
+    if (off < -1)
+        return fwd_fail(EINVAL);
+    if (iov_total(iov, count, false, &asked, &total) != 0)
         return -1;
+    if (asked && (flags & ~KNOWN_FLAGS))
+        return wrong_flags(fd, true);
     if (asked && total == 0)
-        return write_nothing(fd);
+        return write_nothing(fd, off);
     if (count == 1)
         return write_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
     char *whole = borrow(total);
@@ -261,7 +272,7 @@ ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int fla
         memcpy(whole + at, iov[i].iov_base, n);
         at += n;
     }
-    ssize_t n = write_at(fd, whole, total, off, flags);
+    ssize_t n = write_at(fd, whole, total, off, asked ? flags : 0);
     munmap(whole, total ? total : 1);
     return n;
 }
@@ -398,6 +409,8 @@ static bool is_same_open(int a, int b)
 static ssize_t send_to_itself(int fd, size_t len)
 {
     off_t at = x_lseek(fd, 0, SEEK_CUR);
+    if (at < 0 && errno == ESPIPE)
+        errno = EINVAL;
     ssize_t n = at < 0 ? -1 : copy_piece(fd, at, fd, at, len);
     return n > 0 && x_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
 }
@@ -488,7 +501,7 @@ int x_fallocate(int fd, int how, off_t off, off_t length)
     struct fwd_ofile *of;
     if (off < 0 || length <= 0)
         return fwd_fail(EINVAL);
-    if (AMPH_UNLIKELY(fwd_is_limited()) && !(how & FALLOC_FL_KEEP_SIZE) && length <= INT64_MAX - off &&
+    if (AMPH_UNLIKELY(fwd_is_limited()) && (how == 0 || how == FALLOC_FL_ZERO_RANGE) && length <= INT64_MAX - off &&
         !fwd_may_grow(fd, NULL, off + length))
         return -1;
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fallocate(fwd_core.client, &of->file, how, off, length));

@@ -435,11 +435,11 @@ int x_fchown(int fd, uid_t uid, gid_t gid)
 int x_truncate(const char *path, off_t length)
 {
     struct fwd_where w;
+    if (length < 0)
+        return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        if (length < 0)
-            return fwd_where_end(&w, EINVAL);
         if (AMPH_UNLIKELY(fwd_is_limited()) && !fwd_may_grow(-1, path, length))
             return fwd_where_end(&w, EFBIG);
         int err = w.path[0] ? fwd_core.truncate(CLIENT, FWD_AT(&w), length) : fwd_core.ftruncate(CLIENT, &w.dir->file, length);

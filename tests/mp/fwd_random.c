@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -634,6 +635,95 @@ static void do_unnamed(void)
     close(fd);
 }
 
+/* Some bytes before memory that is not there, or that may not be used so. */
+static char *edge(void)
+{
+    static char *ends[2];
+    long page = sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < 2 && !ends[i]; i++) {
+        ends[i] = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(ends[i], 'e', (size_t)page);
+        ends[i] += page;
+        if (i ? mprotect(ends[i], (size_t)page, PROT_NONE) : munmap(ends[i], (size_t)page))
+            exit(2);
+    }
+    char *end = ends[any(2)];
+    memset(end - 100, 'e', 100); /* what a call that fails leaves there is not told */
+    return end - (once_in(2) ? any(100) : 0);
+}
+
+/* A write that fails for want of data leaves a longer file on some file systems. */
+static void give_and_mend(int fd, ssize_t result, const struct stat *before)
+{
+    gives(result);
+    struct rlimit lim, none = { RLIM_INFINITY, RLIM_INFINITY };
+    if (result >= 0 || errno != EFAULT || !S_ISREG(before->st_mode))
+        return;
+    getrlimit(RLIMIT_FSIZE, &lim);
+    setrlimit(RLIMIT_FSIZE, &none);
+    if (ftruncate(fd, before->st_size) != 0)
+        say(" stays");
+    setrlimit(RLIMIT_FSIZE, &lim);
+}
+
+static void do_nowhere(void)
+{
+    int *s = place();
+    char *p = edge();
+    struct stat st = { .st_mode = 0 };
+    fstat(*s, &st);
+    size_t n = 100 + any(3000);
+    struct iovec iov[2] = { { data, any(50) }, { p, n } };
+    switch (any(8)) {
+    case 0: gives(read(*s, p, n)); break;
+    case 1: give_and_mend(*s, write(*s, p, n), &st); break;
+    case 2: gives(pread(*s, p, n, offset())); break;
+    case 3: give_and_mend(*s, pwrite(*s, p, n, offset()), &st); break;
+    case 4: gives(readv(*s, iov, 2)); break;
+    case 5: give_and_mend(*s, writev(*s, iov, 2), &st); break;
+    case 6: gives(fstat(*s, (struct stat *)(p + 16))); break;
+    default: gives(open(p, O_RDONLY)); break;
+    }
+}
+
+static volatile sig_atomic_t over;
+
+static void on_limit(int sig)
+{
+    over = 1;
+}
+
+static void do_limit(void)
+{
+    struct rlimit lim;
+    getrlimit(RLIMIT_FSIZE, &lim);
+    lim.rlim_cur = once_in(3) ? any(MOST) : RLIM_INFINITY;
+    say(" %ld", (long)lim.rlim_cur);
+    gives(setrlimit(RLIMIT_FSIZE, &lim));
+}
+
+static void do_statx(void)
+{
+    struct statx x;
+    int flags = once_in(3) ? AT_SYMLINK_NOFOLLOW : 0;
+    if (gives(statx(AT_FDCWD, path(), flags, STATX_BASIC_STATS | STATX_BTIME, &x)) != 0)
+        return;
+    say(" %x %o %x", x.stx_mask & (STATX_BASIC_STATS | STATX_BTIME), x.stx_mode, (unsigned)(x.stx_attributes_mask & STATX_ATTR_APPEND));
+    if (S_ISREG(x.stx_mode))
+        say(" %llu", (unsigned long long)x.stx_size);
+}
+
+static void do_flagged(void)
+{
+    static const int flags[] = { RWF_APPEND, RWF_APPEND, RWF_DSYNC, RWF_SYNC, RWF_HIPRI, RWF_APPEND | RWF_DSYNC, 1 << 14 };
+    int *s = place(), how = flags[any(7)];
+    struct iovec iov[2] = { { data, any(3000) }, { data + 5000, any(3000) } };
+    fill(8000);
+    off_t from = once_in(3) ? -1 : offset();
+    say(" %x @%ld", (unsigned)how, (long)from);
+    gives(once_in(4) && !(how & RWF_APPEND) ? preadv2(*s, iov, 2, from, how) : pwritev2(*s, iov, 2, from, how));
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -647,7 +737,8 @@ static const struct {
     { "times", do_times, 3 }, { "list", do_list, 4 }, { "dup", do_dup, 3 }, { "flags", do_flags, 3 }, { "lock", do_lock, 6 },
     { "xattr", do_xattr, 4 }, { "allocate", do_allocate, 2 }, { "node", do_node, 2 }, { "fs", do_fs, 3 }, { "cwd", do_cwd, 3 },
     { "realpath", do_real, 3 }, { "umask", do_umask, 1 }, { "copy", do_copy, 3 }, { "sync", do_sync, 2 }, { "map", do_map, 3 },
-    { "stream", do_stream, 5 }, { "unnamed", do_unnamed, 1 },
+    { "stream", do_stream, 5 }, { "unnamed", do_unnamed, 1 }, { "nowhere", do_nowhere, 3 }, { "limit", do_limit, 2 },
+    { "statx", do_statx, 3 }, { "flagged", do_flagged, 3 },
 };
 
 static void one_call(uint64_t seed, long number, int who)
@@ -663,8 +754,9 @@ static void one_call(uint64_t seed, long number, int who)
     at = 0;
     say("%ld/%d %s", number, who, calls[i].name);
     errno = 0;
+    over = 0;
     calls[i].run();
-    say("\n");
+    say("%s\n", over ? " over the limit" : "");
     if (write(1, line, at) != (ssize_t)at)
         _exit(3);
 }
@@ -707,6 +799,7 @@ int main(int argc, char **argv)
     deep_base();
     umask(022);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, on_limit);
     for (int i = 0; i < SLOTS; i++) /* shared offsets: what is opened before the fork */
         slot[i] = i < 3 ? open((char[]){ (char)('a' + i), 0 }, O_RDWR | O_CREAT, 0644) : -1;
     for (int i = 0; i < nprocs && i < 16; i++) {
