@@ -502,6 +502,7 @@ static void look(const char *when)
         printf("%s: %d %d %d\n", when, lock(fd, F_GETLK, F_WRLCK, 0, 10),
                lock(fd, F_GETLK, F_WRLCK, 20, 10), lock(fd, F_SETLK, F_WRLCK, 5, 1));
         fflush(stdout);
+        lock(fd, F_SETLK, F_UNLCK, 0, 0); /* a process's end reaches the servers a moment later */
         _exit(0);
     }
     waitpid(pid, &status, 0);
