@@ -3,7 +3,7 @@
 iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
 BUILT_SOURCES += iofwd/calls.h iofwd/calls_server.h
 CLEANFILES += $(iofwd_generated)
-EXTRA_DIST += tests/mp/fwd_bare.h tests/mp/fwd_kill.h iofwd/calls.def iofwd/calls.awk
+EXTRA_DIST += tests/mp/fwd_kill.h iofwd/calls.def iofwd/calls.awk
 
 $(iofwd_generated): iofwd/calls.def iofwd/calls.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd && $(AWK) -f $(top_srcdir)/iofwd/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
@@ -109,7 +109,7 @@ tests_mp_iofwd_calls_SOURCES = tests/mp/iofwd_calls.c
 tests_mp_iofwd_calls_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_death_SOURCES = tests/mp/iofwd_death.c
 tests_mp_iofwd_death_LDADD = libiofwd.la libamphora.la
-tests_mp_iofwd_files_SOURCES = tests/mp/iofwd_files.c
+tests_mp_iofwd_files_SOURCES = tests/mp/iofwd_files.c tests/mp/fwd_bare.h tests/mp/fwd_is.h
 tests_mp_iofwd_files_LDADD = libiofwd.la libamphora.la
 tests_mp_iofwd_joint_SOURCES = tests/mp/iofwd_joint.c
 tests_mp_iofwd_joint_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ

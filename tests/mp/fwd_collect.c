@@ -16,26 +16,12 @@
 #include <unistd.h>
 
 #include "include/iofwd.h"
+#include "tests/mp/fwd_is.h"
 
 enum { MODEL_BYTES = 3 << 20, RUNS = 120, CALL_MOST = 200000 };
 
 static uint8_t model[MODEL_BYTES], buf[CALL_MOST], got[CALL_MOST];
 static size_t size, offset;
-static unsigned long seed;
-static int run;
-
-static void fail(const char *what, long is, long wanted)
-{
-    fprintf(stderr, "seed %lu, run %d, %s: is %ld, wanted %ld (errno %s)\n", seed, run, what, is, wanted, strerrorname_np(errno));
-    exit(1);
-}
-
-#define IS(call, wanted) \
-    do { \
-        long is_ = (long)(call); \
-        if (is_ != (long)(wanted)) \
-            fail(#call, is_, (long)(wanted)); \
-    } while (0)
 
 static size_t below(size_t n)
 {
@@ -304,7 +290,7 @@ int main(int argc, char **argv)
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600), twin = dup(fd);
     if (fd < 0)
         fail("open", fd, 3);
-    for (run = 0; run < RUNS; run++)
+    for (step = 0; step < RUNS; step++)
         action[below(sizeof action / sizeof action[0])](below(4) ? fd : twin);
     IS(close(fd), 0);
     compare(path);

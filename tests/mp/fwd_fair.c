@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients of one server are served in turn: while one keeps writes of 16 MiB under way, several at a time, another one makes small calls, and
- * the server's counters tell how much of the first one's data went by for each.  Not a matter of time, so a loaded machine changes little;
- * what is judged is the median, since a process that the system puts aside for a while sees much go by.
+ * Clients of one server are served in turn: while one keeps writes of 16 MiB under way, several at a time, another one makes small calls,
+ * and the server's counters tell how much of the first one's data went by for each.  Not a matter of time, so a loaded machine changes
+ * little; what is judged is the median, since a process that the system puts aside for a while sees much go by.
  *   fwd_fair    of two processes; the first is the greedy one
  */
 #include <fcntl.h>

@@ -19,21 +19,9 @@
 #include <unistd.h>
 
 #include "include/iofwd.h"
+#include "tests/mp/fwd_is.h"
 
 static char mine[64]; /* a directory for each process of the job */
-
-static void fail(const char *what, long is, long wanted)
-{
-    fprintf(stderr, "%s: is %ld, wanted %ld (errno %s)\n", what, is, wanted, strerrorname_np(errno));
-    exit(1);
-}
-
-#define IS(call, wanted) \
-    do { \
-        long is_ = (long)(call); \
-        if (is_ != (long)(wanted)) \
-            fail(#call, is_, (long)(wanted)); \
-    } while (0)
 
 static const char *in(const char *name)
 {

@@ -15,26 +15,12 @@
 #include <unistd.h>
 
 #include "include/iofwd.h"
+#include "tests/mp/fwd_is.h"
 
 enum { MODEL_BYTES = 6 << 20, STEPS = 150, CALL_MOST = 3 << 20 };
 
 static uint8_t model[MODEL_BYTES], buf[CALL_MOST], got[CALL_MOST];
 static size_t size, offset; /* of the model */
-static unsigned long seed;
-static int step;
-
-static void fail(const char *what, long is, long wanted)
-{
-    fprintf(stderr, "seed %lu, step %d, %s: is %ld, wanted %ld (errno %s)\n", seed, step, what, is, wanted, strerrorname_np(errno));
-    exit(1);
-}
-
-#define IS(call, wanted) \
-    do { \
-        long is_ = (long)(call); \
-        if (is_ != (long)(wanted)) \
-            fail(#call, is_, (long)(wanted)); \
-    } while (0)
 
 static size_t below(size_t n)
 {

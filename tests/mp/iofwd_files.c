@@ -16,23 +16,11 @@
 
 #include "include/iofwd.h"
 #include "tests/mp/fwd_bare.h"
+#include "tests/mp/fwd_is.h"
 
 enum { PARTS = 100, PART_BYTES = 30000 };
 
 static uint8_t model[PARTS][PART_BYTES], back[PARTS][PART_BYTES];
-
-static void fail(const char *what, long is, long wanted)
-{
-    fprintf(stderr, "%s: is %ld, wanted %ld\n", what, is, wanted);
-    exit(1);
-}
-
-#define IS(call, wanted) \
-    do { \
-        long is_ = (long)(call); \
-        if (is_ != (long)(wanted)) \
-            fail(#call, is_, (long)(wanted)); \
-    } while (0)
 
 static const char *in(const char *name)
 {
