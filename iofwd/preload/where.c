@@ -94,11 +94,14 @@ bool fwd_link_leads_in(int dir, const char *path, char out[PATH_MAX])
         target[n] = 0;
         for (up = end; up && now[up - 1] != '/'; up--)
             ;
-        if (now[0] != '/' && target[0] != '/' && !fwd_name_of_local(dir, base))
+        bool relative = now[0] != '/' && target[0] != '/';
+        if (relative && !fwd_name_of_local(dir, base))
             return false;
         /* the link's directory, its target, and what stood behind it */
-        snprintf(next, sizeof next, "%s%.*s%s%s", now[0] != '/' && target[0] != '/' ? strcat(base, "/") : "",
-                 target[0] == '/' ? 0 : (int)up, now, target, now + end);
+        int len = snprintf(next, sizeof next, "%s%s%.*s%s%s", relative ? base : "", relative ? "/" : "",
+                           target[0] == '/' ? 0 : (int)up, now, target, now + end);
+        if (len < 0 || (size_t)len >= sizeof next)
+            return false;
         if (fwd_path_clean(&fwd_state.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 && clean.prefix)
             return true;
         if (strlen(next) >= sizeof now)
