@@ -116,6 +116,10 @@ bool amph_fwd_owns_fd(int fd);
  * client sets it to 1 while it works and puts it back before it lets in the signals that it held back. */
 void amph_fwd_set_inside(int (*swap)(int depth));
 
+/* For the interposition, too: has this thread been cancelled (pthread_cancel)?  A call that waits at a FIFO or for a lock then ends with
+ * EINTR, and who made it acts on that. */
+void amph_fwd_set_cancelled(bool (*is_cancelled)(void));
+
 /* What one server has counted for this client since it joined. */
 struct amph_fwd_stats {
     uint32_t server;    /* absolute number */

@@ -24,6 +24,13 @@ void amph_fwd_set_inside(int (*swap)(int depth))
     fwd_inside_swap = swap;
 }
 
+static bool (*is_cancelled)(void);
+
+void amph_fwd_set_cancelled(bool (*fn)(void))
+{
+    is_cancelled = fn;
+}
+
 bool fwd_is_interposed(void)
 {
     return fwd_inside_swap != NULL;
@@ -78,7 +85,7 @@ static bool let_signals_in(struct fwd_guard *g)
     bool came = ppoll(NULL, 0, &none, &g->old) < 0 && errno == EINTR;
     if (fwd_inside_swap)
         g->inside = fwd_inside_swap(1);
-    return came && !all_restart(&pending);
+    return (came && !all_restart(&pending)) || (is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE && is_cancelled());
 }
 
 void fwd_guard_leave(struct fwd_guard *g)

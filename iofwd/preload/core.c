@@ -40,6 +40,7 @@ static int load(void)
         return EIO;
     }
     fwd_core.set_inside(swap_inside);
+    fwd_core.set_cancelled(fwd_is_cancelled);
     __atomic_store_n(&fwd_core.loaded, true, __ATOMIC_RELEASE);
     return 0;
 }

@@ -16,7 +16,7 @@
 /* What is not generated from calls.def. */
 #define FWD_CORE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
-    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(ending) X(own_env) X(join_plain)
+    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(set_cancelled) X(ending) X(own_env) X(join_plain)
 
 struct fwd_core {
 #define FWD_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
@@ -59,11 +59,17 @@ int fwd_file_get(int fd, struct fwd_ofile **of_p);
 int fwd_file_begin(int fd, struct fwd_ofile **of_p);
 int fwd_file_end(struct fwd_ofile *of, int err);
 
+/* cancel.c: a call that waited has ended with EINTR; it does not return if that is because the thread was cancelled. */
+void fwd_wait_ended(void);
+bool fwd_is_cancelled(void);
+
 /* -1 and errno = err, or 0 where err is 0. */
 static inline int fwd_result(int err)
 {
     if (AMPH_LIKELY(!err))
         return 0;
+    if (AMPH_UNLIKELY(err == EINTR))
+        fwd_wait_ended();
     errno = err;
     return -1;
 }

@@ -32,6 +32,7 @@ preload_sources = \
 	iofwd/prefix.c \
 	iofwd/prefix.h \
 	iofwd/preload/aio.c \
+	iofwd/preload/cancel.c \
 	iofwd/preload/catch.h \
 	iofwd/preload/core.c \
 	iofwd/preload/core.h \

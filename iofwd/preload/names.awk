@@ -239,7 +239,7 @@ function doc_row(c,    why, err) {
     if (f_target[c] ~ /^fwd_own/)
         return "| `" f_name[c] "` | local | has no path; caught so that Amphora's own descriptors get high numbers |"
     if (f_name[c] in leads) return "| `" f_name[c] "` | forwarded | request `" leads[f_name[c]] "` |"
-    if (f_name[c] == "umask" || f_target[c] ~ /^fwd_limits_changed/ || f_name[c] ~ /^pthread_create$/)
+    if (f_name[c] == "umask" || f_target[c] ~ /^fwd_limits_changed/ || f_name[c] ~ /^pthread_(create|cancel)$/)
         return "| `" f_name[c] "` | local | caught so that forwarded calls know of it |"
     return "| `" f_name[c] "` | forwarded | by the requests of other calls |"
 }
@@ -267,7 +267,7 @@ function make_doc(    c, how) {
     print "A buffer that free has given back to the kernel, or that the program maps over by MAP_FIXED, may be a SIGSEGV where the kernel would"
     print "say EFAULT, if it was used before. RLIMIT_FSIZE is looked at when a program starts and when it sets it by itself: what another process"
     print "sets by prlimit is not noticed; several processes that share an offset may together pass it by one call's length; with a hard limit"
-    print "(ulimit -f) below some MiB nothing can be forwarded (EIO). pthread_cancel does not end a call that waits at a FIFO (a signal does), and"
+    print "(ulimit -f) below some MiB nothing can be forwarded (EIO). pthread_cancel ends calls that wait at a FIFO or for a lock, but not calls on files;"
     print "two calls on one descriptor of a FIFO wait for each other; poll and select find a forwarded descriptor always ready; of ioctl only"
     print "what asks for and sets a file's marks (lsattr, chattr), FIONREAD, FIGETBSZ and those of descriptors are known, others give ENOTTY;"
     print "statx leaves out what is about mounts and about O_DIRECT; the locks of a process that ends without"

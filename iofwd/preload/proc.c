@@ -622,8 +622,12 @@ static void *run_inside(void *p)
 
 int x_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
-    if (!fwd_inside)
-        return real_pthread_create(thread, attr, fn, arg);
+    if (!fwd_inside) {
+        int failed = real_pthread_create(thread, attr, fn, arg);
+        if (!failed)
+            fwd_cancel_forget(*thread);
+        return failed;
+    }
     struct start *start = malloc(sizeof *start);
     if (!start)
         return EAGAIN;

@@ -41,6 +41,10 @@ int x_dup3(int from, int to, int flags);
 int x_fcntl(int fd, int command, void *arg);
 int x_ioctl(int fd, unsigned long request, void *arg);
 
+/* cancel.c */
+int x_pthread_cancel(pthread_t thread);
+void fwd_cancel_forget(pthread_t thread); /* a new thread has that name */
+
 /* fsize.c */
 int fwd_limits_changed(int result); /* the limits may be others now; gives result back */
 

@@ -547,6 +547,56 @@ static void locked(void)
     close(fd);
 }
 
+/* ---- cancellation ---- */
+
+static int cleaned, at_fifo;
+
+static void clean(void *arg)
+{
+    cleaned++;
+}
+
+static void *opens(void *arg)
+{
+    pthread_cleanup_push(clean, NULL);
+    int fd = open(in("fifo"), O_RDONLY);
+    printf("opened %d\n", fd);
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void *reads(void *arg)
+{
+    char c;
+    pthread_cleanup_push(clean, NULL);
+    printf("has read %d\n", (int)read(at_fifo, &c, 1));
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void cancelled(void)
+{
+    void *(*const ways[])(void *) = { opens, reads, reads };
+    OK(mkfifo(in("fifo"), 0600));
+    at_fifo = open(in("fifo"), O_RDWR);
+    int guard = open(in("fifo2"), O_RDWR | O_CREAT, 0600);
+    T(write(guard, "guard", 5));
+    unlink(in("fifo"));
+    OK(mkfifo(in("fifo"), 0600)); /* nobody is at this one */
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        pthread_t thread;
+        void *result = NULL;
+        T(pthread_create(&thread, NULL, ways[i], NULL));
+        T(pthread_cancel(thread));
+        T(pthread_join(thread, &result));
+        T(result == PTHREAD_CANCELED);
+        T(cleaned);
+    }
+    T(write(at_fifo, "x", 1));
+    reads(NULL);
+    close(guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -554,7 +604,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } sections[] = {
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
-        { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "gone-on", gone_on },
+        { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "cancelled", cancelled }, { "gone-on", gone_on },
     };
     if (argc != 4)
         return 2;

@@ -16,4 +16,5 @@ IOFWD_STRIPE=2:4K fwd_both "flags of one call, two servers" "$truth" flagged
 fwd_both "the limit of file sizes" "$truth" limit
 fwd_both "links that lead out" "$truth" links
 fwd_both "record locks and exec" "$truth" locked
+fwd_both "cancelled threads" "$truth" cancelled
 mp_done
