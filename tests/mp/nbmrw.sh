@@ -52,7 +52,32 @@ shows_figures "clients" 2 >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw --figures: 4 clients on 2 servers" "$mp_dir/out"
 shows_figures "tcp, 4" 2 >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw --figures: beside a TCP stream" "$mp_dir/out"
-for wrong in "-f 0" "-c 9:1" "-r 0" "-w 9" "-S x" "words"; do
+# Sizes that double, 1 KiB among those that do not meet it, once each; as many files as were asked for.
+doubles() {
+    ./nbmrw -r 1 -s 2 -c 512:4K -f 256K:1M -S 1 -w 1 -o seq -m data -p 0.001 -d "$dir" >"$mp_dir/table" || return
+    cat "$mp_dir/table"
+    for file in 256K 512K 1M; do
+        [ "$(awk -v f=$file '$1 == "read" && $2 == "direct" && $5 == f { print $6 }' "$mp_dir/table" | tr '\n' ' ')" = "512 1K 2K 4K " ] || return
+    done
+    ./nbmrw -r 1 -c 512:8K -f 64K:64K -S 1 -w 1 -o seq -m data -d "$dir" >"$mp_dir/table" || return
+    [ "$(awk '$1 == "read" && $2 == "direct" { print $6 }' "$mp_dir/table" | tr '\n' ' ')" = "512 1K 4K 8K " ] && [ -z "$(ls "$dir")" ]
+}
+# Broken off, it leaves nothing either.
+ends() {
+    ./nbmrw -r 100 -c 8:8 -f 8M:8M -S 1 -w 1 -o seq -m data -d "$dir" >"$mp_dir/table" 2>&1 &
+    pid=$!
+    until [ -n "$(ls "$dir"/*/f.1 2>/dev/null)" ]; do
+        kill -0 $pid || return
+    done
+    kill $pid
+    wait $pid
+    [ $? = 143 ] && [ -z "$(ls "$dir")" ]
+}
+doubles >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: sizes that double, and 1 KiB" "$mp_dir/out"
+ends >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: broken off, nothing is left" "$mp_dir/out"
+for wrong in "-f 0" "-c 9:1" "-c 1K:65M" "-r 0" "-w 9" "-S x" "-p x" "-o up" "-m none" "words"; do
     refuses $wrong >"$mp_dir/out" 2>&1
     mp_report $? "nbmrw refuses $wrong" "$mp_dir/out"
 done

@@ -188,6 +188,8 @@ static bool measure(const struct options *o, const struct figure *f, struct seri
     *value = *limit = f->s;
     for (unsigned r = 0; r <= o->repeats; r++) { /* the first is for warming up */
         double l = 0, v = 0;
+        if (r)
+            nbmrw_pause(o->pause);
         if (!sample_limit(o, f, &l) || !(f->limit == ONE_CLIENT ? sample_clients(o, &f->s, &v) : nbmrw_sample(o, &f->s, &v)))
             return false;
         if (r == 0)

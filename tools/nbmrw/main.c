@@ -7,9 +7,11 @@
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,11 +21,13 @@
 #include "base/env.h"
 #include "iofwd.h"
 
+#define SINGLE_CALL UINT64_C(1024)
+
 static const char usage[] =
     "usage: nbmrw [options]     file throughput through the I/O servers, beside direct calls\n"
     "  -d, --dir DIR            where the files are kept (default: /dev/shm)\n"
     "  -f, --file-sizes A:B     sizes of the file, from A on (default 64M:64M)\n"
-    "  -c, --call-sizes A:B     sizes of the calls (default 8:16M)\n"
+    "  -c, --call-sizes A:B     sizes of the calls, up to 64M (default 8:16M); 1K is among them\n"
     "  -s, --step N             sizes grow by this factor (default: files 2, calls 8)\n"
     "  -r, --repeats N          samples of each measurement (default 10)\n"
     "  -p, --pause SECONDS      between repeats (default 0)\n"
@@ -87,26 +91,43 @@ static void take_widths(struct options *o, const char *text)
         bad("--widths", text);
 }
 
+static double take_seconds(const char *option, const char *text)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    if (end == text || *end || !(seconds >= 0 && seconds <= 3600))
+        bad(option, text);
+    return seconds;
+}
+
+/* One of two words, or the one for both. */
+static void take_words(const char *option, const char *text, const char *const word[3], bool *first_p, bool *second_p)
+{
+    *first_p = strcmp(text, word[0]) == 0 || strcmp(text, word[2]) == 0;
+    *second_p = strcmp(text, word[1]) == 0 || strcmp(text, word[2]) == 0;
+    if (!*first_p && !*second_p)
+        bad(option, text);
+}
+
 static void take_option(struct options *o, int c, const char *arg)
 {
+    static const char *const orders[] = { "seq", "random", "both" }, *const kinds[] = { "data", "metadata", "all" };
     switch (c) {
     case 'd': o->dir = arg; break;
     case 'f': take_range("--file-sizes", arg, &o->file_from, &o->file_to); break;
-    case 'c': take_range("--call-sizes", arg, &o->call_from, &o->call_to); break;
+    case 'c':
+        take_range("--call-sizes", arg, &o->call_from, &o->call_to);
+        if (o->call_to > NBMRW_CALL_MOST)
+            bad("--call-sizes", arg);
+        break;
     case 's': o->step = take_count("--step", arg, 2, 1024); break;
     case 'r': o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MOST); break;
-    case 'p': o->pause = atof(arg); break;
+    case 'p': o->pause = take_seconds("--pause", arg); break;
     case 'S': o->servers = take_count("--servers", arg, 1, 64); break;
     case 'w': take_widths(o, arg); break;
     case 'C': o->conduit = arg; break;
-    case 'o':
-        o->sequential = strcmp(arg, "random") != 0;
-        o->random_order = strcmp(arg, "seq") != 0;
-        break;
-    case 'm':
-        o->data = strcmp(arg, "metadata") != 0;
-        o->metadata = strcmp(arg, "data") != 0;
-        break;
+    case 'o': take_words("--order", arg, orders, &o->sequential, &o->random_order); break;
+    case 'm': take_words("--measure", arg, kinds, &o->data, &o->metadata); break;
     case 'j': o->json = arg ? arg : "-"; break;
     case 'g': o->svg = arg; break;
     case 'F':
@@ -163,15 +184,20 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
         }
 }
 
+/* The size of calls after this one.  SINGLE_CALL is among them, whatever the steps: it is what collecting is judged by. */
+static uint64_t next_call_size(const struct options *o, uint64_t size)
+{
+    uint64_t step = o->step ? o->step : o->quick ? 128 : 8, next = o->call_from;
+    while (next <= size)
+        next = next_size(next, o->call_to, step);
+    return size < SINGLE_CALL && next > SINGLE_CALL && o->call_to > SINGLE_CALL ? SINGLE_CALL : next;
+}
+
 static void make_plan(struct plan *p, const struct options *o)
 {
-    for (uint64_t file = o->file_from; o->data && file <= o->file_to; file = next_size(file, o->file_to, o->step ? o->step : 2)) {
-        for (uint64_t call = o->call_from, step = o->step ? o->step : o->quick ? 128 : 8; call <= o->call_to && call <= file;
-             call = next_size(call, o->call_to, step))
+    for (uint64_t file = o->file_from; o->data && file <= o->file_to; file = next_size(file, o->file_to, o->step ? o->step : 2))
+        for (uint64_t call = o->call_from; call <= o->call_to && call <= file; call = next_call_size(o, call))
             plan_call_size(p, o, file, call);
-        if (o->call_from < 1024 && 1024 < o->call_to && (o->step || o->quick || o->call_from != 8))
-            plan_call_size(p, o, file, 1024);
-    }
     for (int what = NDATA; o->metadata && what < NWHAT; what++) {
         add(p, (struct series){ .what = (enum what)what, .width = 1 });
         add(p, (struct series){ .what = (enum what)what, .way = FORWARDED, .width = 1 });
@@ -184,7 +210,7 @@ static bool together(const struct series *a, const struct series *b)
     return a->what == b->what && a->random_order == b->random_order && a->file_bytes == b->file_bytes && a->call_bytes == b->call_bytes;
 }
 
-static void pause_for(double seconds)
+void nbmrw_pause(double seconds)
 {
     struct timespec t = { (time_t)seconds, (long)((seconds - floor(seconds)) * 1e9) };
     while (seconds > 0 && nanosleep(&t, &t) != 0 && errno == EINTR)
@@ -195,7 +221,7 @@ static bool sample_group(const struct options *o, struct series *s, size_t n)
 {
     for (unsigned r = 0; r < o->repeats; r++) {
         if (r)
-            pause_for(o->pause);
+            nbmrw_pause(o->pause);
         for (size_t i = 0; i < n; i++)
             if (!nbmrw_sample(o, &s[i], &s[i].value[s[i].n++]))
                 return false;
@@ -254,6 +280,17 @@ static void find_launcher(char *path, size_t len)
         snprintf(path, len, "amphora-run");
 }
 
+static volatile sig_atomic_t broken_off; /* by this signal, or 0 */
+static volatile sig_atomic_t job_pid;    /* the launcher, or 0 */
+
+/* The launcher ends its job, and this process clears up behind it. */
+static void pass_on(int sig)
+{
+    broken_off = sig;
+    if (job_pid > 0)
+        kill((pid_t)job_pid, sig);
+}
+
 /* job: of --figures, or NULL. */
 static int start_job(const struct options *o, int argc, char **argv, const char *dir, const struct nbmrw_job *job)
 {
@@ -289,20 +326,25 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
         _exit(127);
     }
     int status = 0;
+    job_pid = pid;
+    if (broken_off && pid > 0)
+        kill(pid, broken_off);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    job_pid = 0;
     free(args);
     return pid < 0 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What the measurements leave in their directory. */
+/* What the measurements leave in their directory, also where they were broken off. */
 static void clear(const char *dir)
 {
-    char path[4200];
-    for (unsigned w = 1; w <= NBMRW_WIDTHS_MOST; w++) {
-        snprintf(path, sizeof path, "%s/f.%u", dir, w);
-        unlink(path);
-    }
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
     rmdir(dir);
 }
 
@@ -349,7 +391,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "nbmrw: no directory can be made in %s: %s\n", o.dir, strerror(errno));
         return 1;
     }
+    struct sigaction act = { .sa_handler = pass_on };
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
     int code = o.figures ? start_figures(&o, argc, argv, dir) : start_job(&o, argc, argv, dir, NULL);
     clear(dir);
-    return code;
+    return broken_off ? 128 + broken_off : code;
 }

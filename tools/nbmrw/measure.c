@@ -14,7 +14,9 @@
 #include "iofwd.h"
 
 enum { CALLS_MOST = 200000, FILES = 2000 };
-#define BUFFER_BYTES ((size_t)64 << 20)
+#define BUFFER_BYTES ((size_t)NBMRW_CALL_MOST)
+#define SAMPLE_SECONDS 2.0 /* where calls are that slow, a sample makes fewer */
+#define LOOK_CALLS 256u
 
 double nbmrw_now(void)
 {
@@ -63,8 +65,8 @@ static uint64_t step_of(const struct series *s, uint64_t calls)
     return calls > 1 ? ((uint64_t)place(s, 1, calls) / s->call_bytes) : 1;
 }
 
-/* All calls; the seconds they took, or -1. */
-static double run_calls(const struct series *s, int fd, const char *path)
+/* All calls, or those that SAMPLE_SECONDS allow; the seconds they took, or -1. */
+static double run_calls(const struct series *s, int fd, const char *path, uint64_t *done_p)
 {
     uint64_t calls = s->file_bytes / s->call_bytes, at = 0;
     bool reads = s->what == READ;
@@ -77,8 +79,10 @@ static double run_calls(const struct series *s, int fd, const char *path)
     if (nbmrw_ready)
         nbmrw_ready();
     double start = nbmrw_now();
-    for (uint64_t i = 0; i < calls; i++) {
+    for (*done_p = 0; *done_p < calls; ++*done_p) {
         ssize_t n;
+        if (*done_p % LOOK_CALLS == LOOK_CALLS - 1 && nbmrw_now() - start > SAMPLE_SECONDS)
+            break;
         if (s->random_order) {
             n = reads ? pread(fd, buf, len, (off_t)(at * len)) : pwrite(fd, buf, len, (off_t)(at * len));
             at = (at + step) % calls;
@@ -94,7 +98,7 @@ static double run_calls(const struct series *s, int fd, const char *path)
 
 static bool sample_data(const struct series *s, const char *path, double *value_p)
 {
-    uint64_t calls = s->file_bytes / s->call_bytes;
+    uint64_t calls;
     if (s->call_bytes > BUFFER_BYTES || !buffer())
         return complain("memory for", path);
     if (s->what == WRITE_FRESH && unlink(path) != 0 && errno != ENOENT)
@@ -110,10 +114,9 @@ static bool sample_data(const struct series *s, const char *path, double *value_
                 return complain("filling", path);
         }
     }
-    double seconds = run_calls(s, fd, path);
+    double seconds = run_calls(s, fd, path, &calls);
     if (close(fd) != 0 || seconds < 0)
         return seconds < 0 ? false : complain("closing", path);
-    calls = calls > CALLS_MOST ? CALLS_MOST : calls;
     *value_p = (double)(calls * s->call_bytes) / seconds;
     return true;
 }

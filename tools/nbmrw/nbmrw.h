@@ -20,6 +20,7 @@
 #define NBMRW_PREFIX "/nbmrw" /* the forwarded prefix; exists nowhere */
 #define NBMRW_REPEATS_MOST 101
 #define NBMRW_WIDTHS_MOST 8
+#define NBMRW_CALL_MOST ((uint64_t)64 << 20)
 
 /* By what way the calls reach the file. */
 enum way { DIRECT, FORWARDED, COLLECTED, NWAYS };
@@ -69,6 +70,9 @@ void nbmrw_remove_files(const struct options *o);
 double nbmrw_now(void);             /* seconds */
 extern void (*nbmrw_ready)(void);   /* called before the first timed call; or NULL */
 extern char *nbmrw_segment;         /* where buffers in the segment are */
+
+/* main.c */
+void nbmrw_pause(double seconds);
 
 /* figures.c: the jobs that its rows need, and what a process of one does; 0 or 1. */
 #define NBMRW_MISSED "missed" /* a file in options.dir: a figure was missed */

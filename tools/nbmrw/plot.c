@@ -8,14 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 900, PANEL = 330, LEFT = 80, TOP = 40, BOTTOM = 50, RIGHT = 20, MOST = 64 };
+enum { WIDTH = 900, PANEL = 330, LEFT = 80, TOP = 40, BOTTOM = 50, RIGHT = 20, MOST = 256, BOX = 22 };
 
 struct panel {
     const char *title;
     const struct series *s[MOST];
     unsigned n;
     double low, high; /* powers of ten around the values */
-    int top;
+    int top, width;
 };
 
 static const char *const colour[NWAYS] = { "#777777", "#1f6fb4", "#d1662a" };
@@ -33,7 +33,7 @@ static void axis(FILE *out, const struct panel *p)
         double y = y_of(p, pow(10, d));
         fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
                      "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-                LEFT, WIDTH - RIGHT, y, y, LEFT - 8, y + 4, pow(10, d) / 1e6);
+                LEFT, p->width - RIGHT, y, y, LEFT - 8, y + 4, pow(10, d) / 1e6);
     }
     fprintf(out, "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" text-anchor=\"middle\">MB/s</text>\n", p->top + PANEL / 2,
             p->top + PANEL / 2);
@@ -43,7 +43,7 @@ static void box(FILE *out, const struct panel *p, unsigned i)
 {
     const struct series *s = p->s[i];
     struct summary r = nbmrw_summary(s);
-    double slot = (double)(WIDTH - LEFT - RIGHT) / p->n, x = LEFT + slot * (i + 0.5), half = slot * 0.3 < 12 ? slot * 0.3 : 12;
+    double slot = (double)(p->width - LEFT - RIGHT) / p->n, x = LEFT + slot * (i + 0.5), half = slot * 0.3 < 12 ? slot * 0.3 : 12;
     double low = r.q1, high = r.q3; /* whiskers: the outermost values that are no outliers */
     for (unsigned k = 0; k < s->n; k++) {
         if (s->value[k] >= r.low && s->value[k] < low)
@@ -114,14 +114,19 @@ bool nbmrw_plot(const char *path, const struct series *s, size_t n)
     if (!out)
         return false;
     unsigned shown = 0;
-    for (unsigned i = 0; i < 3; i++)
+    int width = WIDTH;
+    for (unsigned i = 0; i < 3; i++) {
+        int wants = LEFT + RIGHT + BOX * (int)panel[i].n;
         shown += panel[i].n > 0;
+        width = wants > width ? wants : width;
+    }
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" font-family=\"sans-serif\" font-size=\"11\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", WIDTH, shown * PANEL);
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", width, shown * PANEL);
     int top = 0;
     for (unsigned i = 0; i < 3; i++)
         if (panel[i].n) {
             panel[i].top = top;
+            panel[i].width = width;
             draw(out, &panel[i]);
             top += PANEL;
         }
