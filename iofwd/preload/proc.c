@@ -144,6 +144,29 @@ pid_t x_fork(void)
     return pid;
 }
 
+/* Where the C library starts a shell by itself, what is gathered comes to rest first, as before a fork: the shell's programs find files and
+ * offsets as this one has left them, and do not wait for what only this one, which waits for them, can finish. */
+static void come_to_rest(void)
+{
+    if (fwd_inside || !fwd_core.loaded)
+        return;
+    fwd_core.fork_before();
+    fwd_core.fork_parent(-1);
+}
+
+int x_system(const char *command)
+{
+    if (command)
+        come_to_rest();
+    return real_system(command);
+}
+
+FILE *x_popen(const char *command, const char *type)
+{
+    come_to_rest();
+    return real_popen(command, type);
+}
+
 /* _exit runs no destructors, and so ends what the client has gathered here. */
 void x_exit_now(int status)
 {

@@ -219,6 +219,8 @@ bool fwd_find_program(const char *file, char *out, size_t cap);
 /* proc.c */
 void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */
 pid_t x_fork(void);
+int x_system(const char *command);
+FILE *x_popen(const char *command, const char *type);
 int x_daemon(int no_chdir, int no_close);
 /* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
 int fwd_copy_in(const char *path, int amode);

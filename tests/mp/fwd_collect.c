@@ -280,9 +280,41 @@ static void read_appending(const char *path)
     IS(close(fd), 0);
 }
 
+/* A shell writes between gathered writes, to the same open file. */
+static void shell_between(const char *path, int (*shell)(const char *))
+{
+    char back[2100], wanted[2100];
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int saved = dup(0); /* a shell takes small numbers only */
+    IS(dup2(fd, 0), 0);
+    IS(iofwd_write_prep(fd, 2000, 20), 0);
+    for (int i = 0; i < 10; i++)
+        IS(write(fd, buf + 100 * i, 100), 100);
+    IS(shell("printf %0100d 0 >&0"), 0);
+    IS(lseek(fd, 0, SEEK_CUR), 1100);
+    for (int i = 10; i < 20; i++)
+        IS(write(fd, buf + 100 * i, 100), 100);
+    memcpy(wanted, buf, 1000);
+    memset(wanted + 1000, '0', 100);
+    memcpy(wanted + 1100, buf + 1000, 1000);
+    IS(fsync(fd), 0);
+    IS(pread(fd, back, sizeof back, 0), sizeof back);
+    IS(memcmp(back, wanted, sizeof back), 0);
+    IS(dup2(saved, 0), 0);
+    IS(close(saved), 0);
+    IS(close(fd), 0);
+    IS(unlink(path), 0);
+}
+
+static int by_popen(const char *command)
+{
+    FILE *f = popen(command, "r");
+    return f ? pclose(f) : -1;
+}
+
 int main(int argc, char **argv)
 {
-    char path[64];
+    char path[64], other[64];
     static void (*const action[])(int) = { a_run, a_run, a_run, a_run, a_run, a_seek, a_look, a_cut, a_child };
     seed = strtoul(argv[argc - 1], NULL, 10);
     srandom((unsigned)seed);
@@ -297,6 +329,9 @@ int main(int argc, char **argv)
     IS(close(twin), 0);
     appends(path);
     read_appending(path);
+    snprintf(other, sizeof other, "/fwd/shell.%d", (int)getpid());
+    shell_between(other, system);
+    shell_between(other, by_popen);
     late_error(path);
     announced_error(path, 8, 'l');
     announced_error(path, 6, 'f');
