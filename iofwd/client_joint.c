@@ -14,7 +14,9 @@
 #include "iofwd/api_file.h"
 #include "iofwd/client_collect.h"
 
-#define FLIGHT 6u                      /* parts under way */
+#define FLIGHT 16u                     /* most parts under way */
+#define FLIGHT_LEAST 4u
+#define FLIGHT_EACH 2u                 /* for each server: the next is fetched while one is written; more fill the caches */
 #define SLOT_NONE UINT32_MAX
 #define SEGMENT_LEAST ((size_t)4 << 10)
 
@@ -188,15 +190,25 @@ static void start(struct joint_call *c, struct iofwd_joint *s)
     fwd_guard_leave(&g);
 }
 
+/* How many parts are to be under way: the servers take turns, so the files before the first comes again are as many as servers. */
+static unsigned flight_of(const struct iofwd_joint *stretch, size_t n)
+{
+    unsigned files = 1;
+    while (files < n && files < FLIGHT / FLIGHT_EACH && stretch[files].file != stretch[0].file)
+        files++;
+    return files * FLIGHT_EACH < FLIGHT_LEAST ? FLIGHT_LEAST : files * FLIGHT_EACH;
+}
+
 static int run(struct iofwd_joint *stretch, size_t n, bool writing)
 {
     int err = 0;
     if (n == 0)
         return 0;
+    unsigned most = flight_of(stretch, n);
     struct joint_call c = { .cl = stretch[0].file->cl, .writing = writing };
     fwd_collect_settle_all(); /* what this process has written before is to be there before */
     for (size_t i = 0; i < n; i++) {
-        if (c.n == FLIGHT)
+        if (c.n == most)
             take(&c);
         start(&c, &stretch[i]);
     }

@@ -17,7 +17,10 @@
 
 #include "upc-bridge/files.h"
 
+#define JOINTS_MOST 4 /* joint movements of this process that go on at one time: each keeps requests of iofwd busy until the others come */
 #define COPY_MOST ((uint64_t)256 << 20) /* bytes of memory elsewhere that an asynchronous operation keeps a copy of */
+
+static unsigned joints; /* under way; the same number in all threads, as the calls are collective */
 
 static upc_off_t error(int err)
 {
@@ -154,6 +157,7 @@ static upc_off_t finish(struct upc_async *a)
     int err;
     if (a->threaded)
         pthread_join(a->thread, NULL);
+    joints -= a->joint;
     done = a->move.done;
     if (a->copy && !a->move.writing)
         move_copy(a, done);
@@ -186,7 +190,9 @@ static upc_off_t start(struct upc_async *a, bool async)
     struct upc_file *f = a->move.file;
     bool over;
     amph_upc_enter(a->flags, "UPC-IO");
-    if (!(a->common && upc_joint_begin(a)) && !a->refused && !has_buffers(a))
+    if (a->common && joints < JOINTS_MOST && upc_joint_begin(a))
+        joints++;
+    else if (!a->refused && !has_buffers(a))
         a->refused = ENOMEM;
     if (a->refused)
         a->move.nruns = 0;
