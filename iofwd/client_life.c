@@ -177,6 +177,10 @@ static uint32_t fork_number;
 void amph_fwd_fork_before(void)
 {
     struct fwd_guard g;
+    struct amph_fwd_client *first;
+    /* A forked process that has made no call yet has a connection that waits for it; its child must not have the same one. */
+    if (!atomic_load(&fwd_state.client) && fwd_state.inherited.any)
+        (void)amph_fwd_process(&first);
     amph_layer_event(AMPH_LAYER_FORK_BEFORE);
     fwd_guard_enter(&g);
     pthread_mutex_lock(&fwd_state.lock);

@@ -25,6 +25,11 @@ tail -n 1 in >>in; cat in
 (echo 1; echo 2 >&2) >o1 2>o2; cat o1 o2
 { echo a; echo b; } | { read x; cat >rest; echo "$x" >>rest; }; cat rest
 
+# subshells that fork before they have touched a file
+for i in 1 2 3 4 5 6 7 8; do
+    x=$( (read -r l <in; echo "$l") | (read -r a; read -r b <in; echo "$a $b")); echo "$x"
+done
+
 if have make; then
     printf 'all: a b\na:\n\techo hi > a\nb: a\n\tcat a a > b\n' >Makefile
     make -s; cat b; make -q; echo $?
