@@ -353,7 +353,9 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
     if (cl->nslots > SLOTS_MOST)
         cl->nslots = SLOTS_MOST;
     cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
-    cl->near_most = amph_am_cores() + 1; /* a core that one of them leaves finds the next one ready */
+    unsigned cores = amph_am_cores();
+    cl->near_readers = cores + 1; /* a core that one of them leaves finds the next one ready */
+    cl->near_writers = cores > 2 ? cores - 1 : 1; /* file systems let in one writer of a file at a time */
     cl->demotes = amph_cpu_demotes();
     cl->part_bytes = amph_area_part_bytes(page);
     while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MOST)

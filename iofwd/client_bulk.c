@@ -319,13 +319,14 @@ static bool may_take(const struct bulk_op *op)
 
 /*
  * Of the servers of this host a few more than there are cores work on a call at one time, each with few pieces: fewer leave cores idle
- * whenever one of them ends and the next is to be woken, and the pieces of them all would not fit into one cache.
+ * whenever one of them ends and the next is to be woken, and the pieces of them all would not fit into one cache.  Of those that write one
+ * file fewer: its file system lets them in one after the other.
  */
 static void feed_all(struct bulk_op *op, unsigned n)
 {
-    unsigned busy = 0;
+    unsigned busy = 0, near_most = op[0].call->out ? op[0].cl->near_readers : op[0].cl->near_writers;
     for (unsigned i = 0; i < n; i++) {
-        if (op[i].closed || (op[i].link->near && busy >= op[i].cl->near_most))
+        if (op[i].closed || (op[i].link->near && busy >= near_most))
             continue;
         feed(&op[i]);
         busy += op[i].link->near && !op[i].closed;
@@ -387,7 +388,7 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *li
     op->stream = way.stream && link->near;
     size_t npieces = (c->total + op->piece - 1) / op->piece;
     unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width : way.depth;
-    if (link->near && deal->width > c->cl->near_most)
+    if (link->near && c->out && deal->width > c->cl->near_readers)
         most = most < CROWD_PIECES ? most : CROWD_PIECES;
     most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
     take_slots(op, npieces < most ? (unsigned)npieces : most);

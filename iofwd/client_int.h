@@ -85,7 +85,7 @@ struct amph_fwd_client {
     uint32_t segment_which;
     size_t part_bytes, piece;          /* piece: of a slot, the largest there are */
     uint32_t nslots, nparts, parts_used;
-    uint32_t near_most;                /* servers of this host that are to work on one call at one time */
+    uint32_t near_readers, near_writers; /* servers of this host that are to work on one call at one time */
     bool demotes;                      /* see amph_cache_demote */
     _Atomic uint64_t pends;            /* bit set: free */
     _Atomic uint64_t counter;
