@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "iofwd/client_stripe.h"
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
+#define CLIENT_FDS 32 /* at most so many descriptors a client opens at once */
 #define SLOTS_MOST 64
 #define AREA_MOST ((size_t)64 << 20) /* of addresses; memory is used as pieces travel */
 
@@ -306,11 +308,15 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 
 /* ---- opening the client ---- */
 
-/* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones. */
+/* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones.  A process that may have few keeps as
+ * many of them as the client needs. */
 static int fill_small_fds(int fds[FWD_OWN_FDS])
 {
-    int n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && fd < FWD_OWN_FDS) {
+    struct rlimit may;
+    int least = FWD_OWN_FDS, n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < FWD_OWN_FDS + CLIENT_FDS)
+        least = (int)may.rlim_cur - CLIENT_FDS;
+    while (fd >= 0 && fd < least) {
         fds[n++] = fd;
         fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
     }

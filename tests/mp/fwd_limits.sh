@@ -36,6 +36,8 @@ expect "a prefix is renamed as little as a mount point" stays sh -c 'mv /fwd "$1
 mkdir "$mp_dir/kept"
 expect "a limit of file sizes below what shared memory takes is told in a sentence" told \
     sh -c '(ulimit -f 100; cat /fwd/none 2>&1 | grep -q "(ulimit -f) is below") && echo told'
+mkdir "$mp_dir/kept"
+expect "a program that may have 40 descriptors" read sh -c '(ulimit -n 40; echo read >/fwd/file; cat /fwd/file)'
 
 # A file system of 1 MiB, where one may be mounted: the same calls on another such.
 mkdir "$mp_dir/a" "$mp_dir/b"

@@ -2,8 +2,8 @@
 # Larger programs at home in a directory: fwd_shell_commands.sh DIRECTORY SCRATCH.  Run by fwd_tools.sh on a local and on a forwarded
 # one; a program that is not installed is left out on both sides.
 D=$1
-TZ=UTC LC_ALL=C HOME=/nonexistent
-export TZ LC_ALL HOME
+TZ=UTC LC_ALL=C HOME=/nonexistent CCACHE_DISABLE=1
+export TZ LC_ALL HOME CCACHE_DISABLE
 have() { command -v "$1" >/dev/null; }
 cd "$D" || exit 1
 
