@@ -18,6 +18,7 @@
 
 #define GATHER_LEAST 1024u /* runs of this length are given to the kernel where they lie; shorter ones are put together first */
 #define GATHER_MOST 512
+#define ROOM_MOST 4u /* memory for a stretch is at most so many times its data, which counts as its clients' */
 
 /* As the two calls' records lay out what they share. */
 struct joint_args {
@@ -360,7 +361,7 @@ static int move(struct fwd_joint *j, struct batch *b, struct cursor *cursor)
 {
     struct fwd_request *rq = j->part;
     *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
-    bool gathers = !j->file->direct && j->bytes / GATHER_LEAST >= j->nruns;
+    bool gathers = (!j->file->direct && j->bytes / GATHER_LEAST >= j->nruns) || j->len / ROOM_MOST > j->bytes;
     if (!gathers && !(b->room = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
         return ENOMEM;
     for (uint32_t i = 0; i < j->nparts; i++, rq = rq->next)

@@ -62,7 +62,8 @@ static void deal(uint8_t *who, size_t len)
     for (size_t at = 0, i = 0, n; at < len; at += n, i++) {
         n = pattern ? run : 1 + draw(run * 2);
         n = n < len - at ? n : len - at;
-        memset(who + at, pattern ? (int)(i % procs) : holes == 0 && draw(8) == 0 ? NOBODY : (int)draw(procs), n);
+        bool hole = holes == 0 ? draw(8) == 0 : holes == 1 && draw(16) > 0; /* a few, or nearly all of it */
+        memset(who + at, pattern ? (int)(i % procs) : hole ? NOBODY : (int)draw(procs), n);
     }
 }
 
