@@ -244,7 +244,7 @@ static int write_rest(struct collector *c, const struct block *b, size_t at)
             u.pwrite = (struct amph_fwd_args_pwrite){ .file = &c->file, .off = b->off + (off_t)at, .data = data + at,
                                                       .data_len = b->len - at, .done = &done };
         int err = fwd_client_call(c->cl, c->append ? AMPH_FWD_WRITE : AMPH_FWD_PWRITE, &u);
-        if (err || done == 0)
+        if (err != EINTR && (err || done == 0)) /* the calls that gave the data have returned: nobody else can make it again */
             return err ? err : EIO;
     }
     return 0;
@@ -261,7 +261,7 @@ static void block_wait(struct collector *c, struct block *b, struct fwd_guard *g
     fwd_pend_give(c->cl, b->pend);
     b->pend = NULL;
     /* Its server has gone, perhaps: what it has not acknowledged goes to the next. */
-    bool again = err == EIO && c->cl->failover && !c->append;
+    bool again = err == EINTR || (err == EIO && c->cl->failover && !c->append);
     if (c->mode == WRITING && b->got < b->len && (!err || again))
         err = write_rest(c, b, b->got);
     if (c->mode == WRITING)

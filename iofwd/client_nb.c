@@ -51,7 +51,7 @@ static void carry_out(struct fwd_nb *op)
             ? amph_fwd_pwrite(op->cl, &op->file, op->off + (off_t)op->done, (char *)op->buf + op->done, op->len - op->done, &n)
             : amph_fwd_pread(op->cl, &op->file, op->off + (off_t)op->done, (char *)op->buf + op->done, op->len - op->done, &n);
         op->done += op->error ? 0 : n;
-        if (op->error || n == 0)
+        if (op->error != EINTR && (op->error || n == 0))
             break;
     }
     if (op->done) /* what came before an error counts, as with read and write */

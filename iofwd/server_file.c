@@ -47,12 +47,13 @@ static int count(ssize_t n, size_t *out)
     w_; \
 })
 
-/* A call that moves data, past the page cache where that is wanted and possible. */
+/* A call that moves data, past the page cache where that is wanted and possible.  No signal of ours interrupts one on a regular file: it is
+ * the file system that says EINTR then, and the client is told. */
 #define MOVE(expr, data, len, off) ({ \
     fwd_direct_fit(a->file, data, len, off); \
-    ssize_t m_ = a->file->regular || !rq->in_worker ? RETRY(expr) : WAIT(expr); \
+    ssize_t m_ = a->file->regular ? (expr) : !rq->in_worker ? RETRY(expr) : WAIT(expr); \
     if (m_ < 0 && errno == EINVAL && fwd_direct_leave(a->file)) \
-        m_ = RETRY(expr); \
+        m_ = (expr); \
     m_; \
 })
 

@@ -341,6 +341,8 @@ int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
     struct upc_file *f = cmd == UPC_ASYNC_OUTSTANDING ? upc_file_find(fd) : quiet(fd);
     if (!f)
         return -1;
+    if (!arg && (cmd == UPC_GET_FN || cmd == UPC_GET_HINTS || cmd == UPC_SET_HINT))
+        return answer(EINVAL);
     switch (cmd) {
     case UPC_ASYNC_OUTSTANDING: return f->async != NULL;
     case UPC_GET_CA_SEMANTICS: return f->flags & UPC_STRONG_CA;

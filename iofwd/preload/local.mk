@@ -119,6 +119,7 @@ preload_scripts = \
 preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests/mp/fwd_handles tests/mp/fwd_stripe tests/mp/fwd_collect
 preload_scripts += \
 	tests/mp/fwd_death.sh \
+	tests/mp/fwd_faults.sh \
 	tests/mp/fwd_fsx.sh \
 	tests/mp/fwd_libs.sh \
 	tests/mp/fwd_links.sh \
@@ -132,7 +133,10 @@ preload_scripts += \
 	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
+preload_programs += tests/mp/fwd_faults
 check_PROGRAMS += $(preload_programs)
+tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
+tests_mp_fwd_faults_LDFLAGS =
 tests_mp_fwd_calls_SOURCES = tests/mp/fwd_calls.c tests/mp/fwd_say.h
 tests_mp_fwd_calls_LDFLAGS =
 tests_mp_fwd_stdio_SOURCES = tests/mp/fwd_stdio.c tests/mp/fwd_say.h
@@ -173,6 +177,7 @@ tests_mp_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
 EXTRA_DIST += \
+	tests/mp/fault_fs.c \
 	tests/mp/fwd_fortran.f90 \
 	tests/mp/fwd_lib.sh \
 	tests/mp/fwd_mpi.c \

@@ -415,6 +415,7 @@ static void modes(void)
     CHECK(f && f != fd);
     CHECK(!upc_all_fopen(other, UPC_WRONLY | UPC_COMMON_FP | UPC_CREATE | UPC_EXCL, 0, NULL) && errno == EEXIST);
     CHECK(upc_all_fcntl(f, UPC_GET_FN, &name) == 0 && strcmp(name, other) == 0);
+    CHECK(upc_all_fcntl(f, UPC_GET_FN, NULL) == -1 && errno == EINVAL);
     CHECK(upc_all_fcntl(f, UPC_GET_HINTS, &list) == 3 && strcmp(list[0].value, "2") == 0);
     CHECK(upc_all_fcntl(f, UPC_SET_HINT, (void *)(uintptr_t)&more) == 0 && upc_all_fcntl(f, UPC_GET_HINTS, &list) == 3);
     CHECK(strcmp(list[0].value, "1") == 0 && upc_all_fcntl(f, 99, NULL) == -1);
