@@ -24,7 +24,7 @@ static void usage(FILE *out)
             "  -c LIST         conduits (default: smp,tcp,udp); tcp and udp go between pretended hosts\n"
             "  -t LIST         tests (default: all); --list names them\n"
             "  -b FROM:TO      sizes of copies in bytes (default: 8:64M; K and M are understood)\n"
-            "  -r N            samples of each figure (default: 7, at most %d)\n"
+            "  -r N            samples of each figure (default: 7, with --check 15, at most %d)\n"
             "  -S N            I/O servers of the file tests (default: 2; 0: without)\n"
             "  -d DIR          where the servers keep the file (default: a new directory in TMPDIR)\n"
             "  --json          one JSON object a line\n"
@@ -64,7 +64,7 @@ static bool parse(struct bench_options *o, int argc, char **argv)
         case 'c': o->conduits = optarg; break;
         case 't': o->tests = optarg; break;
         case 'b': ok = parse_sizes(o, optarg); break;
-        case 'r': o->repeat = (unsigned)atoi(optarg); break;
+        case 'r': ok = (o->repeat = (unsigned)atoi(optarg)) >= 1; break;
         case 'S': o->servers = (unsigned)atoi(optarg); break;
         case 'd': o->dir = optarg; break;
         case 'j': o->json = true; break;
@@ -76,8 +76,10 @@ static bool parse(struct bench_options *o, int argc, char **argv)
         }
     if (o->check && !o->tests)
         o->tests = "put,get,read,write,barrier,file", o->from = o->to = 1u << 20;
-    return ok && optind == argc && o->threads >= 1 && o->threads <= 1024 && o->repeat >= 1 &&
-           o->repeat <= BENCH_SAMPLES && o->servers <= 64;
+    if (!o->repeat)
+        o->repeat = o->check ? 15 : 7;
+    return ok && optind == argc && o->threads >= 1 && o->threads <= 1024 && o->repeat <= BENCH_SAMPLES &&
+           o->servers <= 64;
 }
 
 /* ---- a figure ---- */
@@ -221,7 +223,7 @@ static bool known_tests(const char *list)
 
 int main(int argc, char **argv)
 {
-    struct bench_options o = { .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .repeat = 7, .from = 8, .to = BENCH_MOST_BYTES };
+    struct bench_options o = { .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .from = 8, .to = BENCH_MOST_BYTES };
     char dir[4096], conduit[16], file[4200];
     bool ok = true, own = false;
     if (argc > 1 && strcmp(argv[1], "--inside") == 0)
