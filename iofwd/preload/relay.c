@@ -119,7 +119,7 @@ static void close_lines(void)
 
 /* ---- signals ---- */
 
-/* What a terminal sends goes to the whole group, and so to the program as well. */
+/* What a terminal sends goes to the whole group, and so to the program as well.  A fault of the relay itself ends it when it comes again. */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
@@ -127,6 +127,8 @@ static void on_signal(int sig, siginfo_t *info, void *context)
         (void)!real_write(relay.wake[1], "c", 1);
     else if (info->si_code <= 0)
         kill(relay.child, sig);
+    else if (sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE)
+        signal(sig, SIG_DFL);
     errno = saved;
 }
 
