@@ -119,7 +119,8 @@ static void close_lines(void)
 
 /* ---- signals ---- */
 
-/* What a terminal sends goes to the whole group, and so to the program as well.  A fault of the relay itself ends it when it comes again. */
+/* What a terminal sends goes to the whole group, and so to the program as well.  A fault of the relay itself ends it when it comes
+ * again. */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
