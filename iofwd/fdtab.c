@@ -158,6 +158,17 @@ struct fwd_ofile *fdtab_find(const struct amph_fwd_file *file)
     return NULL;
 }
 
+bool fdtab_same(int a, int b)
+{
+    struct fwd_ofile *x = fdtab_get(a), *y = fdtab_get(b);
+    bool same = x && x == y;
+    if (x)
+        fdtab_put(x);
+    if (y)
+        fdtab_put(y);
+    return same;
+}
+
 void fdtab_each(int first, int last, void (*fn)(int fd, struct fwd_ofile *of, void *arg), void *arg)
 {
     if (last >= FDTAB_MAX)

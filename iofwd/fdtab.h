@@ -58,6 +58,9 @@ struct fwd_ofile *fdtab_get(int fd);
 /* Drops a reference.  The last one closes the file by fdtab_closer and gives back what that gave; 0 otherwise. */
 int fdtab_put(struct fwd_ofile *of);
 
+/* Do two descriptors lead to one open file, and so have one offset? */
+bool fdtab_same(int a, int b);
+
 /* Closes a file at its server: 0 or an errno value.  Set once, before the first file is opened. */
 extern int (*fdtab_closer)(const struct amph_fwd_file *file) AMPH_HIDDEN;
 

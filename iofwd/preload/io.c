@@ -393,18 +393,6 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
     return move_places(in_off, out_off, copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len));
 }
 
-/* Two descriptors of one forwarded open file, which have one offset. */
-static bool is_same_open(int a, int b)
-{
-    struct fwd_ofile *x = fdtab_get(a), *y = fdtab_get(b);
-    bool same = x && x == y;
-    if (x)
-        fdtab_put(x);
-    if (y)
-        fdtab_put(y);
-    return same;
-}
-
 /* From a file to itself at its one offset: the kernel reads and writes at the place where that is before. */
 static ssize_t send_to_itself(int fd, size_t len)
 {
@@ -431,7 +419,7 @@ ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
         return fwd_fail(EBADF);
     if ((out_flags & O_APPEND) || S_ISDIR(st.st_mode))
         return fwd_fail(EINVAL);
-    if (!off && is_same_open(in, out))
+    if (!off && fdtab_same(in, out))
         return send_to_itself(in, len);
     ssize_t n = copy_piece(in, off ? *off : -1, out, -1, len);
     if (n == 0 && off && !fwd_can_write(off, sizeof *off)) /* as the kernel, which puts it back in any case */

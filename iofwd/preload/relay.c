@@ -63,17 +63,6 @@ static int move_up(int fd)
     return up >= 0 ? up : fd;
 }
 
-static bool same_file(int a, int b)
-{
-    struct fwd_ofile *x = fdtab_get(a), *y = fdtab_get(b);
-    bool same = x && x == y;
-    if (x)
-        fdtab_put(x);
-    if (y)
-        fdtab_put(y);
-    return same;
-}
-
 static int open_line(int fd)
 {
     struct line *l = &relay.line[fd];
@@ -82,7 +71,7 @@ static int open_line(int fd)
     if (!fwd_fd(fd))
         return 0;
     for (int i = 1; i < fd && l->same < 0; i++)
-        if (relay.line[i].file >= 0 && same_file(i, fd))
+        if (relay.line[i].file >= 0 && fdtab_same(i, fd))
             l->same = i;
     if (l->same >= 0)
         return 0;

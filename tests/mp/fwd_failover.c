@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/mp/fwd_kill.h"
+
 enum { ROUNDS = 400, REGION = 1 << 20, SOURCE = 3 << 20, LARGE = 300000 };
 static const char *dir, *kept;
 static int kills;
@@ -60,18 +62,7 @@ static uint8_t source_byte(size_t at)
 }
 
 /* Kills whoever is at the other end of the client's newest connection: the server that it uses now. */
-static int is_server(pid_t pid)
-{
-    char path[64], comm[64] = "";
-    snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
-    FILE *f = fopen(path, "r");
-    int ok = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
-    if (f)
-        fclose(f);
-    return ok;
-}
-
-static int kill_server(void)
+static int kill_newest(void)
 {
     static pid_t done[8];
     static int n;
@@ -95,7 +86,7 @@ static void *killer(void *arg)
 {
     for (int i = 0; i < kills; i++) {
         usleep(delay);
-        while (!kill_server())
+        while (!kill_newest())
             usleep(1000); /* the client has not yet gone to the next one */
     }
     return NULL;
@@ -245,7 +236,7 @@ static void work(void)
 static int kill_only(void)
 {
     struct stat st;
-    MUST(stat(dir, &st) == 0 && kill_server());
+    MUST(stat(dir, &st) == 0 && kill_newest());
     while (kill(last_killed, 0) == 0)
         usleep(1000);
     return 0;
@@ -308,7 +299,7 @@ static int wait_only(void)
     MUST(fd >= 0 && write(fd, "a\n", 2) == 2);
     pid_t first = start_writer(fd, "b\n", &go[0]), second = start_writer(fd, "c\n", &go[1]);
     kills = 1;
-    MUST(kill_server());
+    MUST(kill_newest());
     pid_t other = other_than(last_killed);
     MUST(kill(other, SIGSTOP) == 0);
     MUST(write(go[0], "", 1) == 1);
@@ -349,7 +340,7 @@ static int locked_only(int fd)
     int status;
     kills = 1;
     MUST(fstat(fd, &st) == 0);
-    while (!kill_server())
+    while (!kill_newest())
         usleep(1000);
     MUST(fstat(fd, &st) == 0 && st.st_size == 10);
     pid_t pid = fork();
@@ -391,7 +382,7 @@ static int share_offset(void)
     }
     usleep(delay);
     kills = 1;
-    while (!kill_server())
+    while (!kill_newest())
         usleep(1000);
     for (int who = 0, status; who < SHARERS; who++) {
         MUST(wait(&status) > 0 && status == 0);
