@@ -29,7 +29,7 @@ echo there | tee "$mp_dir/there/f" >"$mp_dir/there/sub/f"
 ln -s "$mp_dir/here/sub" "$mp_dir/link"
 (
     cd "$mp_dir/here/sub" && "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "$mp_dir/here=$mp_dir/there" -timeout 100 sh -c '
-        cat f ../f; pwd; sh -c "cat f; echo \$0" ; echo new >new; cd /; cd "$0/link" && cat f && pwd -P && cd ../nothing; cat f' "$mp_dir"
+        exec 2>&1; cat f ../f; pwd; sh -c "cat f; echo \$0" ; echo new >new; cd /; cd "$0/link" && cat f && pwd -P && cd ../nothing; cat f' "$mp_dir"
     ls "$mp_dir/here/sub" "$mp_dir/there/sub"
 ) >"$mp_dir/out" 2>&1
 sed "s#$mp_dir#@#g; s/.*: \([0-9]*: \)*cd: can't cd/cd: can't cd/" "$mp_dir/out" >"$mp_dir/seen"
