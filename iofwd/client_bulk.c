@@ -14,6 +14,7 @@
 #include "base/counters.h"
 #include "iofwd/client_stripe.h"
 
+#define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
 #define SPREAD_PIECES 40u /* of a call to several servers under way */
 #define CROWD_PIECES 2u   /* of each, where they outnumber the cores */
 #define PIECE_LEAST ((size_t)64 << 10)
@@ -30,13 +31,7 @@ struct piece {
 /* A call: what was asked for, and how far it got. */
 struct bulk_call {
     struct amph_fwd_client *cl;
-    enum amph_fwd_id id;
-    const void *record;
-    bool out;                  /* read: data comes */
-    uint16_t rwf;
-    uint8_t *data;
-    size_t total;
-    size_t *done_p;
+    struct fwd_data *d;
     size_t end;                /* everything before it has been moved, as far as is known */
     int error;                 /* of what stopped it there */
     unsigned inflight;         /* pieces under way, of all ops */
@@ -62,56 +57,13 @@ struct bulk_op {
     struct piece ring[FWD_WINDOW];
 };
 
-static void describe(struct bulk_call *c, void *args)
-{
-    const union amph_fwd_args *u = args;
-    c->record = args;
-    switch (c->id) {
-    case AMPH_FWD_READ:
-        c->out = true;
-        c->data = u->read.buf;
-        c->total = u->read.buf_cap;
-        c->done_p = u->read.buf_len;
-        break;
-    case AMPH_FWD_PREAD:
-        c->out = true;
-        c->data = u->pread.buf;
-        c->total = u->pread.buf_cap;
-        c->done_p = u->pread.buf_len;
-        break;
-    case AMPH_FWD_WRITE:
-        c->data = (uint8_t *)u->write.data;
-        c->total = u->write.data_len;
-        c->done_p = u->write.done;
-        break;
-    default:
-        c->data = (uint8_t *)u->pwrite.data;
-        c->total = u->pwrite.data_len;
-        c->done_p = u->pwrite.done;
-        break;
-    }
-}
-
-/* The record of one piece. */
+/* The record of one piece; its bytes travel beside it. */
 static void fill_record(const struct bulk_call *c, struct piece *pc)
 {
-    const union amph_fwd_args *u = c->record;
-    switch (c->id) {
-    case AMPH_FWD_READ: pc->args.read = u->read; break;
-    case AMPH_FWD_WRITE:
-        pc->args.write = u->write;
-        pc->args.write.done = &pc->pend->got;
-        break;
-    case AMPH_FWD_PREAD:
-        pc->args.pread = u->pread;
-        pc->args.pread.off = (off_t)((uint64_t)u->pread.off + pc->at);
-        break;
-    default:
-        pc->args.pwrite = u->pwrite;
-        pc->args.pwrite.off = (off_t)((uint64_t)u->pwrite.off + pc->at);
-        pc->args.pwrite.done = &pc->pend->got;
-        break;
-    }
+    struct fwd_data d = { .file = c->d->file, .off = (off_t)((uint64_t)c->d->off + pc->at), .done_p = &pc->pend->got,
+                          .reads = c->d->reads, .placed = c->d->placed };
+    pc->pend->desc = &fwd_calls[fwd_data_record(&d, &pc->args)];
+    pc->pend->args = &pc->args;
 }
 
 /* Half of the slots at most, so that two calls fit; none at once is a wait. */
@@ -140,13 +92,13 @@ static void take_slots(struct bulk_op *op, unsigned most)
 
 static struct fwd_pace *pace_of(struct bulk_op *op)
 {
-    return &op->link->pace[op->call->out][op->call->total >= FWD_PACE_LARGE];
+    return &op->link->pace[op->call->d->reads][op->call->d->len >= FWD_PACE_LARGE];
 }
 
 /* How the data is to travel.  Calls that have their server to themselves are timed, so that the next ones know. */
 static void choose_way(struct bulk_op *op, struct fwd_way *way)
 {
-    size_t total = op->call->total / op->deal.width;
+    size_t total = op->call->d->len / op->deal.width;
     op->judged = op->deal.width < 2 && total >= FWD_PACE_LEAST && total <= (size_t)UINT32_MAX;
     if (op->judged) {
         op->way = fwd_pace_choose(pace_of(op), op->link->near, way);
@@ -162,14 +114,14 @@ static void choose_way(struct bulk_op *op, struct fwd_way *way)
 
 static void judge_way(struct bulk_op *op)
 {
-    if (op->judged && op->moved == op->call->total)
+    if (op->judged && op->moved == op->call->d->len)
         fwd_pace_judge(pace_of(op), op->link->near, op->way, op->moved, amph_now_ns() - op->start_ns);
 }
 
 /* The call has stopped before the next place of this op: nothing more is to be done there. */
 static bool is_past_end(const struct bulk_op *op)
 {
-    return op->deal.at >= op->call->end && op->call->end < op->call->total;
+    return op->deal.at >= op->call->end && op->call->end < op->call->d->len;
 }
 
 /*
@@ -207,13 +159,13 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = is_past_end(op) ? 0 : next_len(op), at = op->deal.at;
     struct fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
-                          .rwf = c->rwf, .len = (uint32_t)len };
+                          .rwf = (uint16_t)c->d->file->rwf, .len = (uint32_t)len };
     uint8_t *slot = NULL;
     pc->pend = pend;
     pc->at = at;
     pc->len = len;
     fwd_deal_step(&op->deal, len);
-    if (op->stream && c->out && len >= FWD_STREAM_LEAST)
+    if (op->stream && c->d->reads && len >= FWD_STREAM_LEAST)
         b.flags |= FWD_PIECE_STAGED;
     if (op->deal.width > 1)
         b.flags |= FWD_PIECE_SPREAD;
@@ -231,16 +183,14 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     if (b.where == FWD_AREA) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
         slot = op->link->part + b.at;
-        if (!c->out)
-            fill_slot(op, slot, c->data + at, len);
+        if (!c->d->reads)
+            fill_slot(op, slot, c->d->data + at, len);
     } else if (b.where == FWD_SEGMENT)
         b.at = op->segment_at + at;
-    else if (c->out)
-        pc->pend->data = c->data + at;
-    pc->pend->desc = &fwd_calls[c->id];
-    pc->pend->args = &pc->args;
+    else if (c->d->reads)
+        pc->pend->data = c->d->data + at;
     pc->pend->want = len;
-    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->out || b.where != FWD_INLINE ? NULL : c->data + at);
+    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->d->reads || b.where != FWD_INLINE ? NULL : c->d->data + at);
     if (err) {
         fwd_pend_give(op->cl, pc->pend);
         return err;
@@ -255,7 +205,7 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
 /* Notes that the call went no further than at, by error or by the end of the file. */
 static void stop_at(struct bulk_call *c, size_t at, int error)
 {
-    if (at >= c->end && (c->end < c->total || at > c->end || c->error))
+    if (at >= c->end && (c->end < c->d->len || at > c->end || c->error))
         return;
     c->end = at;
     c->error = error;
@@ -268,8 +218,8 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
     struct piece *pc = &op->ring[op->head];
     int err = fwd_pend_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
     size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
-    if (n && c->out && op->slots && pc->at < c->end)
-        memcpy(c->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
+    if (n && c->d->reads && op->slots && pc->at < c->end)
+        memcpy(c->d->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
     op->moved += n;
     if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
         fwd_told.calls += !op->told;
@@ -324,7 +274,7 @@ static bool may_take(const struct bulk_op *op)
  */
 static void feed_all(struct bulk_op *op, unsigned n)
 {
-    unsigned busy = 0, near_most = op[0].call->out ? op[0].cl->near_readers : op[0].cl->near_writers;
+    unsigned busy = 0, near_most = op[0].call->d->reads ? op[0].cl->near_readers : op[0].cl->near_writers;
     for (unsigned i = 0; i < n; i++) {
         if (op[i].closed || (op[i].link->near && busy >= near_most))
             continue;
@@ -373,9 +323,9 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *li
     struct fwd_way way;
     op->piece = small;
     op->window = 2;
-    if (c->total <= small)
+    if (c->d->len <= small)
         return;
-    if (c->total >= SEGMENT_LEAST && fwd_segment_holds(c->cl, link, c->data, c->total, &op->segment_at)) {
+    if (c->d->len >= SEGMENT_LEAST && fwd_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
         op->segment = true;
         op->piece = link->near || c->cl->piece > SEGMENT_PIECE ? SEGMENT_PIECE : c->cl->piece;
         op->window = FWD_WINDOW / 2;
@@ -386,9 +336,9 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *li
     choose_way(op, &way);
     op->piece = way.piece < c->cl->piece ? way.piece : c->cl->piece;
     op->stream = way.stream && link->near;
-    size_t npieces = (c->total + op->piece - 1) / op->piece;
+    size_t npieces = (c->d->len + op->piece - 1) / op->piece;
     unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width : way.depth;
-    if (link->near && c->out && deal->width > c->cl->near_readers)
+    if (link->near && c->d->reads && deal->width > c->cl->near_readers)
         most = most < CROWD_PIECES ? most : CROWD_PIECES;
     most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
     take_slots(op, npieces < most ? (unsigned)npieces : most);
@@ -407,34 +357,31 @@ static int outcome(const struct bulk_call *c)
 {
     if (c->end == 0 && c->error)
         return c->error;
-    amph_count_n(c->out ? AMPH_COUNTER_IOFWD_BYTES_IN : AMPH_COUNTER_IOFWD_BYTES_OUT, c->end);
-    *c->done_p = c->end;
+    amph_count_n(c->d->reads ? AMPH_COUNTER_IOFWD_BYTES_IN : AMPH_COUNTER_IOFWD_BYTES_OUT, c->end);
+    *c->d->done_p = c->end;
     return 0;
 }
 
-static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct fwd_data *d)
 {
-    *c = (struct bulk_call){ .cl = cl, .id = id };
-    describe(c, args);
-    c->rwf = (uint16_t)(*(const struct amph_fwd_file *const *)args)->rwf; /* each of these records begins with the file */
-    if (c->total > SSIZE_MAX)
+    if (d->len > SSIZE_MAX)
         return EINVAL;
-    if (c->total > 0x7ffff000)
-        c->total = 0x7ffff000; /* as Linux does */
-    c->end = c->total;
+    if (d->len > MOST_AT_ONCE)
+        d->len = MOST_AT_ONCE;
+    *c = (struct bulk_call){ .cl = cl, .d = d, .end = d->len };
     return 0;
 }
 
-int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
+int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_data *d)
 {
     struct bulk_call c;
     struct bulk_op op;
     struct fwd_deal deal = { .total = 0, .unit = SIZE_MAX, .width = 1 };
     struct fwd_guard g;
-    int err = begin_call(&c, cl, id, args);
+    int err = begin_call(&c, cl, d);
     if (err)
         return err;
-    deal.total = c.total;
+    deal.total = d->len;
     fwd_guard_enter(&g);
     g.ends_wait = true; /* of a pipe */
     open_op(&op, &c, link, &deal);
@@ -458,8 +405,9 @@ static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FW
 }
 
 /* A pread or pwrite, each part its places. */
-static int deal_out(struct amph_fwd_client *cl, const struct amph_fwd_file *file, enum amph_fwd_id id, off_t off, void *args)
+static int deal_out(struct amph_fwd_client *cl, struct fwd_data *d)
 {
+    const struct amph_fwd_file *file = d->file;
     struct bulk_call c;
     struct bulk_op op[AMPH_FWD_PARTS_MAX];
     uint32_t order[AMPH_FWD_PARTS_MAX];
@@ -467,7 +415,7 @@ static int deal_out(struct amph_fwd_client *cl, const struct amph_fwd_file *file
     struct fwd_deal deal;
     struct fwd_guard g;
     unsigned n = 0;
-    int err = begin_call(&c, cl, id, args);
+    int err = begin_call(&c, cl, d);
     for (uint32_t i = 0; i < file->nparts && !err; i++)
         err = fwd_link_to(cl, file->part[i].server, &link[i]);
     if (err)
@@ -475,7 +423,7 @@ static int deal_out(struct amph_fwd_client *cl, const struct amph_fwd_file *file
     order_parts(file, order);
     fwd_guard_enter(&g);
     for (uint32_t i = 0; i < file->nparts; i++) {
-        fwd_deal_start(&deal, file, order[i], (uint64_t)off, c.total);
+        fwd_deal_start(&deal, file, order[i], (uint64_t)d->off, d->len);
         if (deal.at < deal.total)
             open_op(&op[n++], &c, link[order[i]], &deal);
     }
@@ -487,66 +435,43 @@ static int deal_out(struct amph_fwd_client *cl, const struct amph_fwd_file *file
 }
 
 /* A read or write at the file's offset: home gives the bytes out that this call is about, and moves its offset past them. */
-static int claim(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool out, size_t want, off_t *pos_p, size_t *count_p)
+static int claim(struct amph_fwd_client *cl, const struct fwd_data *d, size_t want, off_t *pos_p, size_t *count_p)
 {
-    if (out) {
-        struct amph_fwd_args_takeread a = { .file = file, .want = want, .pos = pos_p, .count = count_p };
+    if (d->reads) {
+        struct amph_fwd_args_takeread a = { .file = d->file, .want = want, .pos = pos_p, .count = count_p };
         return fwd_client_once(cl, AMPH_FWD_TAKEREAD, &a);
     }
-    struct amph_fwd_args_takewrite a = { .file = file, .want = want, .pos = pos_p };
+    struct amph_fwd_args_takewrite a = { .file = d->file, .want = want, .pos = pos_p };
     *count_p = want;
     return fwd_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
 }
 
-static int at_offset(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct fwd_link *home, bool out, uint8_t *data,
-                     size_t total, size_t *done_p, enum amph_fwd_id id, void *args)
+static int at_offset(struct amph_fwd_client *cl, const struct fwd_data *d)
 {
-    union amph_fwd_args u;
-    off_t pos, now;
-    size_t count;
-    int err = claim(cl, file, out, total < 0x7ffff000 ? total : 0x7ffff000, &pos, &count);
-    if (err == EOPNOTSUPP) /* appending, say: home does it all */
-        return fwd_client_bulk(cl, home, id, args);
+    struct fwd_data placed = *d;
+    off_t now;
+    placed.placed = true;
+    int err = claim(cl, d, d->len < MOST_AT_ONCE ? d->len : MOST_AT_ONCE, &placed.off, &placed.len);
     if (err)
         return err;
-    *done_p = 0;
-    if (count == 0)
+    *d->done_p = 0;
+    if (placed.len == 0)
         return 0;
-    if (out)
-        u.pread = (struct amph_fwd_args_pread){ .file = file, .off = pos, .buf = data, .buf_cap = count, .buf_len = done_p };
-    else
-        u.pwrite = (struct amph_fwd_args_pwrite){ .file = file, .off = pos, .data = data, .data_len = count, .done = done_p };
-    err = deal_out(cl, file, out ? AMPH_FWD_PREAD : AMPH_FWD_PWRITE, pos, &u);
-    size_t done = err ? 0 : *done_p;
-    if (done < count) {
-        struct amph_fwd_args_lseek back = { .file = file, .off = (off_t)done - (off_t)count, .whence = SEEK_CUR, .pos = &now };
+    err = deal_out(cl, &placed);
+    size_t done = err ? 0 : *d->done_p;
+    if (done < placed.len) {
+        struct amph_fwd_args_lseek back = { .file = d->file, .off = (off_t)done - (off_t)placed.len, .whence = SEEK_CUR, .pos = &now };
         fwd_client_once(cl, AMPH_FWD_LSEEK, &back);
     }
     return err;
 }
 
-int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const struct amph_fwd_file *file, enum amph_fwd_id id,
-                      void *args)
+int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d)
 {
-    union amph_fwd_args *u = args;
-    if (file->rwf)
-        return fwd_client_bulk(cl, home, id, args);
+    const struct amph_fwd_file *file = d->file;
     size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : FWD_STRIPE_LEAST;
-    switch (id) {
-    case AMPH_FWD_READ:
-        return u->read.buf_cap < least ? fwd_client_bulk(cl, home, id, args)
-                                       : at_offset(cl, file, home, true, u->read.buf, u->read.buf_cap, u->read.buf_len, id, args);
-    case AMPH_FWD_WRITE:
-        return u->write.data_len < least
-            ? fwd_client_bulk(cl, home, id, args)
-            : at_offset(cl, file, home, false, (uint8_t *)u->write.data, u->write.data_len, u->write.done, id, args);
-    case AMPH_FWD_PREAD:
-        return u->pread.buf_cap == 0 || (!file->unit_kib && u->pread.buf_cap < least) ? fwd_client_bulk(cl, home, id, args)
-                                                                                     : deal_out(cl, file, id, u->pread.off, args);
-    default: {
-        bool whole = u->pwrite.data_len == 0 || (!file->unit_kib && u->pwrite.data_len < least);
-        int err = whole ? EOPNOTSUPP : deal_out(cl, file, id, u->pwrite.off, args);
-        return err == EOPNOTSUPP ? fwd_client_bulk(cl, home, id, args) : err; /* of one that appends, home does it all */
-    }
-    }
+    bool every_byte = d->placed && file->unit_kib; /* has its server, however short the call is */
+    bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
+    int err = whole ? EOPNOTSUPP : d->placed ? deal_out(cl, d) : at_offset(cl, d);
+    return err == EOPNOTSUPP ? fwd_client_bulk(cl, home, d) : err; /* of one that appends, too, home does it all */
 }

@@ -365,14 +365,15 @@ int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
     const struct fwd_call_desc *desc = &fwd_calls[id];
     const struct amph_fwd_file *file = fwd_call_file(desc, args);
     struct fwd_link *link;
+    struct fwd_data data;
     if (file && file->nparts == 0)
         return EBADF;
     int err = fwd_link_to(cl, file ? file->part[0].server : cl->servers[0], &link);
     if (err)
         return err;
     amph_count(IOFWD_CALLS);
-    if (desc->flags & FWD_CALL_BULK)
-        return file->nparts > 1 ? fwd_client_spread(cl, link, file, id, args) : fwd_client_bulk(cl, link, id, args);
+    if (fwd_data_of(id, args, &data))
+        return file->nparts > 1 ? fwd_client_spread(cl, link, &data) : fwd_client_bulk(cl, link, &data);
     err = fwd_client_simple(cl, link, id, args);
     if (!err && id == AMPH_FWD_OPEN)
         fwd_stripe_open(cl, args);

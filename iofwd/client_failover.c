@@ -101,8 +101,8 @@ static void note_lock(struct amph_fwd_client *cl, struct fwd_noted *e, const str
 
 static bool appends(enum amph_fwd_id id, const union amph_fwd_args *u, const struct fwd_noted *e)
 {
-    const struct amph_fwd_file *file = id == AMPH_FWD_WRITE ? u->write.file : id == AMPH_FWD_PWRITE ? u->pwrite.file : NULL;
-    return file && ((file->rwf & RWF_APPEND) || (e && (e->oflags & O_APPEND)));
+    struct fwd_data d;
+    return fwd_data_of(id, u, &d) && !d.reads && ((d.file->rwf & RWF_APPEND) || (e && (e->oflags & O_APPEND)));
 }
 
 static void move_pos(struct fwd_noted *e, size_t by)
@@ -316,13 +316,8 @@ static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id, con
 
 static bool is_short(enum amph_fwd_id id, const union amph_fwd_args *u)
 {
-    switch (id) {
-    case AMPH_FWD_READ: return *u->read.buf_len < u->read.buf_cap;
-    case AMPH_FWD_PREAD: return *u->pread.buf_len < u->pread.buf_cap;
-    case AMPH_FWD_WRITE: return *u->write.done < u->write.data_len;
-    case AMPH_FWD_PWRITE: return *u->pwrite.done < u->pwrite.data_len;
-    default: return false;
-    }
+    struct fwd_data d;
+    return fwd_data_of(id, u, &d) && *d.done_p < d.len;
 }
 
 /* A file that was spread and has moved: its other parts are still open where their servers are there. */

@@ -19,6 +19,7 @@
 #include "am/am.h"
 #include "boot/boot.h"
 #include "iofwd/client.h"
+#include "iofwd/client_data.h"
 #include "iofwd/client_pace.h"
 #include "iofwd/door.h"
 #include "iofwd/encode.h"
@@ -166,11 +167,10 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
 /* client_segment.c: does this buffer lie in the program's segment, and can that server reach it there?  Signals are not blocked. */
 bool fwd_segment_holds(struct amph_fwd_client *cl, struct fwd_link *link, const void *data, size_t len, uint64_t *at_p);
 
-/* client_bulk.c: a read or write of any size */
-int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
+/* client_bulk.c: a read or write of any size; d is used up */
+int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_data *d);
 /* The same on a file of several parts; home: the way to its first. */
-int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, const struct amph_fwd_file *file, enum amph_fwd_id id,
-                      void *args);
+int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d);
 
 /* client_life.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
 int fwd_file_of_fd(int fd, struct amph_fwd_file *file);

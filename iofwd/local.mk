@@ -19,10 +19,13 @@ libiofwd_la_SOURCES = \
 	iofwd/beneath.c \
 	iofwd/client.c \
 	iofwd/client.h \
+	iofwd/client_blocks.c \
+	iofwd/client_blocks.h \
 	iofwd/client_bulk.c \
 	iofwd/client_call.c \
 	iofwd/client_collect.c \
 	iofwd/client_collect.h \
+	iofwd/client_data.h \
 	iofwd/client_failover.c \
 	iofwd/client_failover.h \
 	iofwd/client_int.h \
