@@ -194,6 +194,14 @@ static int leave_pend(struct fwd_pend *p)
     }
 }
 
+/* The server has died.  Its last answers may not have been read yet: what it has done is not to be called failed. */
+static int leave_dead(struct amph_fwd_client *cl, struct fwd_pend *p)
+{
+    while (!fwd_pend_is_done(p) && amph_am_poll(cl->ep) > 0)
+        ;
+    return leave_pend(p);
+}
+
 /* Tells the server that request seq need not wait any longer; its own answer says what has become of it. */
 static void cancel(struct amph_fwd_client *cl, struct fwd_link *link, uint64_t seq)
 {
@@ -229,7 +237,7 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
     while (!fwd_pend_is_done(p)) {
         bool late = fwd_wait_step(cl, &wait);
         if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
-            return leave_pend(p);
+            return leave_dead(cl, p);
         if (!late || !let_in)
             continue;
         unwanted = let_signals_in(let_in) || unwanted;

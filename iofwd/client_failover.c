@@ -331,44 +331,9 @@ static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *f
     }
 }
 
-/* A call at the offset, as the other processes that share the file have to know of it. */
-struct flight {
-    struct fwd_shared *shared; /* NULL: none */
-    bool stranded;
-};
-
-static void begin_flight(struct flight *f, enum amph_fwd_id id, const struct fwd_noted *e)
+static struct fwd_shared *offset_of(enum amph_fwd_id id, const struct fwd_noted *e)
 {
-    if (f->stranded)
-        atomic_fetch_sub(&f->shared->stranded, 1);
-    f->stranded = false;
-    fwd_told = (struct fwd_told){ .calls = 0 };
-    if (f->shared || !e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE && id != AMPH_FWD_LSEEK))
-        return;
-    f->shared = e->shared;
-    atomic_fetch_add(&f->shared->flying, 1);
-}
-
-static void strand(struct flight *f)
-{
-    f->stranded = f->shared;
-    if (f->stranded)
-        atomic_fetch_add(&f->shared->stranded, 1);
-}
-
-/* Its effect has been noted, or it has failed. */
-static void end_flight(struct flight *f)
-{
-    struct fwd_shared *s = f->shared;
-    if (!s)
-        return;
-    uint32_t most = atomic_load(&s->moves);
-    atomic_fetch_add(&s->answered, fwd_told.calls);
-    while (most < fwd_told.moves && !atomic_compare_exchange_weak(&s->moves, &most, fwd_told.moves))
-        ;
-    if (f->stranded)
-        atomic_fetch_sub(&s->stranded, 1);
-    atomic_fetch_sub(&s->flying, 1);
+    return e && (id == AMPH_FWD_READ || id == AMPH_FWD_WRITE || id == AMPH_FWD_LSEEK) ? e->shared : NULL;
 }
 
 int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
@@ -380,7 +345,7 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     struct fwd_noted *e = file && desc->arg[0].word == FWD_IN_FILE ? fwd_noted_find(file) : NULL;
     int err = EIO;
     fwd_noted_save_locks(cl);
-    struct flight flight = { .shared = NULL };
+    struct fwd_flight flight = { .shared = NULL };
     for (uint32_t tries = 0; tries <= cl->nlinks; tries++) {
         struct renamed r = { .n = 0 };
         if ((!file && fwd_server_home(cl) != 0) || put_names(cl, desc, args, &r) != 0) {
@@ -389,17 +354,17 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
             break;
         }
         const struct amph_fwd_file *now = fwd_call_file(desc, args);
-        begin_flight(&flight, id, e);
+        fwd_flight_begin(&flight, offset_of(id, e));
         err = fwd_client_once(cl, id, args);
-        bool died = now ? any_dead(cl, now) : fwd_server_is_dead(cl, cl->servers[0]);
-        if (died && err == 0 && is_short(id, args))
-            err = EIO; /* pieces of it had been done */
+        bool died = fwd_flight_is_given_up(&flight) || (now ? any_dead(cl, now) : fwd_server_is_dead(cl, cl->servers[0]));
+        if (died && err == 0 && (is_short(id, args) || fwd_flight_is_given_up(&flight)))
+            err = EIO; /* pieces of it had been done, or the file has gone on without it */
         died = died && err == EIO;
         restore_names(&r);
         if (!died || id == AMPH_FWD_CLOSE || !may_repeat(id, args, e))
             break;
         put_offset_back(cl, id, e);
-        strand(&flight);
+        fwd_flight_strand(&flight);
     }
     if (id == AMPH_FWD_CLOSE) {
         if (err == EIO && e)
@@ -409,7 +374,7 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
         fwd_noted_forget(file);
     } else if (!err)
         note(cl, id, args, e);
-    end_flight(&flight);
+    fwd_flight_end(&flight);
     return err;
 }
 

@@ -247,8 +247,7 @@ void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *
         atomic_store(&e->shared->pos, 0);
         atomic_store(&e->shared->lost, 0);
         atomic_store(&e->shared->mover, 0);
-        atomic_store(&e->shared->flying, 0);
-        atomic_store(&e->shared->stranded, 0);
+        atomic_store(&e->shared->flights, 0);
         atomic_store(&e->shared->answered, 0);
         atomic_store(&e->shared->moves, 0);
         atomic_store(&e->shared->locks_of, 0);

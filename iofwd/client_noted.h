@@ -2,8 +2,8 @@
 /*
  * What the client notes of its open files, so that another server can take over from one that dies.  Layer: iofwd.
  *
- * Thread rule: see client_int.h.  client_noted.c keeps the table, client_takeover.c opens files anew, client_failover.c makes the calls
- * and notes what they leave behind.
+ * Thread rule: see client_int.h.  client_noted.c keeps the table, client_flight.c counts calls at shared offsets, client_takeover.c opens
+ * files anew, client_failover.c makes the calls and notes what they leave behind.
  */
 #ifndef AMPH_IOFWD_CLIENT_NOTED_H
 #define AMPH_IOFWD_CLIENT_NOTED_H
@@ -32,8 +32,9 @@ struct fwd_shared {
     dev_t dev;
     ino_t ino;
     char path[424];
-    /* calls at the offset: under way; of these, those whose server has died; answered; the most that an answer has counted before it */
-    _Atomic uint32_t flying, stranded, answered, moves;
+    /* calls at the offset: under way (client_flight.c); answered; the most that an answer has counted before it */
+    _Atomic uint64_t flights;
+    _Atomic uint32_t answered, moves;
     /* locks of a process that goes on as another program */
     _Atomic int32_t locks_of; /* which; 0: none */
     uint32_t nlocks;
@@ -78,6 +79,30 @@ char *fwd_noted_path(const struct fwd_noted *e); /* a copy, to be freed: a renam
 /* A file with locks whose server has died and that nobody has taken over; it is pinned until it is let go.  NULL: none. */
 struct fwd_noted *fwd_noted_pin_locked(struct amph_fwd_client *cl);
 void fwd_noted_unpin(struct fwd_noted *e);
+
+/* ---- client_flight.c ---- */
+
+/* A call at the offset, as the other processes that share the file have to know of it. */
+struct fwd_flight {
+    struct fwd_shared *shared; /* NULL: none */
+    uint32_t round;
+    bool stranded;
+};
+
+void fwd_flight_begin(struct fwd_flight *f, struct fwd_shared *s); /* s NULL: not at the offset.  Once more for each repetition. */
+void fwd_flight_strand(struct fwd_flight *f);                      /* its server has died and has not answered it */
+void fwd_flight_end(struct fwd_flight *f);                         /* its effect has been noted, or it has failed */
+
+/* Another process has moved the file without it: what its server has answered holds no more. */
+bool fwd_flight_is_given_up(const struct fwd_flight *f);
+
+/* Before the offset is taken from the notes: what has been answered has to be noted.  A process that has been killed or stopped in between
+ * is not waited for long. */
+void fwd_flights_wait(struct fwd_shared *s);
+
+/* The dead server has done a call at the offset that was not answered, and after it one that was: nobody knows where the data of the
+ * first went, and it must not be written once more. */
+bool fwd_flights_tangled(struct fwd_shared *s);
 
 /* ---- client_takeover.c ---- */
 

@@ -23,8 +23,6 @@
 #include "base/log.h"
 
 #define MOVER_CHECK_NS (50 * AMPH_NS_PER_MS)
-#define NOTES_MOST_NS (1 * AMPH_NS_PER_S)
-#define NOTES_NAP_NS (AMPH_NS_PER_MS / 4)
 #define HELD_MOST_NS (2 * AMPH_NS_PER_S)
 #define HELD_NAP_NS (1 * AMPH_NS_PER_MS)
 
@@ -102,27 +100,6 @@ static int reopen_at(struct amph_fwd_client *cl, struct fwd_noted *e, struct fwd
     return err;
 }
 
-/*
- * What had been answered has to be noted before the offset is taken from the notes; who knows that its call was not answered is stranded.
- * A process that was killed in between says neither: it is not waited for long.
- */
-static void wait_for_notes(struct fwd_shared *s)
-{
-    const struct timespec nap = { 0, NOTES_NAP_NS };
-    uint64_t end = amph_now_ns() + NOTES_MOST_NS;
-    while (atomic_load(&s->flying) > atomic_load(&s->stranded) && amph_now_ns() < end)
-        nanosleep(&nap, NULL);
-    if (atomic_load(&s->flying) > atomic_load(&s->stranded))
-        atomic_store(&s->flying, atomic_load(&s->stranded));
-}
-
-/* The dead server has done a call at the offset that was not answered, and after it one that was: nobody knows where the data of the
- * first went, and it must not be written once more. */
-static bool is_tangled(struct fwd_shared *s)
-{
-    return !(atomic_load(&s->oflags) & (O_APPEND | O_DIRECTORY)) && atomic_load(&s->moves) > atomic_load(&s->answered);
-}
-
 /* The next server in the mod order that is there (or the same, where only the open file has gone).  With e's mover being this process. */
 static void move(struct amph_fwd_client *cl, struct fwd_noted *e)
 {
@@ -131,8 +108,8 @@ static void move(struct amph_fwd_client *cl, struct fwd_noted *e)
     bool dead = fwd_server_is_dead(cl, old), tangled;
     struct fwd_told before = fwd_told;
     if (dead)
-        wait_for_notes(e->shared);
-    tangled = dead && is_tangled(e->shared);
+        fwd_flights_wait(e->shared);
+    tangled = dead && fwd_flights_tangled(e->shared);
     fwd_told = (struct fwd_told){ .calls = 0 };
     for (uint32_t i = 0; i < cl->nlinks && !tangled; i++) {
         struct fwd_link *link;

@@ -133,7 +133,7 @@ preload_scripts += \
 	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
-preload_programs += tests/mp/fwd_faults
+preload_programs += tests/mp/fwd_faults tests/mp/fwd_stopped
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
 tests_mp_fwd_faults_LDFLAGS =
@@ -167,6 +167,8 @@ tests_mp_fwd_plain_mpi_SOURCES = tests/mp/fwd_plain_mpi.c
 tests_mp_fwd_plain_mpi_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_mp_fwd_plain_mpi_LDFLAGS = -export-dynamic
 tests_mp_fwd_plain_mpi_LDADD = libamphora.la
+tests_mp_fwd_stopped_SOURCES = tests/mp/fwd_stopped.c
+tests_mp_fwd_stopped_LDFLAGS =
 tests_mp_fwd_failover_SOURCES = tests/mp/fwd_failover.c
 tests_mp_fwd_failover_LDFLAGS =
 tests_mp_fwd_failover_LDADD = -lpthread

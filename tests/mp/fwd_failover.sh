@@ -70,4 +70,17 @@ one "record locks survive exec and then their server" exec /fwd
 for delay in 3000 9000 20000; do
     one "three processes write at one offset when its server dies (after $delay us)" share /fwd "$delay"
 done
+
+# with one of two processes stopped, see fwd_stopped.c
+for what in alone after soon late; do
+    death=failover
+    [ $what != alone ] || death=eio
+    for smp in 1 0; do
+        rm -rf "$mp_dir/kept"
+        mkdir "$mp_dir/kept"
+        AMPHORA_SMP=$smp timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death $death -iofwd "/fwd=$mp_dir/kept" \
+            -timeout 20 "$builddir/tests/mp/fwd_stopped" $what /fwd "$mp_dir/kept" >"$mp_dir/out" 2>&1 </dev/null
+        mp_report $? "a process is stopped while its call is done: $what (smp $smp)" "$mp_dir/out"
+    done
+done
 mp_done

@@ -24,21 +24,43 @@ static inline bool is_server(pid_t pid)
     return is;
 }
 
-/* The server of the newest connection; gone when this returns.  false: there is none. */
-static inline bool kill_server(void)
+/* The server of the newest connection; 0: there is none. */
+static inline pid_t newest_server(void)
 {
     for (int fd = 1023; fd >= 3; fd--) {
         struct ucred cred;
         socklen_t len = sizeof cred;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || !is_server(cred.pid))
-            continue;
-        if (kill(cred.pid, SIGKILL) != 0)
-            return false;
-        while (kill(cred.pid, 0) == 0)
-            usleep(500);
-        return true;
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && is_server(cred.pid))
+            return cred.pid;
     }
-    return false;
+    return 0;
+}
+
+/* Gone when this returns.  false: it was not there. */
+static inline bool kill_and_wait(pid_t pid)
+{
+    if (pid <= 0 || kill(pid, SIGKILL) != 0)
+        return false;
+    while (kill(pid, 0) == 0)
+        usleep(500);
+    return true;
+}
+
+static inline bool kill_server(void)
+{
+    return kill_and_wait(newest_server());
+}
+
+/* As /proc/PID/stat has it: R, S, T, Z, ...; 0: it is gone. */
+static inline char process_state(pid_t pid)
+{
+    char name[64], text[512] = "";
+    snprintf(name, sizeof name, "/proc/%ld/stat", (long)pid);
+    FILE *f = fopen(name, "r");
+    const char *at = f && fgets(text, sizeof text, f) ? strrchr(text, ')') : NULL;
+    if (f)
+        fclose(f);
+    return at ? at[2] : 0;
 }
 
 #endif
