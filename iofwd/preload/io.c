@@ -210,10 +210,18 @@ off_t fwd_not_negative(off_t off)
 
 #define KNOWN_FLAGS 255 /* those that travel; the server refuses what its kernel does not know */
 
+static bool has_no_places(int fd)
+{
+    struct stat st;
+    return x_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 /* Flags that no kernel knows: said after everything that is wrong with the descriptor. */
-static int wrong_flags(int fd, bool write)
+static int wrong_flags(int fd, off_t off, bool write)
 {
     int have = any_flags(fd);
+    if (have >= 0 && off >= 0 && has_no_places(fd))
+        return fwd_fail(ESPIPE);
     return have < 0 ? -1 : fwd_fail(write ? (can_write(have) ? EOPNOTSUPP : EBADF) : can_read(have) ? EOPNOTSUPP : EBADF);
 }
 
@@ -225,14 +233,13 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
     if (iov_total(iov, count, true, &asked, &total) != 0)
         return -1;
     if (asked == 0) {
-        struct stat st;
         int have = any_flags(fd);
-        if (have >= 0 && off >= 0 && x_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+        if (have >= 0 && off >= 0 && has_no_places(fd))
             return fwd_fail(ESPIPE);
         return have < 0 ? -1 : can_read(have) ? 0 : fwd_fail(EBADF);
     }
     if (flags & ~KNOWN_FLAGS)
-        return wrong_flags(fd, false);
+        return wrong_flags(fd, off, false);
     if (total == 0)
         return read_nowhere(fd, false, off);
     if (count == 1)
@@ -259,7 +266,7 @@ ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int fla
     if (iov_total(iov, count, false, &asked, &total) != 0)
         return -1;
     if (asked && (flags & ~KNOWN_FLAGS))
-        return wrong_flags(fd, true);
+        return wrong_flags(fd, off, true);
     if (asked && total == 0)
         return write_nothing(fd, off);
     if (count == 1)
@@ -373,6 +380,7 @@ static ssize_t move_places(off_t *in_off, off_t *out_off, ssize_t n)
 ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
     struct stat a, b;
+    size_t one = 1;
     int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
     if (out_flags < 0)
         return -1;
@@ -388,6 +396,8 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
         return fwd_fail(EINVAL);
     if (!can_read(in_flags) || !can_write(out_flags) || (out_flags & O_APPEND))
         return fwd_fail(EBADF);
+    if (fwd_fd(out) && !fwd_within_limit(out, &one, out_off ? *out_off : -1, false)) /* also where there is nothing to copy */
+        return -1;
     if (overlaps(in, in_off, &a, out, out_off, &b, len))
         return fwd_fail(EINVAL);
     return move_places(in_off, out_off, copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len));

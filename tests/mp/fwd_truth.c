@@ -294,7 +294,7 @@ static void marks(void)
     struct statx x = { 0 };
     struct stat st;
     struct fsxattr ext = { 0 };
-    int fd = open(in("marked"), O_RDWR | O_CREAT, 0640), flags = 0, version = 0;
+    int fd = open(in("marked"), O_RDWR | O_CREAT, 0640), flags = 0, before, version = 0;
     T(write(fd, "0123456789", 10));
     tell("by path", statx(AT_FDCWD, in("marked"), 0, STATX_BASIC_STATS | STATX_BTIME, &x), &x);
     T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino && st.st_ctim.tv_nsec == x.stx_ctime.tv_nsec &&
@@ -308,6 +308,7 @@ static void marks(void)
     T(ioctl(fd, FS_IOC_GETVERSION, &version));
     if (T(ioctl(fd, FS_IOC_FSGETXATTR, &ext)) == 0)
         printf("extended %x %u %u\n", ext.fsx_xflags, ext.fsx_extsize, ext.fsx_projid);
+    before = flags;
     flags |= FS_NODUMP_FL | FS_APPEND_FL;
     if (T(ioctl(fd, FS_IOC_SETFLAGS, &flags)) == 0) {
         flags = 0;
@@ -316,8 +317,7 @@ static void marks(void)
         tell("marked", statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &x), &x);
         T(open(in("marked"), O_WRONLY));
         T(unlink(in("marked")));
-        flags = 0;
-        T(ioctl(fd, FS_IOC_SETFLAGS, &flags));
+        T(ioctl(fd, FS_IOC_SETFLAGS, &before)); /* not 0: ext4 would turn its extents into blocks, where it can just then */
     }
     T(ioctl(fd, FS_IOC_FSSETXATTR, &ext));
     T(ioctl(fd, FS_IOC_GETFLAGS, (int *)NULL));
@@ -348,6 +348,12 @@ static void flagged(void)
     T(lseek(fd, 0, SEEK_CUR));
     T(preadv2(fd, back, 2, 0, 1 << 20));
     T(pwritev2(fd, &one, 1, 0, 1 << 20));
+    T(mkfifo(in("no places"), 0600));
+    int fifo = open(in("no places"), O_RDWR | O_NONBLOCK);
+    T(pwritev2(fifo, &one, 1, 0, 1 << 20));
+    T(preadv2(fifo, back, 2, 0, 1 << 20));
+    T(pwritev2(fifo, &one, 1, -1, 1 << 20));
+    close(fifo);
     T(pwritev2(fd, &large, 1, 1, RWF_APPEND));
     T(pwritev2(fd, &large, 1, 1, RWF_DSYNC));
     T(lseek(fd, 0, SEEK_END));
@@ -387,6 +393,9 @@ static void grow(void)
     L(pwrite(fd, data, 300000, 200000));
     L(write(end, data, 10));
     L(pwritev2(fd, &v, 1, 0, RWF_APPEND));
+    off_t past = 300000, beyond = 100001;
+    L(copy_file_range(fd, &past, fd, &beyond, 10, 0)); /* though there is nothing to copy */
+    L(copy_file_range(fd, &beyond, fd, &beyond, 0, 0));
     L(ftruncate(fd, 100000));
     L(ftruncate(fd, 100001));
     L(truncate(in("limited"), 200000));
