@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -69,7 +70,9 @@ struct fwd_locker {
     /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
     _Atomic uint32_t handed;
     struct kept *known;  /* progress thread's view of what the agent has */
-    int sock;            /* agent's end */
+    int sock;            /* agent's end; until it has left, and afterwards in the server's table as well */
+    sem_t left;          /* counts 1 when the agent has left the table, or could not */
+    bool apart;          /* it has: set before left is */
     struct kept *kept;   /* agent's */
     pthread_mutex_t lock; /* of waiters */
     struct waiter *waiters;
@@ -273,9 +276,18 @@ static struct kept *find_kept(struct kept *k, uint64_t handle)
     return k;
 }
 
+/*
+ * Where an agent's numbers begin or end it asks the kernel itself.  ThreadSanitizer follows recvmsg and close in one table for the whole
+ * process, and takes the same number in two agents' tables for one object that both change.
+ */
+static void kernel_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
 static void close_kept(struct kept *k)
 {
-    close(k->fd); /* the kernel drops all the locks that this table has on the file */
+    kernel_close(k->fd); /* the kernel drops all the locks that this table has on the file */
     free(k->held.item);
     free(k);
 }
@@ -359,7 +371,7 @@ static bool next_order(struct fwd_locker *lk, struct order *o, int *fd_p)
     } control;
     struct iovec iov = { o, sizeof *o };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
-    ssize_t n = recvmsg(lk->sock, &msg, MSG_CMSG_CLOEXEC);
+    ssize_t n = syscall(SYS_recvmsg, lk->sock, &msg, MSG_CMSG_CLOEXEC); /* see kernel_close */
     (void)atomic_load_explicit(&lk->handed, memory_order_acquire);
     struct cmsghdr *c = n == (ssize_t)sizeof *o ? CMSG_FIRSTHDR(&msg) : NULL;
     *fd_p = -1;
@@ -381,6 +393,8 @@ static void *agent(void *arg)
     struct order o;
     int fd;
     bool works = leave_table(lk->sock), waking = false;
+    lk->apart = works;
+    sem_post(&lk->left);
     for (;;) {
         struct pollfd p = { .fd = lk->sock, .events = POLLIN };
         if (poll(&p, 1, waking ? 1 : -1) > 0) {
@@ -403,9 +417,9 @@ static void *agent(void *arg)
         lk->kept = k->next;
         close_kept(k);
     }
-    if (works)
-        close(lk->sock);
+    kernel_close(lk->sock);
     pthread_mutex_destroy(&lk->lock);
+    sem_destroy(&lk->left);
     free(lk);
     return NULL;
 }
@@ -431,6 +445,7 @@ static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
     lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table wants numbers below it */
     close(pair[1]);
     pthread_mutex_init(&lk->lock, NULL);
+    sem_init(&lk->left, 0, 0);
     list_agent(lk);
     if (lk->sock < 0 || start_thread(&thread, agent, lk) != 0) {
         unlist_agent(lk);
@@ -573,6 +588,10 @@ void fwd_lock_drop_peer(struct fwd_peer *p)
         lk->known = k->next;
         free(k);
     }
+    while (sem_wait(&lk->left) != 0) /* a client that goes at once: its agent may still need the server's table */
+        ;
+    if (lk->apart)
+        close(lk->sock);
     int door = lk->door;
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     close(door); /* the agent ends by itself */

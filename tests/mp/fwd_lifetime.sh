@@ -95,4 +95,31 @@ fi
 exec 5>&-
 grep -qx free "$mp_dir/out" && test "$(wc -l <"$mp_dir/out")" -eq 1
 mp_report $? "a killed client's files are closed and its locks dropped" "$mp_dir/out"
+
+# Record locks have an agent for each client, which goes with it.
+if python3 -c 'import fcntl' 2>/dev/null; then
+    timeout 60 "$builddir/iofwd-run" -servers "$mp_dir/addresses" python3 -c 'import fcntl, os, sys
+def sockets():
+    links = []
+    for name in os.listdir(sys.argv[1]):
+        try:
+            links.append(os.readlink(sys.argv[1] + "/" + name))
+        except OSError:
+            pass
+    return sum(link.startswith("socket:") for link in links)
+def lock_and_end():
+    if os.fork() == 0:
+        fcntl.lockf(open("/fwd/record", "w"), fcntl.LOCK_EX)
+        os._exit(0)
+    os.wait()
+before = sockets()
+for i in range(30):
+    lock_and_end()
+while sockets() > before + 1: # what the newest has left goes while further ones come
+    if i > 100:
+        sys.exit("%d sockets, before %d" % (sockets(), before))
+    lock_and_end()
+    i += 1' "/proc/$pid/fd" >"$mp_dir/out" 2>&1
+    mp_report $? "clients that took record locks leave nothing in the server's table of descriptors" "$mp_dir/out"
+fi
 mp_done
