@@ -37,6 +37,7 @@ assert len(rows) == int(sys.argv[2]), len(rows)
 for r in rows:
     assert r["value"] > 0 and r["wanted"] > 0 and r["reached"] in (True, False), r
     assert r["unit"] == "1/s" or abs(r["ratio"] * r["limit_value"] / r["value"] - 1) < 0.01, r
+    assert r["unit"] == "1/s" or r["ratio_q1"] <= r["ratio"] <= r["ratio_q3"], r
 P
     [ -z "$(ls "$dir")" ]
 }
@@ -66,7 +67,7 @@ doubles() {
 ends() {
     ./nbmrw -r 100 -c 8:8 -f 8M:8M -S 1 -w 1 -o seq -m data -d "$dir" >"$mp_dir/table" 2>&1 &
     pid=$!
-    until [ -n "$(ls "$dir"/*/f.1 2>/dev/null)" ]; do
+    until [ -n "$(ls "$dir"/*/f.0 2>/dev/null)" ]; do
         kill -0 $pid || return
     done
     kill $pid

@@ -29,7 +29,7 @@ static const char usage[] =
     "  -f, --file-sizes A:B     sizes of the file, from A on (default 64M:64M)\n"
     "  -c, --call-sizes A:B     sizes of the calls, up to 64M (default 8:16M); 1K is among them\n"
     "  -s, --step N             sizes grow by this factor (default: files 2, calls 8)\n"
-    "  -r, --repeats N          samples of each measurement (default 10)\n"
+    "  -r, --repeats N          samples of each measurement (default 10; of a figure 21)\n"
     "  -p, --pause SECONDS      between repeats (default 0)\n"
     "  -S, --servers N          I/O servers (default 8)\n"
     "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more (default 1,2,4,8)\n"
@@ -366,7 +366,7 @@ static int start_figures(const struct options *o, int argc, char **argv, const c
 
 int main(int argc, char **argv)
 {
-    struct options o = { .dir = "/dev/shm", .file_from = 64 << 20, .file_to = 64 << 20, .call_from = 8, .call_to = 16 << 20, .repeats = 10,
+    struct options o = { .dir = "/dev/shm", .file_from = 64 << 20, .file_to = 64 << 20, .call_from = 8, .call_to = 16 << 20,
                          .servers = 8, .widths = { 1, 2, 4, 8 }, .nwidths = 4, .random_order = true, .sequential = true, .data = true,
                          .metadata = true, .conduit = "auto" };
     bool inside = false;
@@ -381,6 +381,8 @@ int main(int argc, char **argv)
             job = take_count("--job", optarg, 0, NBMRW_JOBS - 1);
         take_option(&o, c, optarg);
     }
+    if (!o.repeats)
+        o.repeats = o.figures ? 21 : 10;
     if (optind < argc)
         bad("argument", argv[optind]);
     if (inside)

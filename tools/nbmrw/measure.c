@@ -170,27 +170,24 @@ static bool sample_metadata(const struct series *s, const char *dir, double *val
     return ok;
 }
 
-static void name_file(const struct options *o, bool direct, unsigned width, char path[500])
+/* One file for all ways and widths: files differ in where their pages lie, and so in their rate. */
+static void name_file(const struct options *o, bool direct, char path[500])
 {
-    int n = snprintf(path, 500, "%.400s/f.%u", direct ? o->dir : NBMRW_PREFIX, width);
-    if (o->rank)
-        snprintf(path + n, 500 - (size_t)n, ".%u", o->rank);
+    snprintf(path, 500, "%.400s/f.%u", direct ? o->dir : NBMRW_PREFIX, o->rank);
 }
 
 void nbmrw_remove_files(const struct options *o)
 {
     char path[500];
-    for (unsigned w = 1; w <= NBMRW_WIDTHS_MOST; w++) {
-        name_file(o, true, w, path);
-        unlink(path);
-    }
+    name_file(o, true, path);
+    unlink(path);
 }
 
 bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p)
 {
     char dir[400], path[500];
     snprintf(dir, sizeof dir, "%s", s->way == DIRECT ? o->dir : NBMRW_PREFIX);
-    name_file(o, s->way == DIRECT, s->width, path);
+    name_file(o, s->way == DIRECT, path);
     if (s->what >= NDATA)
         return sample_metadata(s, dir, value_p);
     if (s->way != DIRECT && iofwd_set_stripe("f.*", s->width, 0) != 0)
