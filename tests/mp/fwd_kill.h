@@ -24,16 +24,21 @@ static inline bool is_server(pid_t pid)
     return is;
 }
 
+/* At the other end of a connection; 0: it is none, or not to a server. */
+static inline pid_t server_behind(int fd)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && is_server(cred.pid) ? cred.pid : 0;
+}
+
 /* The server of the newest connection; 0: there is none. */
 static inline pid_t newest_server(void)
 {
-    for (int fd = 1023; fd >= 3; fd--) {
-        struct ucred cred;
-        socklen_t len = sizeof cred;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && is_server(cred.pid))
-            return cred.pid;
-    }
-    return 0;
+    pid_t pid = 0;
+    for (int fd = 1023; fd >= 3 && !pid; fd--)
+        pid = server_behind(fd);
+    return pid;
 }
 
 /* Gone when this returns.  false: it was not there. */

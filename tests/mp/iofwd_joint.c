@@ -3,6 +3,7 @@
  * Joint reads and writes: stretches dealt out at random to all processes, with holes, from the segment and from other memory, against a
  * model; what one process cannot do is everyone's error; a process that leaves ends the waiting of the others.   iofwd_joint SEED ROUNDS
  */
+#define _GNU_SOURCE 1
 #include <gasnetex.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "iofwd.h"
+#include "tests/mp/fwd_kill.h"
 
 enum { FILE_BYTES = 3 << 20, STRETCHES = 20, SEGMENT = 8 << 20, NOBODY = 255 };
 
@@ -206,6 +208,46 @@ static void errors(iofwd_file_t *f, const char *path)
     need(iofwd_open_name("nonsense", &reader) == EINVAL, "a text that is no name", 0);
 }
 
+/* ---- what the servers spend ---- */
+
+/* The most memory that this process's servers have had, in KiB. */
+static long peak_of_servers(void)
+{
+    long sum = 0, kib;
+    for (int fd = 3; fd < 1024; fd++) {
+        pid_t pid = server_behind(fd);
+        char name[64], line[128];
+        snprintf(name, sizeof name, "/proc/%ld/status", (long)pid);
+        FILE *status = pid ? fopen(name, "r") : NULL;
+        while (status && fgets(line, sizeof line, status))
+            sum += sscanf(line, "VmHWM: %ld kB", &kib) == 1 ? kib : 0;
+        if (status)
+            fclose(status);
+    }
+    return sum;
+}
+
+/* A few bytes of a long stretch do not make a server keep all of it. */
+static void memory(const char *path)
+{
+    enum { LONG = 256 << 20, LEAST_KIB = 1 << 10, GROWTH_MOST_KIB = 64 << 10 };
+    struct iofwd_row row[] = { { me, 1, 0, 1 }, { LONG - 100 + me, 1, 0, 1 } };
+    iofwd_file_t *mine, *file;
+    need(iofwd_open(path, O_RDWR | O_CREAT, 0600, &mine) == 0, "open", 0);
+    file = open_by_name(mine, 0);
+    need(iofwd_ftruncate(file, LONG) == 0, "truncate", 0);
+    long before = peak_of_servers();
+    need(before > LEAST_KIB, "the servers' memory is known", (uint64_t)before);
+    meet();
+    struct iofwd_joint s = { .file = file, .processes = procs, .len = LONG, .rows = row, .nrows = 2, .buf = heap };
+    int err = iofwd_pread_joint(&s, 1);
+    need(err == 0 && s.done == 2, "a few bytes are read", s.done);
+    long grown = peak_of_servers() - before;
+    need(grown < GROWTH_MOST_KIB, "KiB that a server takes for a few bytes", (uint64_t)grown);
+    need(iofwd_close(file) == 0 && (file == mine || iofwd_close(mine) == 0), "close", 0);
+    meet();
+}
+
 /* A child of each process has its open files, too; it ends without taking part. */
 static void missing_child(const char *path)
 {
@@ -252,6 +294,7 @@ int main(int argc, char **argv)
         compare(mine);
     }
     errors(file[0], path);
+    memory("/fwd/long");
     missing_child(path);
     gasnet_exit(0);
     return 0;
