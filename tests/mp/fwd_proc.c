@@ -51,6 +51,39 @@ static void shared_offset(void)
     close(go[1]);
 }
 
+static int take_turns(int fd, const char *text, int mine, int theirs)
+{
+    char c;
+    for (int i = 0; i < 3; i++)
+        if (read(mine, &c, 1) != 1 || write(fd, text, 6) != 6 || write(theirs, "", 1) != 1)
+            return 1;
+    return 0;
+}
+
+/* A child forks before it has made a call; then it and its own child do. */
+static void untouched_child(void)
+{
+    int a[2], b[2], fd = open(in("untouched"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    T(write(fd, "parent ", 7));
+    T(pipe(a));
+    T(pipe(b));
+    pid_t pid = fork();
+    if (pid == 0) {
+        if ((pid = fork()) == 0)
+            _exit(take_turns(fd, "grand ", b[0], a[1]));
+        int bad = take_turns(fd, "child ", a[0], b[1]);
+        _exit(wait_for(pid) + bad);
+    }
+    T(write(a[1], "", 1));
+    T(wait_for(pid));
+    T(system("cat untouched"));
+    for (int i = 0; i < 2; i++) {
+        close(a[i]);
+        close(b[i]);
+    }
+    close(fd);
+}
+
 static void exec_keeps(void)
 {
     int fd = open(in("exec"), O_WRONLY | O_CREAT | O_TRUNC, 0644), gone = open(in("exec"), O_RDONLY | O_CLOEXEC);
@@ -369,6 +402,7 @@ int main(int argc, char **argv)
     T(chdir(dir));
     T(setenv("LC_ALL", "C", 1));
     shared_offset();
+    untouched_child();
     exec_keeps();
     chained();
     spawned();
