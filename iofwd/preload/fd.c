@@ -4,15 +4,10 @@
  * Thread rule: any thread, and signal handlers.
  */
 #include <inttypes.h>
-#include <linux/fs.h>
-#include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#include "iofwd/marks.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
-#include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
@@ -34,9 +29,6 @@ static int let_go(struct fwd_ofile *of)
     return of ? fdtab_put(of) : 0;
 }
 
-#ifndef F_DUPFD_QUERY
-#define F_DUPFD_QUERY (1024 + 3) /* is it the same open file? the placeholders know */
-#endif
 #define OWN_LEAST 512 /* where Amphora's own descriptors begin, out of the way of shells and of select() */
 
 int fwd_own(int fd)
@@ -324,8 +316,7 @@ void x_closefrom(int first)
         real_closefrom(first);
 }
 
-/* Enters a kernel copy of a forwarded descriptor; of's reference goes over to it. */
-static int enter_copy(int fd, struct fwd_ofile *of)
+int fwd_enter_copy(int fd, struct fwd_ofile *of)
 {
     if (fd < 0 || fd >= FDTAB_MAX) {
         int err = fd < 0 ? errno : EMFILE;
@@ -341,7 +332,7 @@ int x_dup(int fd)
 {
     struct fwd_ofile *of;
     int err = fwd_file_get(fd, &of);
-    return err ? fwd_fail(err) : enter_copy(real_dup(fd), of);
+    return err ? fwd_fail(err) : fwd_enter_copy(real_dup(fd), of);
 }
 
 static int dup_onto(int from, int to, int flags, bool with_flags)
@@ -375,7 +366,7 @@ bool fwd_hold_cwd(int fd)
     if (fwd_file_get(fd, &of) == 0) {
         /* over the old one, so that the other threads' calls go to the one or to the other */
         held = fwd_cwd_fd ? real_dup3(fd, fwd_cwd_fd, 0) : real_fcntl64(fd, F_DUPFD, (void *)(long)OWN_LEAST);
-        held = enter_copy(held < 0 ? real_fcntl64(fd, F_DUPFD, (void *)3L) : held, of);
+        held = fwd_enter_copy(held < 0 ? real_fcntl64(fd, F_DUPFD, (void *)3L) : held, of);
     }
     x_close(fd);
     int old = __atomic_exchange_n(&fwd_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
@@ -392,174 +383,4 @@ int x_dup2(int from, int to)
 int x_dup3(int from, int to, int flags)
 {
     return dup_onto(from, to, flags, true);
-}
-
-/* fcntl's commands that the server answers. */
-static int fcntl_remote(int fd, struct fwd_ofile *of, int command, void *arg)
-{
-    struct amph_fwd_client *c = fwd_core.client;
-    struct flock got, *lock = arg;
-    int flags, err;
-    bool asks = command == F_GETLK || command == F_OFD_GETLK;
-    if ((asks || command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW) &&
-        !fwd_can_read(lock, sizeof *lock))
-        return fwd_fail(EFAULT);
-    if (asks && !fwd_can_write(lock, sizeof *lock)) {
-        struct flock copy = *lock;
-        return fcntl_remote(fd, of, command, &copy) ? -1 : fwd_fail(EFAULT);
-    }
-    switch (command) {
-    case F_GETFL:
-        err = fwd_core.getflags(c, &of->file, &flags);
-        if (!err && !(flags & O_PATH)) /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
-            flags |= real_fcntl64(fd, F_GETFL, NULL) & ~O_ACCMODE;
-        return err ? fwd_fail(err) : flags;
-    case F_SETFL:
-        return fwd_result(fwd_core.setflags(c, &of->file, (int)(long)arg));
-    case F_GETLK:
-    case F_SETLK:
-    case F_SETLKW:
-        return fwd_record_lock(of, command, lock);
-    case F_OFD_GETLK:
-        if (lock->l_pid)
-            return fwd_fail(EINVAL);
-        err = fwd_core.getlock(c, &of->file, lock, &got);
-        if (!err)
-            *lock = got;
-        return fwd_result(err);
-    case F_OFD_SETLK:
-        return fwd_result(lock->l_pid ? EINVAL : fwd_core.setlock(c, &of->file, lock));
-    case F_OFD_SETLKW:
-        return fwd_result(lock->l_pid ? EINVAL : fwd_core.waitlock(c, &of->file, lock));
-    case F_GETLEASE:
-        return F_UNLCK;
-    case F_SETLEASE: /* and directory notices: a server has nobody to send the signal to */
-        return (long)arg == F_UNLCK ? fwd_fail(EAGAIN) : fwd_fail(EOPNOTSUPP);
-    case F_NOTIFY:
-        return fwd_fail(EOPNOTSUPP);
-    case F_SETPIPE_SZ:
-    case F_GETPIPE_SZ:
-        return fwd_fail(EBADF);
-    }
-    return fwd_fail(EINVAL);
-}
-
-/* That a descriptor stands for a path only comes before whatever else is wrong with a command. */
-static int fcntl_checked(int fd, struct fwd_ofile *of, int command, void *arg)
-{
-    int flags, result = fcntl_remote(fd, of, command, arg), err = errno;
-    if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
-        return result;
-    bool path_only = fwd_core.getflags(fwd_core.client, &of->file, &flags) == 0 && (flags & O_PATH);
-    return fwd_fail(path_only ? EBADF : err);
-}
-
-/* What has to do with the descriptor and not with the file is asked of the placeholder. */
-int x_fcntl(int fd, int command, void *arg)
-{
-    struct fwd_ofile *of;
-    if (fwd_inside) {
-        int result = real_fcntl64(fd, command, arg);
-        return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? fwd_own(result) : result;
-    }
-    if (fd == fwd_cwd_fd && command == F_SETFD)
-        return fwd_fail(EBADF);
-    switch (command) {
-    case F_GETFD:
-    case F_SETFD:
-    case F_GETOWN:
-    case F_SETOWN:
-    case F_GETOWN_EX:
-    case F_SETOWN_EX:
-    case F_GETSIG:
-    case F_SETSIG:
-    case F_GET_RW_HINT:
-    case F_SET_RW_HINT:
-    case F_DUPFD_QUERY:
-        return real_fcntl64(fd, command, arg);
-    }
-    int err = fwd_file_get(fd, &of);
-    if (err)
-        return fwd_fail(err);
-    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-        return enter_copy(real_fcntl64(fd, command, arg), of);
-    err = fwd_core_enter();
-    int result = err ? fwd_fail(err) : fcntl_checked(fd, of, command, arg);
-    int saved = errno;
-    fdtab_put(of);
-    errno = saved;
-    return result;
-}
-
-/* The marks of a file. */
-static const struct marks_request {
-    unsigned long request;
-    size_t which;
-    bool set;
-} marks_requests[] = {
-    { FS_IOC_GETFLAGS, FWD_MARKS_FLAGS, false }, { FS_IOC_SETFLAGS, FWD_MARKS_FLAGS, true },
-    { FS_IOC32_GETFLAGS, FWD_MARKS_FLAGS, false }, { FS_IOC32_SETFLAGS, FWD_MARKS_FLAGS, true },
-    { FS_IOC_GETVERSION, FWD_MARKS_VERSION, false }, { FS_IOC_SETVERSION, FWD_MARKS_VERSION, true },
-    { FS_IOC_FSGETXATTR, FWD_MARKS_EXTENDED, false }, { FS_IOC_FSSETXATTR, FWD_MARKS_EXTENDED, true },
-};
-
-/* arg: an int, whatever its name in the number says, or a struct fsxattr, which begins with words. */
-static int marks(int fd, const struct marks_request *m, uint32_t *arg)
-{
-    char room[FWD_MARKS_MOST * FWD_MARK_BYTES];
-    struct fwd_ofile *of;
-    size_t n = m->which == FWD_MARKS_EXTENDED ? FWD_MARKS_MOST : 1, len = n * FWD_MARK_BYTES;
-    size_t bytes = m->which == FWD_MARKS_EXTENDED ? sizeof(struct fsxattr) : sizeof(int);
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    if (fwd_reach(arg, bytes, !m->set) != bytes)
-        return fwd_file_end(of, EFAULT);
-    for (size_t i = 0; i < n && m->set; i++)
-        fwd_mark_put(room, i, arg[i]);
-    int err = m->set ? fwd_core.setmarks(fwd_core.client, &of->file, m->which, room, len)
-                     : fwd_core.getmarks(fwd_core.client, &of->file, m->which, room, sizeof room, &len);
-    if (!err && !m->set) {
-        memset(arg, 0, bytes);
-        for (size_t i = 0; i < len / FWD_MARK_BYTES; i++)
-            arg[i] = fwd_mark_get(room, i);
-    }
-    return fwd_file_end(of, err);
-}
-
-int x_ioctl(int fd, unsigned long request, void *arg)
-{
-    for (size_t i = 0; i < AMPH_COUNTOF(marks_requests); i++)
-        if (marks_requests[i].request == request)
-            return marks(fd, &marks_requests[i], arg);
-    switch (request) {
-    case FIOCLEX:
-    case FIONCLEX:
-        return real_fcntl64(fd, F_SETFD, (void *)(long)(request == FIOCLEX ? FD_CLOEXEC : 0));
-    case FICLONE:
-    case FICLONERANGE:
-    case FIDEDUPERANGE:
-        return fwd_fail(EOPNOTSUPP);
-    case FIGETBSZ: {
-        struct statfs fs;
-        if (x_fstatfs(fd, &fs) != 0)
-            return -1;
-        if (!fwd_can_write(arg, sizeof(int)))
-            return fwd_fail(EFAULT);
-        *(int *)arg = (int)fs.f_bsize;
-        return 0;
-    }
-    case FIONBIO:
-        return 0;
-    case FIONREAD: {
-        struct stat st;
-        off_t at = x_lseek(fd, 0, SEEK_CUR);
-        if (at < 0 || x_fstat(fd, &st) != 0)
-            return -1;
-        if (!fwd_can_write(arg, sizeof(int)))
-            return fwd_fail(EFAULT);
-        *(int *)arg = st.st_size > at ? (int)(st.st_size - at > INT_MAX ? INT_MAX : st.st_size - at) : 0;
-        return 0;
-    }
-    }
-    return fwd_fail(ENOTTY);
 }

@@ -1,37 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data of forwarded files: reading, writing, moving, mapping, locking.  Layer: iofwd (preload).
+ * Data of forwarded files: reading, writing, sizes.  Layer: iofwd (preload).
  * Thread rule: any thread; read and write also in signal handlers.
  */
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 
-#include "iofwd/preload/catch.h"
+#include "iofwd/preload/any.h"
 #include "iofwd/preload/fsize.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 
 #define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
-#define COPY_PIECE ((size_t)1 << 20)
-
-/* Access mode and O_APPEND of any descriptor: what the kernel looks at first.  -1 with errno. */
-static int any_flags(int fd)
-{
-    int flags = fwd_fd(fd) ? x_fcntl(fd, F_GETFL, NULL) : real_fcntl64(fd, F_GETFL, NULL);
-    return flags >= 0 && (flags & O_PATH) ? fwd_fail(EBADF) : flags;
-}
-
-static bool can_read(int flags)
-{
-    return (flags & O_ACCMODE) != O_WRONLY;
-}
-
-static bool can_write(int flags)
-{
-    return (flags & O_ACCMODE) != O_RDONLY;
-}
 
 /* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the call ends where it does ---- */
 
@@ -39,8 +19,8 @@ static bool can_write(int flags)
 static ssize_t read_nowhere(int fd, bool wild, off_t off)
 {
     struct stat st;
-    int flags = any_flags(fd);
-    if (flags < 0 || !can_read(flags))
+    int flags = fwd_any_flags(fd);
+    if (flags < 0 || !fwd_may_read(flags))
         return flags < 0 ? -1 : fwd_fail(EBADF);
     if (!wild && x_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         return fwd_fail(EISDIR);
@@ -51,9 +31,9 @@ static ssize_t read_nowhere(int fd, bool wild, off_t off)
 
 static ssize_t write_nothing(int fd, off_t off)
 {
-    int flags = any_flags(fd);
+    int flags = fwd_any_flags(fd);
     size_t one = 1;
-    if (flags < 0 || !can_write(flags))
+    if (flags < 0 || !fwd_may_write(flags))
         return flags < 0 ? -1 : fwd_fail(EBADF);
     return fwd_within_limit(fd, &one, off, false) ? fwd_fail(EFAULT) : -1;
 }
@@ -154,44 +134,31 @@ static int iov_total(const struct iovec *iov, int count, bool write, size_t *ask
     return 0;
 }
 
-/* A buffer of its own for the length of one call; mmap, so that signal handlers may. */
-static void *borrow(size_t len)
+void *fwd_borrow(size_t len)
 {
-    void *p = real_mmap64(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = real_mmap64(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* signal handlers may */
     return p == MAP_FAILED ? NULL : p;
 }
 
 /* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy of the file's value. */
-static ssize_t read_by(int fd, void *buf, size_t len, off_t off, int flags)
+static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, int flags)
 {
     struct fwd_ofile *of;
     size_t done = 0;
     if (fwd_file_begin(fd, &of) != 0)
         return -1;
+    struct amph_fwd_client *c = fwd_core.client;
     struct amph_fwd_file file = of->file;
     file.rwf = (uint32_t)flags;
-    int err = off == -1 ? fwd_core.read(fwd_core.client, &file, buf, len, &done)
-                        : fwd_core.pread(fwd_core.client, &file, off, buf, len, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
-}
-
-static ssize_t write_by(int fd, const void *buf, size_t len, off_t off, int flags)
-{
-    struct fwd_ofile *of;
-    size_t done = 0;
-    if (fwd_file_begin(fd, &of) != 0)
-        return -1;
-    struct amph_fwd_file file = of->file;
-    file.rwf = (uint32_t)flags;
-    int err = off == -1 ? fwd_core.write(fwd_core.client, &file, buf, len, &done)
-                        : fwd_core.pwrite(fwd_core.client, &file, off, buf, len, &done);
+    int err = !write ? (off == -1 ? fwd_core.read(c, &file, buf, len, &done) : fwd_core.pread(c, &file, off, buf, len, &done))
+                     : (off == -1 ? fwd_core.write(c, &file, buf, len, &done) : fwd_core.pwrite(c, &file, off, buf, len, &done));
     return fwd_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
 static ssize_t read_at(int fd, void *buf, size_t len, off_t off, int flags)
 {
     if (flags)
-        return read_by(fd, buf, there(buf, len, true), off, flags);
+        return with_flags(fd, false, buf, there(buf, len, true), off, flags);
     return off == -1 ? x_read(fd, buf, len) : x_pread(fd, buf, len, off);
 }
 
@@ -199,7 +166,7 @@ static ssize_t write_at(int fd, const void *buf, size_t len, off_t off, int flag
 {
     size_t have = flags ? there(buf, len, false) : len;
     if (flags)
-        return fwd_within_limit(fd, &have, off, flags & RWF_APPEND) ? write_by(fd, buf, have, off, flags) : -1;
+        return fwd_within_limit(fd, &have, off, flags & RWF_APPEND) ? with_flags(fd, true, (void *)buf, have, off, flags) : -1;
     return off == -1 ? x_write(fd, buf, len) : x_pwrite(fd, buf, len, off);
 }
 
@@ -219,10 +186,10 @@ static bool has_no_places(int fd)
 /* Flags that no kernel knows: said after everything that is wrong with the descriptor. */
 static int wrong_flags(int fd, off_t off, bool write)
 {
-    int have = any_flags(fd);
+    int have = fwd_any_flags(fd);
     if (have >= 0 && off >= 0 && has_no_places(fd))
         return fwd_fail(ESPIPE);
-    return have < 0 ? -1 : fwd_fail(write ? (can_write(have) ? EOPNOTSUPP : EBADF) : can_read(have) ? EOPNOTSUPP : EBADF);
+    return have < 0 ? -1 : fwd_fail(write ? (fwd_may_write(have) ? EOPNOTSUPP : EBADF) : fwd_may_read(have) ? EOPNOTSUPP : EBADF);
 }
 
 ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
@@ -233,10 +200,10 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
     if (iov_total(iov, count, true, &asked, &total) != 0)
         return -1;
     if (asked == 0) {
-        int have = any_flags(fd);
+        int have = fwd_any_flags(fd);
         if (have >= 0 && off >= 0 && has_no_places(fd))
             return fwd_fail(ESPIPE);
-        return have < 0 ? -1 : can_read(have) ? 0 : fwd_fail(EBADF);
+        return have < 0 ? -1 : fwd_may_read(have) ? 0 : fwd_fail(EBADF);
     }
     if (flags & ~KNOWN_FLAGS)
         return wrong_flags(fd, off, false);
@@ -244,7 +211,7 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
         return read_nowhere(fd, false, off);
     if (count == 1)
         return read_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
-    char *whole = borrow(total);
+    char *whole = fwd_borrow(total);
     if (!whole)
         return fwd_fail(ENOMEM);
     ssize_t got = read_at(fd, whole, total, off, flags);
@@ -271,7 +238,7 @@ ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int fla
         return write_nothing(fd, off);
     if (count == 1)
         return write_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
-    char *whole = borrow(total);
+    char *whole = fwd_borrow(total);
     if (!whole)
         return fwd_fail(ENOMEM);
     for (int i = 0; i < count && at < total; i++) {
@@ -299,163 +266,6 @@ int x_vdprintf(int fd, const char *format, va_list ap)
     if (text)
         free(text);
     return len;
-}
-
-/* ---- copying between descriptors, of which at least one is forwarded ---- */
-
-static ssize_t any_read(int fd, void *buf, size_t len, off_t off)
-{
-    if (fwd_fd(fd))
-        return read_at(fd, buf, len, off, 0);
-    return off == -1 ? real_read(fd, buf, len) : real_pread64(fd, buf, len, off);
-}
-
-static ssize_t any_write(int fd, const void *buf, size_t len, off_t off)
-{
-    if (fwd_fd(fd))
-        return write_at(fd, buf, len, off, 0);
-    return off == -1 ? real_write(fd, buf, len) : real_pwrite64(fd, buf, len, off);
-}
-
-/* One piece from in to out; what could not be written is given back to an input that is read at its own offset. */
-static ssize_t copy_piece(int in, off_t in_off, int out, off_t out_off, size_t len)
-{
-    static void *spare;
-    void *buf = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
-    if (!buf && !(buf = borrow(COPY_PIECE)))
-        return fwd_fail(ENOMEM);
-    ssize_t got = any_read(in, buf, len < COPY_PIECE ? len : COPY_PIECE, in_off), put = got;
-    if (got > 0) {
-        put = any_write(out, buf, (size_t)got, out_off);
-        int err = errno;
-        off_t back = (put < 0 ? 0 : put) - got;
-        if (back && in_off == -1)
-            (void)(fwd_fd(in) ? x_lseek(in, back, SEEK_CUR) : real_lseek64(in, back, SEEK_CUR));
-        errno = err;
-    }
-    void *other = __atomic_exchange_n(&spare, buf, __ATOMIC_ACQ_REL);
-    if (other)
-        munmap(other, COPY_PIECE);
-    return put;
-}
-
-static int any_stat(int fd, struct stat *st)
-{
-    return fwd_fd(fd) ? x_fstat(fd, st) : real_fstat64(fd, st);
-}
-
-/* One file, and the two ranges touch? */
-static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out, const off_t *out_off, const struct stat *b, size_t len)
-{
-    if (a->st_ino != b->st_ino || a->st_dev != b->st_dev || fwd_fd(in) != fwd_fd(out))
-        return false;
-    off_t from = in_off ? *in_off : x_lseek(in, 0, SEEK_CUR), to = out_off ? *out_off : x_lseek(out, 0, SEEK_CUR);
-    if (from >= a->st_size)
-        return false;
-    if ((off_t)len > a->st_size - from)
-        len = (size_t)(a->st_size - from);
-    return from < to + (off_t)len && to < from + (off_t)len;
-}
-
-/* Places in files that the caller keeps: NULL where it uses the descriptor's own. */
-static bool have_places(const off_t *in_off, const off_t *out_off)
-{
-    return (!in_off || fwd_can_read(in_off, sizeof *in_off)) && (!out_off || fwd_can_read(out_off, sizeof *out_off));
-}
-
-/* n bytes, or an error, have been copied. */
-static ssize_t move_places(off_t *in_off, off_t *out_off, ssize_t n)
-{
-    off_t *place[] = { in_off, out_off };
-    bool moved = true;
-    for (int i = 0; i < 2 && n > 0; i++) {
-        if (place[i] && fwd_can_write(place[i], sizeof *place[i]))
-            *place[i] += n;
-        else
-            moved = moved && !place[i];
-    }
-    return moved ? n : fwd_fail(EFAULT);
-}
-
-ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
-{
-    struct stat a, b;
-    size_t one = 1;
-    int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
-    if (out_flags < 0)
-        return -1;
-    if (!have_places(in_off, out_off))
-        return fwd_fail(EFAULT);
-    if (flags)
-        return fwd_fail(EINVAL);
-    if (any_stat(in, &a) != 0 || any_stat(out, &b) != 0)
-        return -1;
-    if (S_ISDIR(a.st_mode) || S_ISDIR(b.st_mode))
-        return fwd_fail(EISDIR);
-    if (!S_ISREG(a.st_mode) || !S_ISREG(b.st_mode))
-        return fwd_fail(EINVAL);
-    if (!can_read(in_flags) || !can_write(out_flags) || (out_flags & O_APPEND))
-        return fwd_fail(EBADF);
-    if (fwd_fd(out) && !fwd_within_limit(out, &one, out_off ? *out_off : -1, false)) /* also where there is nothing to copy */
-        return -1;
-    if (overlaps(in, in_off, &a, out, out_off, &b, len))
-        return fwd_fail(EINVAL);
-    return move_places(in_off, out_off, copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len));
-}
-
-/* From a file to itself at its one offset: the kernel reads and writes at the place where that is before. */
-static ssize_t send_to_itself(int fd, size_t len)
-{
-    off_t at = x_lseek(fd, 0, SEEK_CUR);
-    if (at < 0 && errno == ESPIPE)
-        errno = EINVAL;
-    ssize_t n = at < 0 ? -1 : copy_piece(fd, at, fd, at, len);
-    return n > 0 && x_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
-}
-
-ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
-{
-    int in_flags = any_flags(in), out_flags;
-    struct stat st;
-    if (!have_places(off, NULL))
-        return fwd_fail(EFAULT);
-    if (in_flags < 0 || !can_read(in_flags)) /* what is wrong with the source comes first */
-        return fwd_fail(EBADF);
-    bool placed = any_stat(in, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
-    if (off && (!placed || *off < 0))
-        return fwd_fail(placed ? EINVAL : ESPIPE);
-    out_flags = any_flags(out);
-    if (out_flags < 0 || !can_write(out_flags))
-        return fwd_fail(EBADF);
-    if ((out_flags & O_APPEND) || S_ISDIR(st.st_mode))
-        return fwd_fail(EINVAL);
-    if (!off && fdtab_same(in, out))
-        return send_to_itself(in, len);
-    ssize_t n = copy_piece(in, off ? *off : -1, out, -1, len);
-    if (n == 0 && off && !fwd_can_write(off, sizeof *off)) /* as the kernel, which puts it back in any case */
-        return fwd_fail(EFAULT);
-    return move_places(off, NULL, n);
-}
-
-/* One side is a pipe, as the kernel wants it. */
-ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
-{
-    struct stat a, b;
-    int in_flags = any_flags(in), out_flags = in_flags < 0 ? -1 : any_flags(out);
-    if (len == 0)
-        return 0;
-    if (out_flags < 0 || any_stat(in, &a) != 0 || any_stat(out, &b) != 0)
-        return -1;
-    if (!can_read(in_flags) || !can_write(out_flags))
-        return fwd_fail(EBADF);
-    if ((S_ISFIFO(a.st_mode) && in_off) || (S_ISFIFO(b.st_mode) && out_off))
-        return fwd_fail(ESPIPE);
-    if (!have_places(in_off, out_off))
-        return fwd_fail(EFAULT);
-    if ((!S_ISFIFO(a.st_mode) && !S_ISFIFO(b.st_mode)) || S_ISDIR(a.st_mode) || (out_flags & O_APPEND))
-        return fwd_fail(EINVAL);
-    /* what has left the pipe cannot go back, so no more is taken than a pipe takes at once */
-    return move_places(in_off, out_off, copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len < 65536 ? len : 65536));
 }
 
 /* ---- the rest of what is done by descriptor ---- */
@@ -530,11 +340,11 @@ int x_posix_fallocate(int fd, off_t off, off_t length)
 int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 {
     struct stat st;
-    if (any_flags(fd) < 0)
+    if (fwd_any_flags(fd) < 0)
         return -1;
     if (flags & ~7U || off < 0 || len < 0 || len > INT64_MAX - off)
         return fwd_fail(EINVAL);
-    if (any_stat(fd, &st) != 0)
+    if (fwd_any_stat(fd, &st) != 0)
         return -1;
     if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
         return fwd_fail(ESPIPE);
@@ -546,7 +356,7 @@ int x_posix_fadvise(int fd, off_t len, int advice)
 {
     struct stat st;
     int saved = errno, err = 0;
-    if (any_flags(fd) < 0 || any_stat(fd, &st) != 0)
+    if (fwd_any_flags(fd) < 0 || fwd_any_stat(fd, &st) != 0)
         err = errno;
     else if (S_ISFIFO(st.st_mode))
         err = ESPIPE;
@@ -559,33 +369,8 @@ int x_posix_fadvise(int fd, off_t len, int advice)
 ssize_t x_readahead(int fd)
 {
     struct stat st;
-    int flags = any_flags(fd);
-    if (flags < 0 || !can_read(flags))
+    int flags = fwd_any_flags(fd);
+    if (flags < 0 || !fwd_may_read(flags))
         return fwd_fail(EBADF);
-    return any_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : fwd_fail(EINVAL);
-}
-
-int x_flock(int fd, int op)
-{
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.flock(fwd_core.client, &of->file, op));
-}
-
-int x_lockf(int fd, int command, off_t length)
-{
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = length };
-    switch (command) {
-    case F_LOCK:
-        return x_fcntl(fd, F_SETLKW, &lock);
-    case F_TLOCK:
-        return x_fcntl(fd, F_SETLK, &lock);
-    case F_ULOCK:
-        lock.l_type = F_UNLCK;
-        return x_fcntl(fd, F_SETLK, &lock);
-    case F_TEST:
-        if (x_fcntl(fd, F_GETLK, &lock) != 0)
-            return -1;
-        return lock.l_type == F_UNLCK ? 0 : fwd_fail(EACCES);
-    }
-    return fwd_fail(EINVAL);
+    return fwd_any_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : fwd_fail(EINVAL);
 }

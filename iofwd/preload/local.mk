@@ -32,12 +32,17 @@ preload_sources = \
 	iofwd/prefix.c \
 	iofwd/prefix.h \
 	iofwd/preload/aio.c \
+	iofwd/preload/any.h \
 	iofwd/preload/cancel.c \
 	iofwd/preload/catch.h \
+	iofwd/preload/control.c \
+	iofwd/preload/copy.c \
 	iofwd/preload/core.c \
 	iofwd/preload/core.h \
 	iofwd/preload/cwd.c \
 	iofwd/preload/dir.c \
+	iofwd/preload/environ.c \
+	iofwd/preload/exec.c \
 	iofwd/preload/fd.c \
 	iofwd/preload/fsize.c \
 	iofwd/preload/fsize.h \
@@ -63,6 +68,8 @@ preload_sources = \
 	iofwd/preload/relay.h \
 	iofwd/preload/search.c \
 	iofwd/preload/spawn.c \
+	iofwd/preload/start.c \
+	iofwd/preload/start.h \
 	iofwd/preload/stream.c \
 	iofwd/preload/stream.h \
 	iofwd/preload/syscall.c \

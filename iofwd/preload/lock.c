@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Record locks, which belong to the process: its client at the server.  Layer: iofwd (preload).  Thread rule: any thread.
+ * Locks.  Record locks belong to the process: its client at the server.  Layer: iofwd (preload).  Thread rule: any thread.
  *
  * The server keeps them by client and file, so that all descriptors of a process share them and a forked child has none.  What the
  * server cannot see is the close of a descriptor that was not the last of its open file: it drops the locks, too, and is told it.
@@ -54,4 +54,31 @@ int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock)
         of->locked = true;
     }
     return fwd_result(err);
+}
+
+int x_flock(int fd, int op)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.flock(fwd_core.client, &of->file, op));
+}
+
+int x_lockf(int fd, int command, off_t length)
+{
+    static const struct {
+        int lockf, fcntl;
+        short type;
+    } ways[] = {
+        { F_LOCK, F_SETLKW, F_WRLCK },
+        { F_TLOCK, F_SETLK, F_WRLCK },
+        { F_ULOCK, F_SETLK, F_UNLCK },
+        { F_TEST, F_GETLK, F_WRLCK },
+    };
+    for (size_t i = 0; i < AMPH_COUNTOF(ways); i++) {
+        if (ways[i].lockf != command)
+            continue;
+        struct flock lock = { .l_type = ways[i].type, .l_whence = SEEK_CUR, .l_len = length };
+        int result = x_fcntl(fd, ways[i].fcntl, &lock);
+        return result == 0 && command == F_TEST && lock.l_type != F_UNLCK ? fwd_fail(EACCES) : result;
+    }
+    return fwd_fail(EINVAL);
 }

@@ -34,10 +34,12 @@ int x_openat(int dir, const char *path, int flags, mode_t mode);
 int x_close(int fd);
 int x_close_range(unsigned first, unsigned last, int flags);
 void x_closefrom(int first);
-void x_exit_now(int status) AMPH_NORETURN;
 int x_dup(int fd);
 int x_dup2(int from, int to);
 int x_dup3(int from, int to, int flags);
+int fwd_enter_copy(int fd, struct fwd_ofile *of); /* fd, a kernel copy of a forwarded descriptor or -1; of's reference goes over to it */
+
+/* control.c */
 int x_fcntl(int fd, int command, void *arg);
 int x_ioctl(int fd, unsigned long request, void *arg);
 
@@ -58,11 +60,8 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
 ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags);
 off_t x_lseek(int fd, off_t off, int whence);
 int x_vdprintf(int fd, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
-ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
-ssize_t x_sendfile(int out, int in, off_t *off, size_t len);
 int x_fsync(int fd);
 int x_fdatasync(int fd);
-ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
 int x_syncfs(int fd);
 int x_ftruncate(int fd, off_t length);
 int x_fallocate(int fd, int how, off_t off, off_t length);
@@ -70,8 +69,12 @@ int x_posix_fallocate(int fd, off_t off, off_t length);
 int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags);
 int x_posix_fadvise(int fd, off_t len, int advice);
 ssize_t x_readahead(int fd);
-int x_flock(int fd, int op);
-int x_lockf(int fd, int command, off_t length);
+void *fwd_borrow(size_t len); /* zeroed memory for the length of one call, or NULL; munmap gives it back */
+
+/* copy.c */
+ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
+ssize_t x_sendfile(int out, int in, off_t *off, size_t len);
+ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
 
 /* meta.c */
 int x_fstat(int fd, struct stat *st);
@@ -129,6 +132,8 @@ void x_backtrace_symbols_fd(void *const *frames, int n, int fd);
 key_t x_ftok(const char *path, int project);
 
 /* lock.c */
+int x_flock(int fd, int op);
+int x_lockf(int fd, int command, off_t length);
 int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock);
 void fwd_file_left(struct fwd_ofile *of); /* a descriptor of it is closed: its maps are written, the process's record locks on it go */
 void fwd_forget_locks(void);              /* in a forked child */
@@ -216,14 +221,21 @@ int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap);
 /* search.c: the first program of this name along PATH, if one of PATH's directories is forwarded; false: the C library is to look */
 bool fwd_find_program(const char *file, char *out, size_t cap);
 
-/* proc.c */
+/* environ.c */
 void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */
+
+/* proc.c */
 pid_t x_fork(void);
 int x_system(const char *command);
 FILE *x_popen(const char *command, const char *type);
 int x_daemon(int no_chdir, int no_close);
+void x_exit_now(int status) AMPH_NORETURN;
+
+/* start.c */
 /* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
 int fwd_copy_in(const char *path, int amode);
+
+/* exec.c */
 int x_execve(const char *path, char *const argv[], char *const envp[]);
 int x_execvpe(const char *file, char *const argv[], char *const envp[]);
 int x_fexecve(int fd, char *const argv[], char *const envp[]);

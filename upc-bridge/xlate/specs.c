@@ -144,66 +144,76 @@ static void member_text(struct specs *s, struct decl *d, const char *bits, struc
         ty_text(d->type, d->name ? d->name : "", d->tok), bits ? " :" : "", bits ? bits : "");
 }
 
+static void add_member(struct member ***tail, struct member m)
+{
+    struct member *new = xl_alloc(sizeof *new);
+    *new = m;
+    **tail = new;
+    *tail = &new->next;
+}
+
+/* One declarator of a member's declaration; true: its text has to be made anew. */
+static bool parse_member(struct specs *s, struct member ***tail, struct buf *text, bool rewrite)
+{
+    struct decl d = { .type = s->type, .tok = pos };
+    const char *bits = NULL;
+    if (!is_punct(pos, ':'))
+        parse_declarator(&d, s->type, false);
+    if (accept(':')) {
+        struct expr w = parse_conditional();
+        use_value(&w);
+        bits = render_bare(w.a, w.b);
+    }
+    skip_attributes(&d.attributes);
+    if (ty_shared(d.type))
+        refuse(d.tok, "a member cannot be shared by itself; the whole structure can, and a member can point to shared");
+    rewrite |= ty_involves_shared(d.type);
+    add_member(tail, (struct member){ .name = d.name, .type = d.type, .bits = bits != NULL });
+    if (rewrite)
+        member_text(s, &d, bits, text);
+    return rewrite;
+}
+
+/* A declaration of members. */
+static void parse_member_declaration(struct member ***tail)
+{
+    struct specs s;
+    struct buf text = { 0 };
+    int a = pos;
+    parse_specs(&s);
+    bool rewrite = s.rewritten;
+    if (s.storage)
+        refuse(a, "a member has no storage class");
+    if (s.has_def)
+        buf_fmt(&text, "%s; ", render(s.def_a, s.def_b));
+    if (accept(';')) {
+        if (s.type->kind == TY_RECORD && s.has_def)
+            add_member(tail, (struct member){ .type = s.type });
+        return;
+    }
+    do
+        rewrite = parse_member(&s, tail, &text, rewrite);
+    while (accept(','));
+    expect(';');
+    if (!rewrite)
+        return;
+    if (s.type->kind == TY_RECORD && s.has_def && s.type->rec->tag == NULL)
+        refuse(a, "an unnamed structure with shared declarators inside a structure is not translated");
+    edit(a, pos, text.s);
+}
+
 static void parse_members(struct record *r)
 {
     struct member **tail = &r->members;
     while (!is_punct(pos, '}')) {
-        struct specs s;
-        int a = pos;
         if (accept(';'))
             continue;
         if (toks[pos].kw == K_STATIC_ASSERT && toks[pos].kind == T_ID) {
             pos++;
             skip_parens();
             expect(';');
-            continue;
-        }
-        parse_specs(&s);
-        if (s.storage)
-            refuse(a, "a member has no storage class");
-        struct buf text = { 0 };
-        bool rewrite = s.rewritten;
-        if (s.has_def)
-            buf_fmt(&text, "%s; ", render(s.def_a, s.def_b));
-        if (is_punct(pos, ';')) {
-            if (s.type->kind == TY_RECORD && s.has_def) {
-                struct member *m = xl_alloc(sizeof *m);
-                m->type = s.type;
-                *tail = m;
-                tail = &m->next;
-            }
-            pos++;
-            continue;
-        }
-        do {
-            struct decl d = { .type = s.type, .tok = pos };
-            const char *bits = NULL;
-            if (!is_punct(pos, ':'))
-                parse_declarator(&d, s.type, false);
-            if (accept(':')) {
-                struct expr w = parse_conditional();
-                use_value(&w);
-                bits = render_bare(w.a, w.b);
-            }
-            skip_attributes(&d.attributes);
-            if (ty_shared(d.type))
-                refuse(d.tok, "a member cannot be shared by itself; the whole structure can, and a member can point to shared");
-            rewrite |= ty_involves_shared(d.type);
-            struct member *m = xl_alloc(sizeof *m);
-            m->name = d.name;
-            m->type = d.type;
-            m->bits = bits != NULL;
-            *tail = m;
-            tail = &m->next;
-            if (rewrite)
-                member_text(&s, &d, bits, &text);
-        } while (accept(','));
-        expect(';');
-        if (rewrite) {
-            if (s.type->kind == TY_RECORD && s.has_def && s.type->rec->tag == NULL)
-                refuse(a, "an unnamed structure with shared declarators inside a structure is not translated");
-            edit(a, pos, text.s);
-        }
+        } else
+            parse_member_declaration(&tail);
     }
 }
 

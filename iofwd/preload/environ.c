@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program's environment must hold so that it forwards, too.  Layer: iofwd (preload).  Thread rule: as execve. */
+#include "iofwd/preload/catch.h"
+#include "iofwd/preload/needs.h"
+#include "iofwd/preload/start.h"
+#include "iofwd/preload/targets.h"
+
+#define CWD_NAME "IOFWD_PRIVATE_CWD"
+#define DOOR_NAME "IOFWD_DOOR"
+
+/* What was in the environment when this program started; goes on to the next one even if the program passes an environment of its own
+ * (env -i, execle). */
+static char *kept[FWD_ENV_KEPT];
+static size_t nkept;
+
+static size_t name_len(const char *entry)
+{
+    return strcspn(entry, "=");
+}
+
+bool fwd_env_is(const char *entry, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+void fwd_environment_keep(char **env)
+{
+    for (; env && *env && nkept < AMPH_COUNTOF(kept); env++) {
+        if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, DOOR_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
+            continue;
+        if (fwd_env_is(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0)
+            kept[nkept++] = strdup(*env);
+    }
+}
+
+static bool has_name_of(char *const *env, size_t n, const char *entry)
+{
+    size_t len = name_len(entry) + 1;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(env[i], entry, len) == 0)
+            return true;
+    return false;
+}
+
+/* The program has a preload list of its own: ours goes before it, unless it is in it already. */
+static char *preload_entry(char *theirs, struct fwd_env_room *room)
+{
+    const char *ours = NULL;
+    for (size_t i = 0; i < nkept; i++)
+        if (kept[i] && fwd_env_is(kept[i], "LD_PRELOAD"))
+            ours = kept[i];
+    if (!ours || strstr(theirs, "libiofwd_preload"))
+        return theirs;
+    int n = snprintf(room->preload, sizeof room->preload, "%s:%s", ours, theirs + sizeof "LD_PRELOAD=" - 1);
+    return n > 0 && (size_t)n < sizeof room->preload ? room->preload : theirs;
+}
+
+size_t fwd_env_entries(char *const list[])
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+void fwd_env_make(char *const envp[], char **out, struct fwd_env_room *room, bool same_process)
+{
+    size_t n = 0;
+    if (same_process)
+        fwd_maps_flush(NULL);
+    for (; envp && *envp; envp++) {
+        if (fwd_env_is(*envp, CWD_NAME) || fwd_env_is(*envp, DOOR_NAME) || fwd_env_is(*envp, FWD_LOCKS_NAME) ||
+            fwd_env_is(*envp, FWD_NEEDS_SETTING))
+            continue;
+        out[n++] = fwd_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
+    }
+    for (size_t i = 0; i < nkept; i++)
+        if (kept[i] && !has_name_of(out, n, kept[i]))
+            out[n++] = kept[i];
+    if (fwd_state.cwd) {
+        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", fwd_cwd_fd, fwd_state.cwd);
+        out[n++] = room->cwd;
+    }
+    const char *own = fwd_core.loaded ? fwd_core.own_env() : NULL;
+    if (own && !has_name_of(out, n, own))
+        out[n++] = (char *)own;
+    if (same_process && fwd_core.loaded && fwd_core.exec_env(room->door, sizeof room->door))
+        out[n++] = room->door;
+    if (same_process && fwd_has_locks()) {
+        snprintf(room->locks, sizeof room->locks, FWD_LOCKS_NAME "=%ld", (long)getpid());
+        out[n++] = room->locks;
+    }
+    out[n] = NULL;
+}
