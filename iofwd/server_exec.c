@@ -47,6 +47,13 @@ static bool is_piece(const struct fwd_request *rq)
 
 /* ---- where a request runs ---- */
 
+/* Of a call that moves so many bytes.  A large one says nothing of small ones, nor they of it: else one small call that was held up would
+ * send all large ones to workers, and none of those could tell that the file is quiet again. */
+static uint64_t expected_ns(const struct fwd_handle *h, uint64_t bytes)
+{
+    return bytes >= FWD_LARGE ? h->kib_ns * (bytes >> 10) : h->op_ns;
+}
+
 static bool wants_worker(const struct fwd_request *rq)
 {
     const struct fwd_handle *h = rq->handle;
@@ -58,7 +65,7 @@ static bool wants_worker(const struct fwd_request *rq)
         return true;
     if (h) {
         if (is_bulk(rq))
-            return !h->regular || h->op_ns + h->kib_ns * (rq->bulk.len >> 10) > FWD_SLOW_NS;
+            return !h->regular || expected_ns(h, rq->bulk.len) > FWD_SLOW_NS;
         return h->op_ns > FWD_SLOW_NS;
     }
     for (size_t i = 0; i < rq->server->exports.n; i++)
@@ -78,7 +85,7 @@ static void learn(struct fwd_request *rq)
     struct fwd_handle *h = rq->handle;
     if (fwd_joint_is(rq->id)) /* finish has done it for all parts */
         return;
-    if (h && is_bulk(rq) && fwd_request_moved(rq) >= 16384)
+    if (h && is_bulk(rq) && fwd_request_moved(rq) >= FWD_LARGE)
         h->kib_ns = average(h->kib_ns, rq->ns / (fwd_request_moved(rq) >> 10));
     else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
         h->op_ns = average(h->op_ns, rq->ns);
@@ -327,7 +334,7 @@ static void start_joint(struct fwd_request *rq)
         return;
     if (rq->error)
         finish(rq);
-    else if (h->op_ns + h->kib_ns * (rq->joint->bytes >> 10) > FWD_SLOW_NS) {
+    else if (expected_ns(h, rq->joint->bytes) > FWD_SLOW_NS) {
         h->busy = true;
         fwd_work_give(rq->server, rq);
     } else {
@@ -392,7 +399,7 @@ static void finish_joint(struct fwd_request *carrier)
     struct fwd_joint *j = carrier->joint;
     struct fwd_request *rq = j->part, *next;
     int err = carrier->error;
-    if (!err && j->bytes >= 16384)
+    if (!err && j->bytes >= FWD_LARGE)
         j->file->kib_ns = average(j->file->kib_ns, carrier->ns / (j->bytes >> 10));
     for (; rq; rq = next) {
         next = rq->next;

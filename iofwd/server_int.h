@@ -27,6 +27,7 @@
 
 #define FWD_QUEUED_MOST 512           /* requests of one client that wait at the same time */
 #define FWD_SLOW_NS (300 * 1000)      /* a call that is expected to take longer goes to a worker */
+#define FWD_LARGE 16384u              /* bytes from which on the time of a call is that of its data */
 #define FWD_WORKERS_MOST 256
 #define FWD_SCRATCH_BYTES 32768       /* of a result that has no place of its own (entries, texts, attributes) */
 #define FWD_INLINE_MOST 32768         /* file data inside a reply */
@@ -180,7 +181,7 @@ struct fwd_server {
     unsigned nnoise;
     uint32_t client_files;       /* most of one client */
     uint64_t client_memory;
-    uint64_t all_calls, all_bytes_in, all_bytes_out, refused;
+    uint64_t all_calls, all_bytes_in, all_bytes_out, refused, handed;
     struct fwd_past *past;       /* [npast] in the order of leaving */
     uint32_t npast;
 

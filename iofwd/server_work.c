@@ -111,6 +111,7 @@ void fwd_work_give(struct fwd_server *s, struct fwd_request *rq)
 {
     pthread_mutex_lock(&s->lock);
     rq->next = NULL;
+    s->handed++;
     unsigned waiting = 1;
     for (struct fwd_request *q = s->work; q; q = q->next)
         waiting++;

@@ -2,7 +2,7 @@
 /*
  * To be preloaded into a process whose file system is to have faults: a file whose name begins with an error's (EDQUOT, EIO, ENOSPC,
  * EFBIG) takes 100,000 bytes and then gives that error; one named EINTR is interrupted at every second write before anything is done;
- * fsync of one named SYNC gives EIO.
+ * fsync of one named SYNC gives EIO; one named SLOW takes its time for writes below 1000 bytes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,8 +17,10 @@ enum { LIMIT = 100000, VECTORS = 64 };
 
 static const struct fault {
     const char *name;
-    int error;
-} faults[] = { { "EDQUOT", EDQUOT }, { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "EFBIG", EFBIG }, { "EINTR", EINTR }, { "SYNC", -EIO } };
+    int error; /* of writes; negative: what the first comment says */
+} faults[] = {
+    { "EDQUOT", EDQUOT }, { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "EFBIG", EFBIG }, { "EINTR", EINTR }, { "SYNC", -EIO }, { "SLOW", -ETIME },
+};
 
 static int fault_of(int fd)
 {
@@ -40,6 +42,8 @@ static ssize_t allowed(int fd, off_t at, size_t len)
 {
     static __thread int turn;
     int error = fault_of(fd);
+    if (error == -ETIME && len < 1000)
+        usleep(100000);
     if (error == EINTR && turn++ % 2 == 0) {
         errno = EINTR;
         return -1;

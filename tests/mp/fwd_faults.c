@@ -3,6 +3,7 @@
  * What a file system with faults (fault_fs.c) gives.   fwd_faults each|late DIRECTORY
  *   each   every call's answer
  *   late   many small writes, which may be gathered: how often an error is told, and what is in the file
+ *   slow   one small write that takes long and PIECES larger ones of one file
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 
 #include "tests/mp/fwd_say.h"
 
-enum { BIG = 3 << 20, SMALL = 1000, TIMES = 300 };
+enum { BIG = 3 << 20, SMALL = 1000, TIMES = 300, PIECE = 32 << 10, PIECES = 400 };
 
 static char data[BIG];
 
@@ -64,6 +65,15 @@ static void late(const char *name)
     printf("%s: told: %d, another error: %d, closed: %d, %ld bytes\n", name, told > 0, other, closed, (long)st.st_size);
 }
 
+static int slow(void)
+{
+    int fd = open(in("SLOW"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    bool done = pwrite(fd, data, SMALL - 1, 0) == SMALL - 1;
+    for (int i = 0; done && i < PIECES; i++)
+        done = pwrite(fd, data, PIECE, 0) == PIECE;
+    return done && close(fd) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const names[] = { "EDQUOT", "EIO", "ENOSPC", "EFBIG", "EINTR", "SYNC" };
@@ -72,6 +82,8 @@ int main(int argc, char **argv)
     dir = argv[2];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (char)(i * 2654435761u >> 13);
+    if (strcmp(argv[1], "slow") == 0)
+        return slow();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(argv[1], "each") == 0)
             each(names[i]);
