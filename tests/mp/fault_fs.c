@@ -19,7 +19,8 @@ static const struct fault {
     const char *name;
     int error; /* of writes; negative: what the first comment says */
 } faults[] = {
-    { "EDQUOT", EDQUOT }, { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "EFBIG", EFBIG }, { "EINTR", EINTR }, { "SYNC", -EIO }, { "SLOW", -ETIME },
+    { "EDQUOT", EDQUOT }, { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "EFBIG", EFBIG },
+    { "EINTR", EINTR }, { "SYNC", -EIO }, { "SLOW", -ETIME },
 };
 
 static int fault_of(int fd)
