@@ -58,97 +58,50 @@ static size_t word(size_t at)
     return e > at ? e : at + 1;
 }
 
+/* What is put in. */
+static const char *const words[] = {
+    "shared", "shared [", "strict", "upc_forall", "upc_forall(;;;", "THREADS", "(", ")", "[", "]", "{", "}", "*", "&", "->", ".",
+    ";", ",", "=", "++", "sizeof", "upc_blocksizeof", "struct", "typedef", "static", "int", "?", ":", "...", "0",
+    "99999999999999999999", "\"", "'", "\\", "\n#pragma upc strict\n", "\n#pragma upc\n", "\n# 99999999999999 \"x\" 3\n",
+    "\n#line\n", "__attribute__((", "__builtin_va_arg(", "__builtin_offsetof(", "_Generic(", "typeof(", "({",
+    "(shared [*] int *)", "[THREADS*THREADS]", "upc_barrier", "1.5e", "case", "asm(", "goto *", "\377", "enum {", "union", "void",
+    "/", "%", "<<=", "!", "~", "extern", "-", "restrict", "return",
+};
+
+static void insert_word(size_t at, size_t end)
+{
+    const char *w = words[pick(sizeof words / sizeof *words)];
+    replace(at, pick(2) ? end - at : 0, w, strlen(w));
+}
+
+/* A part of the text once more, elsewhere. */
+static void copy_part(size_t at)
+{
+    size_t from = pick(len), n = pick(pick(2) ? 20 : 400);
+    if (from + n >= len)
+        return;
+    char *copy = malloc(n + 1);
+    memcpy(copy, text + from, n);
+    replace(at, 0, copy, n);
+    free(copy);
+}
+
+/* The same sign many times. */
+static void repeat_sign(size_t at)
+{
+    size_t n = 1 + pick(pick(4) ? 10 : 3000);
+    while (n--)
+        replace(at, 0, text + at, 1);
+}
+
 static void damage(void)
 {
-    static const char *const words[] = {
-        "shared",
-        "shared [",
-        "strict",
-        "upc_forall",
-        "upc_forall(;;;",
-        "THREADS",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        "*",
-        "&",
-        "->",
-        ".",
-        ";",
-        ",",
-        "=",
-        "++",
-        "sizeof",
-        "upc_blocksizeof",
-        "struct",
-        "typedef",
-        "static",
-        "int",
-        "?",
-        ":",
-        "...",
-        "0",
-        "99999999999999999999",
-        "\"",
-        "'",
-        "\\",
-        "\n#pragma upc strict\n",
-        "\n#pragma upc\n",
-        "\n# 99999999999999 \"x\" 3\n",
-        "\n#line\n",
-        "__attribute__((",
-        "__builtin_va_arg(",
-        "__builtin_offsetof(",
-        "_Generic(",
-        "typeof(",
-        "({",
-        "(shared [*] int *)",
-        "[THREADS*THREADS]",
-        "upc_barrier",
-        "1.5e",
-        "case",
-        "asm(",
-        "goto *",
-        "\377",
-        "enum {",
-        "union",
-        "void",
-        "/",
-        "%",
-        "<<=",
-        "!",
-        "~",
-        "extern",
-        "-",
-        "restrict",
-        "return",
-    };
-    size_t at = pick(len), e = word(at), from, n;
+    size_t at = pick(len), e = word(at);
     switch (pick(8)) {
     case 0: replace(at, e - at, "", 0); break;
-    case 1: case 2: case 3: {
-        const char *w = words[pick(sizeof words / sizeof *words)];
-        replace(at, pick(2) ? e - at : 0, w, strlen(w));
-        break;
-    }
-    case 4: /* a part of it once more, elsewhere */
-        from = pick(len);
-        n = pick(pick(2) ? 20 : 400);
-        if (from + n < len) {
-            char *copy = malloc(n + 1);
-            memcpy(copy, text + from, n);
-            replace(at, 0, copy, n);
-            free(copy);
-        }
-        break;
-    case 5: /* the same sign many times */
-        n = 1 + pick(pick(4) ? 10 : 3000);
-        while (n--)
-            replace(at, 0, text + at, 1);
-        break;
+    case 1: case 2: case 3: insert_word(at, e); break;
+    case 4: copy_part(at); break;
+    case 5: repeat_sign(at); break;
     case 6: replace(at, pick(200), "", 0); break;
     default: text[at] = (char)pick(256);
     }

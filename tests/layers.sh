@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The order of the layers (DESIGN section 2) as a test: who may include whom, where getenv and libfabric's headers may stand, and
-# that every source file says its licence and stays below 900 lines of 140 columns.
+# that every source file says its licence, stays below 900 lines of 140 columns and has functions that fit a screen.
 set -u
 cd "${srcdir:-.}" || exit 99
 
@@ -60,6 +60,12 @@ report "no source file is above 900 lines" \
     "$(sources $folders include tests | xargs -r grep -L 'Made by iofwd/' | xargs -r wc -l | awk '$1 > 900 && $2 != "total"')"
 report "no line of a source file is above 140 columns" \
     "$(sources $folders include tests | xargs -r grep -L 'Made by iofwd/' | xargs -r awk 'length($0) > 140 { print FILENAME ":" FNR }')"
+# From the line before the brace in the first column to the brace that ends it; tables end in a semicolon.
+report "no function is above 60 lines" \
+    "$(sources $folders include tests | xargs -r awk '
+        FNR == 1 { begun = 0 }
+        /^[A-Za-z_].*\)[^=;]*\{$/ || /^\{/ { begun = FNR }
+        /^\}/ { if (begun && !/;/ && FNR - begun >= 60) print FILENAME ":" begun ": " FNR - begun + 1 " lines"; begun = 0 }')"
 report "no unfinished work is marked in the sources" \
     "$(sources $folders include | xargs -r grep -nE 'TODO|FIXME|(^|[^X])XXX([^X]|$)|not implemented' /dev/null)"
 echo "1..$count"

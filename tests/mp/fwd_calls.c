@@ -225,16 +225,10 @@ static void order_of_errors(const char *fifo, const char *file)
     close(other);
 }
 
-static void names(void)
+static void new_names(void)
 {
     struct stat st;
-    struct statx stx;
-    struct statfs fs;
-    struct statvfs vfs;
     char buf[PATH_MAX] = "";
-    struct timespec times[2] = { { 1000000000, 1 }, { 1500000000, 999999999 } };
-    struct timeval tv[2] = { { 5, 6 }, { 7, 8 } };
-    struct utimbuf ut = { 11, 12 };
     T(mkdir(in("d"), 0750));
     T(mkdir(in("d"), 0750));
     T(mkdir(in("d/e/"), 0777));
@@ -263,6 +257,15 @@ static void names(void)
     T(link(in("d/none"), in("d/hard2")));
     T(stat(in("d/hard"), &st));
     T(st.st_nlink);
+}
+
+static void attributes(void)
+{
+    struct stat st;
+    struct statx stx;
+    struct timespec times[2] = { { 1000000000, 1 }, { 1500000000, 999999999 } };
+    struct timeval tv[2] = { { 5, 6 }, { 7, 8 } };
+    struct utimbuf ut = { 11, 12 };
     T(access(in("d/node"), R_OK | W_OK));
     T(access(in("d/none"), F_OK));
     T(faccessat(AT_FDCWD, in("d/node"), F_OK, AT_EACCESS));
@@ -292,6 +295,11 @@ static void names(void)
     T(truncate(in("none"), 33));
     T(truncate(in("none"), -1));
     T(truncate("", -1));
+}
+
+static void renaming(void)
+{
+    char buf[PATH_MAX];
     T(rename(in("d/node"), in("d/renamed")));
     T(rename(in("d/node"), in("d/renamed")));
     T(rename(in("d"), in("d/sub")));
@@ -304,7 +312,12 @@ static void names(void)
     T(renameat2(AT_FDCWD, in("d/renamed"), AT_FDCWD, in("d/hard"), RENAME_NOREPLACE));
     T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
     T(renameat2(AT_FDCWD, in("d/e"), AT_FDCWD, in("d/hard"), RENAME_EXCHANGE));
-    /* An absolute link on the way, and then no name: nothing of it is removed or renamed. */
+}
+
+/* An absolute link on the way, and then no name: nothing of it is removed or renamed. */
+static void no_last_name(void)
+{
+    char buf[PATH_MAX];
     T(mkdir(in("d/e/under"), 0755));
     OK(symlink(in("d/e"), in("d/away")));
     T(rmdir(in("d/away/under/.")));
@@ -327,6 +340,10 @@ static void names(void)
     T(rmdir(in("d/away/under/..")));
     T(rmdir(in("d/away/under")));
     T(unlink(in("d/away")));
+}
+
+static void removing(void)
+{
     T(rmdir(in("d")));
     T(rmdir(in("d/renamed")));
     T(unlink(in("d/e")));
@@ -334,6 +351,14 @@ static void names(void)
     T(remove(in("d/e")));
     T(remove(in("d/hard")));
     T(remove(in("d/hard")));
+}
+
+static void limits_and_masks(void)
+{
+    struct stat st;
+    struct statfs fs;
+    struct statvfs vfs;
+    char buf[PATH_MAX] = "";
     T(statfs(in("d"), &fs));
     T(fs.f_namelen);
     T(statvfs(in("d"), &vfs));
@@ -355,13 +380,11 @@ static void names(void)
     T(umask(022));
 }
 
-static void at_calls(void)
+/* d: a directory; root: the one above it; fd: the file "at" in d. */
+static void find_at(int d, int root, int fd)
 {
     struct stat st, st2;
-    char buf[PATH_MAX] = "";
-    int d = open(in("d"), O_RDONLY | O_DIRECTORY), fd, root = open(dir, O_PATH | O_DIRECTORY);
-    OK(fd = openat(d, "at", O_CREAT | O_RDWR, 0600));
-    T(write(fd, "at", 2));
+    struct statx stx;
     T(fstatat(d, "at", &st, 0));
     T(fstatat(fd, "", &st2, AT_EMPTY_PATH));
     T(st.st_ino == st2.st_ino && st.st_dev == st2.st_dev);
@@ -371,7 +394,6 @@ static void at_calls(void)
     T(fstatat(d, "at", &st, 0x40000000));
     T(faccessat(d, "at", R_OK, 0x40000000));
     T(faccessat(d, "at", 8, 0));
-    struct statx stx;
     T(statx(d, "at", 0x40000000, STATX_SIZE, &stx));
     T(statx(d, "at", AT_STATX_SYNC_TYPE, STATX_SIZE, &stx));
     T(statx(d, "at", 0, STATX__RESERVED, &stx));
@@ -391,6 +413,11 @@ static void at_calls(void)
     T(fstatat(d, "..", &st, 0));
     T(fstat(root, &st2));
     T(st.st_ino == st2.st_ino);
+}
+
+static void change_at(int d, int root)
+{
+    char buf[PATH_MAX] = "";
     T(mkdirat(d, "atdir", 0700));
     T(symlinkat("at", d, "atlink"));
     T(readlinkat(d, "atlink", buf, sizeof buf));
@@ -399,6 +426,11 @@ static void at_calls(void)
     T(unlinkat(d, "at3", 0));
     T(unlinkat(d, "atdir", 0));
     T(unlinkat(d, "atdir", AT_REMOVEDIR));
+}
+
+static void own_at(int d, int fd)
+{
+    struct stat st;
     T(fchmodat(d, "at", 0400, 0));
     T(fchmod(fd, 0640));
     T(fchown(fd, getuid(), (gid_t)-1));
@@ -417,6 +449,18 @@ static void at_calls(void)
     T(fcntl(fd, F_SETLK, &lock));
     T(fcntl(fd, F_GETLK, &lock));
     T(lock.l_type == F_UNLCK);
+}
+
+static void at_calls(void)
+{
+    struct stat st;
+    char buf[2];
+    int d = open(in("d"), O_RDONLY | O_DIRECTORY), fd, root = open(dir, O_PATH | O_DIRECTORY);
+    OK(fd = openat(d, "at", O_CREAT | O_RDWR, 0600));
+    T(write(fd, "at", 2));
+    find_at(d, root, fd);
+    change_at(d, root);
+    own_at(d, fd);
     T(unlinkat(d, "at", 0));
     T(pread(fd, buf, 2, 0)); /* an unlinked file lives on */
     T(fstat(fd, &st));
@@ -552,7 +596,12 @@ int main(int argc, char **argv)
     numbers();
     data();
     moving();
-    names();
+    new_names();
+    attributes();
+    renaming();
+    no_last_name();
+    removing();
+    limits_and_masks();
     at_calls();
     directories();
     working_directory();

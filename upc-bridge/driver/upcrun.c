@@ -110,76 +110,116 @@ static void check_network(const char *bin, const char *network)
     free(command);
 }
 
-int main(int argc, char **argv)
+/* The command line that is made: room for every argument of ours and for what is added. */
+struct line {
+    char **argv;
+    int n;
+};
+
+static void add(struct line *l, const char *arg)
 {
-    struct chosen said = { -1, -1, NULL }, built = { 0, 0, "" };
-    struct place place;
+    l->argv[l->n++] = (char *)arg;
+}
+
+/* Options up to the program's name, whose place it gives; what is amphora-run's goes to run. */
+static int take_options(int argc, char **argv, struct chosen *said, struct line *run)
+{
     int i;
-    char **run = calloc((size_t)argc + 8, sizeof *run);
-    int nrun = 1;
-    if (run == NULL)
-        return 2;
     for (i = 1; i < argc && argv[i][0] == '-'; i++) {
         const char *v;
         int first = i;
-        if (strcmp(argv[i], "-help") == 0 || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return fputs(usage, stdout), 0;
-        if (strcmp(argv[i], "-version") == 0 || strcmp(argv[i], "--version") == 0)
-            return printf("amphora-upcrun %s\n", PACKAGE_VERSION), 0;
+        if (strcmp(argv[i], "-help") == 0 || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            fputs(usage, stdout);
+            exit(0);
+        }
+        if (strcmp(argv[i], "-version") == 0 || strcmp(argv[i], "--version") == 0) {
+            printf("amphora-upcrun %s\n", PACKAGE_VERSION);
+            exit(0);
+        }
         if ((v = option_value(argc, argv, &i, "n")) || (v = option_value(argc, argv, &i, "np")))
-            said.threads = number("-n", v, 1);
+            said->threads = number("-n", v, 1);
         else if ((v = option_value(argc, argv, &i, "servers")))
-            said.servers = number("-servers", v, 0);
+            said->servers = number("-servers", v, 0);
         else if ((v = option_value(argc, argv, &i, "network")) || (v = option_value(argc, argv, &i, "conduit")))
-            said.network = v;
+            said->network = v;
         else {
             if (!stands_alone(argv[i]) && i + 1 < argc)
                 i++;
             for (int k = first; k <= i; k++)
-                run[nrun++] = argv[k];
+                add(run, argv[k]);
         }
     }
-    if (i >= argc) {
-        fputs("amphora-upcrun: no program is named; see amphora-upcrun -help\n", stderr);
-        return 2;
-    }
-    FILE *f = open_program(argv[i]);
+    return i;
+}
+
+/* What the program was compiled for, where the caller does not say; 0, or the exit status of a refusal that has been said. */
+static int complete(const char *program, struct chosen *said)
+{
+    struct chosen built = { 0, 0, "" };
+    FILE *f = open_program(program);
     if (f == NULL) {
-        fprintf(stderr, "amphora-upcrun: %s: %s\n", argv[i], strerror(errno ? errno : ENOENT));
+        fprintf(stderr, "amphora-upcrun: %s: %s\n", program, strerror(errno ? errno : ENOENT));
         return 127;
     }
     (void)read_stamp(f, &built); /* a program of upc_bridge.h has none */
     fclose(f);
-    if (built.threads && said.threads > 0 && said.threads != built.threads) {
-        fprintf(stderr, "amphora-upcrun: %s was compiled for %d threads (amphora-upcc -T) and cannot run with %d\n", argv[i], built.threads,
-                said.threads);
+    if (built.threads && said->threads > 0 && said->threads != built.threads) {
+        fprintf(stderr, "amphora-upcrun: %s was compiled for %d threads (amphora-upcc -T) and cannot run with %d\n", program,
+                built.threads, said->threads);
         return 2;
     }
-    if (said.threads < 0 && !built.threads) {
+    if (said->threads < 0 && !built.threads) {
         fputs("amphora-upcrun: how many threads?  -n T\n", stderr);
         return 2;
     }
-    if (!said.network && built.network[0] && !amph_env_is_set(AMPH_ENV_CONDUIT))
-        said.network = built.network;
+    if (said->threads < 0)
+        said->threads = built.threads;
+    if (said->servers < 0)
+        said->servers = built.servers;
+    if (!said->network && built.network[0] && !amph_env_is_set(AMPH_ENV_CONDUIT))
+        said->network = built.network;
+    return 0;
+}
+
+static bool names_hosts(const struct line *run)
+{
+    for (int k = 1; k < run->n; k++)
+        if (strcmp(run->argv[k], "-hosts") == 0 || strcmp(run->argv[k], "--hosts") == 0)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct chosen said = { -1, -1, NULL };
+    struct place place;
+    struct line run = { calloc((size_t)argc + 8, sizeof *run.argv), 1 };
+    if (run.argv == NULL)
+        return 2;
+    int i = take_options(argc, argv, &said, &run);
+    if (i >= argc) {
+        fputs("amphora-upcrun: no program is named; see amphora-upcrun -help\n", stderr);
+        return 2;
+    }
+    int refused = complete(argv[i], &said);
+    if (refused)
+        return refused;
     if (!place_find(&place, "amphora-upcrun"))
         return 2;
-    bool elsewhere = false;
-    for (int k = 1; k < nrun; k++)
-        elsewhere |= strcmp(run[k], "-hosts") == 0 || strcmp(run[k], "--hosts") == 0;
-    if (said.network && strcmp(said.network, "verbs") == 0 && !elsewhere) /* the others are everywhere */
+    if (said.network && strcmp(said.network, "verbs") == 0 && !names_hosts(&run)) /* the others are everywhere */
         check_network(place.bin, said.network);
-    run[0] = text("%s/amphora-run", place.bin);
-    run[nrun++] = "-n";
-    run[nrun++] = text("%d", said.threads > 0 ? said.threads : built.threads);
-    run[nrun++] = "-servers";
-    run[nrun++] = text("%d", said.servers >= 0 ? said.servers : built.servers);
+    run.argv[0] = text("%s/amphora-run", place.bin);
+    add(&run, "-n");
+    add(&run, text("%d", said.threads));
+    add(&run, "-servers");
+    add(&run, text("%d", said.servers));
     if (said.network) {
-        run[nrun++] = "-conduit";
-        run[nrun++] = (char *)said.network;
+        add(&run, "-conduit");
+        add(&run, said.network);
     }
     while (i < argc)
-        run[nrun++] = argv[i++];
-    execv(run[0], run);
-    fprintf(stderr, "amphora-upcrun: %s: %s\n", run[0], strerror(errno));
+        add(&run, argv[i++]);
+    execv(run.argv[0], run.argv);
+    fprintf(stderr, "amphora-upcrun: %s: %s\n", run.argv[0], strerror(errno));
     return 127;
 }
