@@ -19,7 +19,7 @@
 #define CROWD_PIECES 2u   /* of each, where they outnumber the cores */
 #define PIECE_LEAST ((size_t)64 << 10)
 #define SEGMENT_LEAST ((size_t)16 << 10) /* buffers in the segment that are worth it */
-#define SEGMENT_PIECE ((size_t)1 << 20)  /* no copy of ours to overlap with: few messages */
+#define SEGMENT_PIECE ((size_t)512 << 10) /* no copy of ours to overlap with: few messages, each well below FWD_SLOW_NS of a page cache */
 
 struct piece {
     struct fwd_pend *pend;
