@@ -15,7 +15,7 @@
 #include "iofwd.h"
 
 enum { LARGE = 16 << 20, UNDER_WAY = 4, CALLS = 300, SMALL = 1024, PIECE = 128 << 10 };
-enum { MOST_PIECES = 32 }; /* of the greedy one for a small call; one of its calls is 128, those under way are 512 */
+enum { MOST_PIECES = 16 }; /* of the greedy one for a small call: 0 to 4; 33 and more where small calls are put off while it is at it */
 
 static volatile int over;
 
