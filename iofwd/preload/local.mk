@@ -128,6 +128,7 @@ preload_scripts += \
 	tests/mp/fwd_death.sh \
 	tests/mp/fwd_faults.sh \
 	tests/mp/fwd_fsx.sh \
+	tests/mp/fwd_full.sh \
 	tests/mp/fwd_libs.sh \
 	tests/mp/fwd_links.sh \
 	tests/mp/fwd_lifetime.sh \
@@ -140,10 +141,12 @@ preload_scripts += \
 	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
-preload_programs += tests/mp/fwd_faults tests/mp/fwd_stopped
+preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
 tests_mp_fwd_faults_LDFLAGS =
+tests_mp_fwd_full_SOURCES = tests/mp/fwd_full.c tests/mp/fwd_say.h
+tests_mp_fwd_full_LDADD = libiofwd.la libamphora.la
 tests_mp_fwd_calls_SOURCES = tests/mp/fwd_calls.c tests/mp/fwd_say.h
 tests_mp_fwd_calls_LDFLAGS =
 tests_mp_fwd_stdio_SOURCES = tests/mp/fwd_stdio.c tests/mp/fwd_say.h
