@@ -68,6 +68,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server_int.h \
 	iofwd/server_joint.c \
 	iofwd/server_lock.c \
+	iofwd/server_map.c \
 	iofwd/server_path.c \
 	iofwd/server_peer.c \
 	iofwd/server_request.c \

@@ -260,7 +260,7 @@ static void close_one(int fd, struct fwd_ofile *of, void *arg)
 struct range {
     unsigned first, last;
     int flags, result;
-    int owned[64];
+    int owned[1024];
     int nowned;
 };
 

@@ -35,6 +35,7 @@ preload_sources = \
 	iofwd/preload/any.h \
 	iofwd/preload/cancel.c \
 	iofwd/preload/catch.h \
+	iofwd/preload/coherent.c \
 	iofwd/preload/control.c \
 	iofwd/preload/copy.c \
 	iofwd/preload/core.c \
@@ -60,6 +61,9 @@ preload_sources = \
 	iofwd/preload/needs.c \
 	iofwd/preload/needs.h \
 	iofwd/preload/numbers.h \
+	iofwd/preload/pages.c \
+	iofwd/preload/pages.h \
+	iofwd/preload/pages_space.c \
 	iofwd/preload/proc.c \
 	iofwd/preload/reach.c \
 	iofwd/preload/reach.h \
@@ -133,6 +137,7 @@ preload_scripts += \
 	tests/mp/fwd_links.sh \
 	tests/mp/fwd_lifetime.sh \
 	tests/mp/fwd_limits.sh \
+	tests/mp/fwd_maps.sh \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_random.sh \
 	tests/mp/fwd_relay.sh \
@@ -142,6 +147,7 @@ preload_scripts += \
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
+preload_programs += tests/mp/fwd_maps
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
 tests_mp_fwd_faults_LDFLAGS =
@@ -166,6 +172,8 @@ tests_mp_fwd_limits_SOURCES = tests/mp/fwd_limits.c
 tests_mp_fwd_limits_LDFLAGS =
 tests_mp_fwd_death_SOURCES = tests/mp/fwd_death.c
 tests_mp_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
+tests_mp_fwd_maps_SOURCES = tests/mp/fwd_maps.c tests/mp/fwd_say.h
+tests_mp_fwd_maps_LDFLAGS =
 tests_mp_fwd_random_SOURCES = tests/mp/fwd_random.c
 tests_mp_fwd_random_LDFLAGS =
 tests_mp_fwd_handles_SOURCES = tests/mp/fwd_handles.c tests/mp/fwd_is.h

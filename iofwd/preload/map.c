@@ -1,47 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Maps of forwarded files: memory that is read in when the map is made.  Layer: iofwd (preload).  Thread rule: any thread; the list has
- * a lock of its own.
+ * Maps of forwarded files.  Layer: iofwd (preload).  Thread rule: any thread; the list is under fwd_pages_lock.
  *
- * A shared map that may be written has a second copy, the shadow, of what was read.  What differs from it has been changed by the
- * program and goes to the server, byte for byte, at msync, munmap, fsync, close, exec and exit, so that others' changes in between stay.
- * A program that holds a record lock on the file means to share the memory with others at once (databases do), which nothing here
- * can give: it gets ENODEV.
+ * A private map is memory that is read in when the map is made.  A shared one is a map of the file's pages, which all processes of this
+ * host share (pages.h).  What was changed there goes to the server at msync, munmap, fsync, close, exec and exit.
  */
 #include <sys/mman.h>
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/pages.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 
-#define PAGE ((size_t)4096) /* in which changes are looked for; any size does */
+#define PAGE ((size_t)4096)
+#define KEEP_OLD 4 /* MREMAP_DONTUNMAP */
 
 struct map {
     struct map *next;
-    char *at, *shadow; /* shadow NULL: not writable up to now */
+    char *at;
     size_t len;
     off_t off;
     struct fwd_ofile *of; /* with a reference: it stays open for the map */
-    bool shared;          /* memory that forked children share */
+    struct fwd_pages *pages;
+    bool may_write;       /* through of */
 };
 
 static struct map *maps;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int fwd_maps;
 
 void fwd_maps_fork_lock(bool take)
 {
-    if (take)
-        pthread_mutex_lock(&lock);
-    else
-        pthread_mutex_unlock(&lock);
+    fwd_pages_fork_lock(take);
 }
 
 void fwd_maps_recount(void)
 {
     for (struct map *m = maps; m; m = m->next)
         m->of->refs++;
+    fwd_pages_forked();
 }
 
 static void *failed(int err)
@@ -50,71 +47,37 @@ static void *failed(int err)
     return MAP_FAILED;
 }
 
-static void *anonymous(void *at, size_t len, int flags)
+static size_t whole_pages(size_t len)
 {
-    return real_mmap64(at, len, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    return (len + PAGE - 1) & ~(PAGE - 1);
 }
 
 /* ---- what was changed goes out ---- */
 
-static int write_out(struct map *m, size_t from, size_t to)
-{
-    while (from < to) {
-        size_t n = 0;
-        int err = fwd_core_enter();
-        if (!err)
-            err = fwd_core.pwrite(fwd_core.client, &m->of->file, m->off + (off_t)from, m->at + from, to - from, &n);
-        if (err)
-            return err;
-        if (n == 0)
-            return EIO;
-        memcpy(m->shadow + from, m->at + from, n);
-        from += n;
-    }
-    return 0;
-}
-
-/* The changed bytes of m from `from` to `to`, in runs; what lies beyond the file's end is nobody's. */
+/* The changed bytes of m from `from` to `to`. */
 static int flush(struct map *m, size_t from, size_t to)
 {
-    struct stat st;
-    size_t run_from = 0, run_to = 0;
-    int err = m->shadow ? fwd_core_enter() : 0;
-    if (!m->shadow || err || (err = fwd_core.fstat(fwd_core.client, &m->of->file, &st)) != 0)
+    int err = m->may_write ? fwd_core_enter() : 0;
+    if (!m->may_write || err || !fwd_pages_changed(m->pages))
         return err;
-    if (st.st_size <= m->off)
-        return 0;
-    if (to > (size_t)(st.st_size - m->off))
-        to = (size_t)(st.st_size - m->off);
-    for (size_t at = from; at < to && !err; at += PAGE) {
-        size_t end = at + PAGE < to ? at + PAGE : to, first = at, last = end;
-        if (memcmp(m->at + at, m->shadow + at, end - at) == 0)
-            continue;
-        while (m->at[first] == m->shadow[first])
-            first++;
-        while (m->at[last - 1] == m->shadow[last - 1])
-            last--;
-        if (first == run_to && run_to > run_from) {
-            run_to = last;
-            continue;
-        }
-        err = write_out(m, run_from, run_to);
-        run_from = first;
-        run_to = last;
-    }
-    return err ? err : write_out(m, run_from, run_to);
+    fwd_pages_begin(m->pages);
+    err = fwd_pages_flush(m->pages, &m->of->file, m->off + (off_t)from, m->off + (off_t)to);
+    fwd_pages_end(m->pages);
+    return err;
 }
 
 static int flush_if(const struct fwd_ofile *of)
 {
+    struct fwd_pages_guard g;
     int err = 0;
-    pthread_mutex_lock(&lock);
+    fwd_pages_lock(&g);
+    const struct fwd_pages *p = of ? fwd_pages_of(&of->file, false) : NULL;
     for (struct map *m = maps; m; m = m->next)
-        if (!of || m->of == of) {
+        if (!of || m->of == of || m->pages == p) {
             int one = flush(m, 0, m->len);
             err = err ? err : one;
         }
-    pthread_mutex_unlock(&lock);
+    fwd_pages_unlock(&g);
     return err;
 }
 
@@ -123,9 +86,27 @@ int fwd_maps_flush(const struct fwd_ofile *of)
     return AMPH_LIKELY(!__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)) ? 0 : flush_if(of);
 }
 
+void fwd_maps_resize(void)
+{
+    struct fwd_pages_guard g;
+    fwd_pages_lock(&g);
+    for (struct map *m = maps; m; m = m->next) {
+        fwd_pages_begin(m->pages);
+        (void)fwd_pages_resize(m->pages, &m->of->file);
+        fwd_pages_end(m->pages);
+    }
+    fwd_pages_unlock(&g);
+}
+
 static void __attribute__((destructor)) at_exit(void)
 {
-    fwd_maps_flush(NULL);
+    struct fwd_pages_guard g;
+    if (!__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED))
+        return;
+    flush_if(NULL);
+    fwd_pages_lock(&g);
+    fwd_pages_ending();
+    fwd_pages_unlock(&g);
 }
 
 /* ---- the list ---- */
@@ -134,11 +115,10 @@ static void __attribute__((destructor)) at_exit(void)
 static void cut(struct map **place, size_t from, size_t to)
 {
     struct map *m = *place;
-    if (m->shadow)
-        real_munmap(m->shadow + from, to - from);
     if (from == 0 && to == m->len) {
         *place = m->next;
         __atomic_sub_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
+        fwd_pages_leave(m->pages);
         fdtab_put(m->of);
         free(m);
         return;
@@ -149,7 +129,7 @@ static void cut(struct map **place, size_t from, size_t to)
         rest->at += to;
         rest->off += (off_t)to;
         rest->len -= to;
-        rest->shadow = rest->shadow ? rest->shadow + to : NULL;
+        rest->pages->maps++;
         __atomic_add_fetch(&rest->of->refs, 1, __ATOMIC_RELAXED);
         __atomic_add_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
         m->next = rest;
@@ -161,13 +141,12 @@ static void cut(struct map **place, size_t from, size_t to)
     m->at += to;
     m->off += (off_t)to;
     m->len -= to;
-    m->shadow = m->shadow ? m->shadow + to : NULL;
 }
 
 /* The part of m inside [at, at + len); false: none. */
 static bool common(const struct map *m, const char *at, size_t len, size_t *from_p, size_t *to_p)
 {
-    const char *end = at + ((len + PAGE - 1) & ~(PAGE - 1));
+    const char *end = at + whole_pages(len);
     if (end <= m->at || at >= m->at + m->len)
         return false;
     *from_p = at > m->at ? (size_t)(at - m->at) : 0;
@@ -178,8 +157,9 @@ static bool common(const struct map *m, const char *at, size_t len, size_t *from
 /* Nothing of the list lies in [at, at + len) any more; what was changed there is written. */
 static void forget(const void *at, size_t len)
 {
+    struct fwd_pages_guard g;
     size_t from, to;
-    pthread_mutex_lock(&lock);
+    fwd_pages_lock(&g);
     for (struct map **place = &maps; *place;) {
         struct map *m = *place;
         if (!common(m, at, len, &from, &to)) {
@@ -191,46 +171,14 @@ static void forget(const void *at, size_t len)
         if (*place == m)
             place = &m->next;
     }
-    pthread_mutex_unlock(&lock);
+    fwd_pages_unlock(&g);
 }
 
 /* ---- making maps ---- */
 
-static int read_in(const struct fwd_ofile *of, char *to, size_t len, off_t off)
-{
-    for (size_t done = 0, n = 1; done < len && n > 0; done += n) {
-        int err = fwd_core.pread(fwd_core.client, &of->file, off + (off_t)done, to + done, len - done, &n);
-        if (err)
-            return err;
-    }
-    return 0;
-}
-
-/* Puts a map into the list; false: no memory. */
-static bool keep(char *at, size_t len, off_t off, struct fwd_ofile *of, bool shared, bool writable)
-{
-    struct map *m = malloc(sizeof *m);
-    char *shadow = m && writable ? anonymous(NULL, len, MAP_PRIVATE) : NULL;
-    if (!m || shadow == MAP_FAILED) {
-        free(m);
-        return false;
-    }
-    if (shadow)
-        memcpy(shadow, at, len);
-    __atomic_add_fetch(&of->refs, 1, __ATOMIC_RELAXED);
-    *m = (struct map){ .at = at, .shadow = shadow, .len = len, .off = off, .of = of, .shared = shared };
-    pthread_mutex_lock(&lock);
-    m->next = maps;
-    maps = m;
-    __atomic_add_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&lock);
-    return true;
-}
-
 /* What the kernel would say to such a map of such a file. */
-static int refused(const struct fwd_ofile *of, int prot, bool shared, int *access_p)
+static int refused(const struct fwd_ofile *of, int prot, bool shared, struct stat *st, int *access_p)
 {
-    struct stat st;
     int flags, err = fwd_core.getflags(fwd_core.client, &of->file, &flags);
     if (err)
         return err;
@@ -239,24 +187,31 @@ static int refused(const struct fwd_ofile *of, int prot, bool shared, int *acces
         return EBADF;
     if (*access_p == O_WRONLY || (shared && (prot & PROT_WRITE) && *access_p != O_RDWR))
         return EACCES;
-    if ((err = fwd_core.fstat(fwd_core.client, &of->file, &st)) != 0)
+    if ((err = fwd_core.fstat(fwd_core.client, &of->file, st)) != 0)
         return err;
-    return S_ISREG(st.st_mode) && !(shared && (prot & PROT_WRITE) && of->locked) ? 0 : ENODEV;
+    return S_ISREG(st->st_mode) ? 0 : ENODEV;
 }
 
-static void *map_file(struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off)
+/* Memory beyond a file's last page is a SIGBUS, as a map of an empty file is. */
+static int end_map(char *at, size_t len)
 {
-    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE, writable = shared && (prot & PROT_WRITE);
-    int access, err = refused(of, prot, shared, &access);
-    if (err)
-        return failed(err);
-    size_t whole = (len + PAGE - 1) & ~(PAGE - 1);
-    char *map = anonymous(at, len, (flags & ~(MAP_TYPE | MAP_SYNC)) | (writable ? MAP_SHARED : MAP_PRIVATE));
+    int fd = real_memfd_create("iofwd", MFD_CLOEXEC);
+    char *end = fd < 0 ? MAP_FAILED : real_mmap64(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+    int err = end == MAP_FAILED ? errno : 0;
+    if (fd >= 0)
+        real_close(fd);
+    return err;
+}
+
+static void *map_private(const struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off, off_t size)
+{
+    char *map = real_mmap64(at, len, PROT_READ | PROT_WRITE, (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return MAP_FAILED;
-    err = read_in(of, map, len, off);
-    if (!err && shared && access == O_RDWR && !keep(map, whole, off, of, writable, writable))
-        err = ENOMEM;
+    size_t there = off < size ? whole_pages((size_t)(size - off)) : 0;
+    int err = fwd_read_in(&of->file, map, len, off);
+    if (!err && there < len)
+        err = end_map(map + there, len - there);
     if (err) {
         real_munmap(map, len);
         return failed(err);
@@ -266,13 +221,86 @@ static void *map_file(struct fwd_ofile *of, void *at, size_t len, int prot, int 
     return map;
 }
 
+/* Puts a map into the list, which takes over a use of the pages. */
+static bool enlist(char *at, size_t len, off_t off, struct fwd_ofile *of, struct fwd_pages *pages, bool may_write)
+{
+    struct map *m = malloc(sizeof *m);
+    if (!m)
+        return false;
+    __atomic_add_fetch(&of->refs, 1, __ATOMIC_RELAXED);
+    *m = (struct map){ .next = maps, .at = at, .len = whole_pages(len), .off = off, .of = of, .pages = pages, .may_write = may_write };
+    maps = m;
+    __atomic_add_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* The pages are there, and in step with the file. */
+static int prepare(struct fwd_pages *p, const struct fwd_ofile *of, size_t len, int prot, off_t off)
+{
+    fwd_pages_begin(p);
+    int err = fwd_pages_load(p, &of->file, off, (off_t)len);
+    if (!err && (prot & PROT_WRITE))
+        err = fwd_pages_writable(p);
+    fwd_pages_end(p);
+    return err;
+}
+
+static void *map_shared(struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off, off_t size, bool may_write)
+{
+    struct fwd_pages *p;
+    char *map = MAP_FAILED;
+    int err = fwd_pages_join(&of->file, size, (prot & PROT_WRITE) && of->locked, &p);
+    if (err)
+        return failed(err);
+    int fd = (err = prepare(p, of, len, prot, off)) != 0 ? -1 : fwd_pages_map_fd(p, may_write);
+    if (!err && (fd < 0 || (map = real_mmap64(at, len, prot, flags, fd, off)) == MAP_FAILED))
+        err = errno;
+    if (fd >= 0)
+        real_close(fd);
+    if (!err && !enlist(map, len, off, of, p, may_write)) {
+        real_munmap(map, len);
+        err = ENOMEM;
+    }
+    if (!err)
+        return map;
+    fwd_pages_leave(p);
+    return failed(err);
+}
+
+static void *map_file(struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off)
+{
+    struct stat st;
+    struct fwd_pages_guard g;
+    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+    int access, err = refused(of, prot, shared, &st, &access);
+    if (err)
+        return failed(err);
+    if (!shared)
+        return map_private(of, at, len, prot, flags, off, st.st_size);
+    fwd_coherent_begin();
+    fwd_pages_lock(&g);
+    void *map = map_shared(of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
+    err = errno;
+    fwd_pages_unlock(&g);
+    /* a file that is only read, and cannot be shared (no descriptors are left; memory from which no program may run) */
+    if (map == MAP_FAILED && access == O_RDONLY && (err == EMFILE || err == ENFILE || err == EPERM || err == ENOSPC))
+        return map_private(of, at, len, prot, flags, off, st.st_size);
+    errno = err;
+    return map;
+}
+
 void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
     struct fwd_ofile *of;
-    if (off < 0 || (off & (sysconf(_SC_PAGESIZE) - 1)))
+    if (flags & MAP_FIXED) {
+        fwd_reach_forget();
+        if (__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED))
+            forget(at, len);
+    }
+    if (!fwd_fd(fd))
+        return real_mmap64(at, len, prot, flags, fd, off);
+    if (off < 0 || (off & (sysconf(_SC_PAGESIZE) - 1)) || len == 0 || (off_t)len < 0)
         return failed(EINVAL);
-    if (flags & MAP_FIXED)
-        forget(at, len);
     if (fwd_file_begin(fd, &of) != 0)
         return MAP_FAILED;
     void *map = map_file(of, at, len, prot, flags, off);
@@ -297,84 +325,91 @@ static int memory_changed(int result)
 
 int x_munmap(void *at, size_t len)
 {
-    if (have_maps())
+    if (have_maps() && ((uintptr_t)at & (PAGE - 1)) == 0)
         forget(at, len);
     return memory_changed(real_munmap(at, len));
 }
 
 int x_msync(void *at, size_t len, int flags)
 {
+    struct fwd_pages_guard g;
     size_t from, to;
     int err = 0;
     if (real_msync(at, len, flags) != 0)
         return -1;
-    pthread_mutex_lock(&lock);
-    for (struct map *m = maps; m && !err; m = m->next)
-        if (common(m, at, len, &from, &to)) {
-            err = flush(m, from, to);
-            if (!err && (flags & MS_INVALIDATE) && m->shadow && (err = read_in(m->of, m->at + from, to - from, m->off + (off_t)from)) == 0)
-                memcpy(m->shadow + from, m->at + from, to - from);
-        }
-    pthread_mutex_unlock(&lock);
+    fwd_pages_lock(&g);
+    for (struct map *m = maps; m && !err; m = m->next) {
+        if (!common(m, at, len, &from, &to))
+            continue;
+        err = flush(m, from, to);
+        if (!err && (flags & MS_INVALIDATE))
+            err = prepare(m->pages, m->of, to - from, 0, m->off + (off_t)from);
+    }
+    fwd_pages_unlock(&g);
     return fwd_result(err);
 }
 
-/* A shared map that was read-only is to be written: from here on it needs its shadow. */
+/* A shared map that was read-only is to be written. */
 int x_mprotect(void *at, size_t len, int prot)
 {
+    struct fwd_pages_guard g;
     size_t from, to;
     int err = 0;
     if (!have_maps())
         return memory_changed(real_mprotect(at, len, prot));
-    pthread_mutex_lock(&lock);
-    for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next) {
-        if (m->shadow || !common(m, at, len, &from, &to))
-            continue;
-        char *shadow = m->of->locked ? NULL : anonymous(NULL, m->len, MAP_PRIVATE);
-        if (!shadow || shadow == MAP_FAILED)
-            err = shadow ? ENOMEM : EACCES;
-        else
-            memcpy(m->shadow = shadow, m->at, m->len);
-    }
-    pthread_mutex_unlock(&lock);
+    fwd_pages_lock(&g);
+    for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next)
+        if (m->may_write && common(m, at, len, &from, &to) && !(err = m->of->locked && !m->pages->named ? EACCES : 0))
+            err = prepare(m->pages, m->of, to - from, PROT_WRITE, m->off + (off_t)from);
+    fwd_pages_unlock(&g);
     return err ? fwd_fail(err) : memory_changed(real_mprotect(at, len, prot));
 }
 
-/* A larger map is a new one, a smaller one ends earlier. */
+/* The first map of the list in [at, at + len), and where in it. */
+static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to_p)
+{
+    struct map *m = maps;
+    while (m && !common(m, at, len, from_p, to_p))
+        m = m->next;
+    return m;
+}
+
+/* Part of m goes elsewhere, or grows; the kernel does it to the pages' map by itself. */
+static void *move(struct map *m, size_t from, char *old, size_t old_len, size_t len, int flags, void *at)
+{
+    struct map was = *m;
+    off_t off = was.off + (off_t)from;
+    int err = fwd_core_enter();
+    if (!err)
+        err = prepare(was.pages, was.of, len, 0, off);
+    void *map = err ? failed(err) : real_mremap(old, old_len, len, flags, at);
+    if (map == MAP_FAILED || !enlist(map, len, off, was.of, was.pages, was.may_write))
+        return map;
+    was.pages->maps++;
+    if (flags & KEEP_OLD)
+        return map;
+    struct map **place = &maps->next; /* the new one is the first; the old one is cut */
+    while (*place != m)
+        place = &(*place)->next;
+    size_t to = from + whole_pages(old_len);
+    cut(place, from, to < was.len ? to : was.len);
+    return map;
+}
+
 void *x_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
 {
+    struct fwd_pages_guard g;
     size_t from, to;
-    struct map *m;
-    struct map found = { 0 };
     fwd_reach_forget();
     if (!have_maps())
         return real_mremap(old, old_len, len, flags, at);
-    pthread_mutex_lock(&lock);
-    for (m = maps; m; m = m->next)
-        if (common(m, old, old_len, &from, &to)) {
-            found = *m;
-            __atomic_add_fetch(&found.of->refs, 1, __ATOMIC_RELAXED);
-            break;
-        }
-    pthread_mutex_unlock(&lock);
-    if (!found.of)
-        return real_mremap(old, old_len, len, flags, at);
-    void *result = old;
-    if (len <= old_len && !(flags & MREMAP_FIXED)) {
-        if (len < old_len)
-            x_munmap((char *)old + len, old_len - len);
-    } else if (!(flags & MREMAP_MAYMOVE)) {
-        result = failed(ENOMEM);
-    } else {
-        flush_if(found.of);
-        result = fwd_core_enter() ? failed(EIO)
-                                  : map_file(found.of, flags & MREMAP_FIXED ? at : NULL, len, PROT_READ | (found.shadow ? PROT_WRITE : 0),
-                                             MAP_SHARED | (flags & MREMAP_FIXED ? MAP_FIXED : 0), found.off + ((char *)old - found.at));
-        if (result != MAP_FAILED)
-            x_munmap(old, old_len);
-    }
+    if (flags & MREMAP_FIXED)
+        forget(at, len);
+    fwd_pages_lock(&g);
+    struct map *m = map_at(old, old_len ? old_len : 1, &from, &to);
+    void *map = m ? move(m, from, old, old_len, len, flags, at) : real_mremap(old, old_len, len, flags, at);
     int saved = errno;
-    fdtab_put(found.of);
+    fwd_pages_unlock(&g);
     errno = saved;
-    return result;
+    return map;
 }

@@ -48,6 +48,7 @@ function guard_of(text,    n, i, part, w, s) {
         if (part[i] == "inside") { s = s (i > 1 ? " || " : "") "fwd_inside"; continue }
         if (part[i] == "on") { s = s "fwd_state.on && !fwd_inside"; continue }
         if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)"; continue }
+        if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && fwd_state.on && !fwd_inside)"; continue }
         if (w[1] !~ /^(fd|path|at|dir|file|lib|fts)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "fwd_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
     }
@@ -249,8 +250,12 @@ function make_doc(    c, how) {
     print "Made from `iofwd/calls.def`, `iofwd/preload/names.def` and `iofwd/preload/libc.def`; `tests/iofwd_names.sh` compares it with what"
     print "`nm -D` finds in libc.so.6 (glibc 2.36). *Forwarded*: on a path below `IOFWD_PREFIX`, or a descriptor or stream that such a call"
     print "gave, an I/O server does it; elsewhere the C library does. *Refused*: on such a path it fails as told. *Local*: it stays with this host.\n"
-    print "Where forwarded files differ from local ones: a shared map is written to the file at msync, munmap, fsync, close, exec and exit, and one"
-    print "that is writable is refused (ENODEV) while the process holds a record lock on the file; fcntl's F_SETLEASE and F_NOTIFY give"
+    print "Where forwarded files differ from local ones: processes of one user on one host that map a file MAP_SHARED have one memory for it (in"
+    print "/dev/shm/iofwd-UID); it goes to the file at msync, munmap, fsync, close, exec and exit, which is when other hosts see it, and what"
+    print "processes write or cut that do not map the file appears in it at the next mmap or msync(MS_INVALIDATE); what a process killed by a signal"
+    print "has changed is lost where no other one maps the file. While the process holds a record lock on the file, a writable shared map is refused"
+    print "(ENODEV) if another host maps the file or there is no /dev/shm. A private map is read in, but for holes, when it is made. fcntl's"
+    print "F_SETLEASE and F_NOTIFY give"
     print "EOPNOTSUPP; FICLONE and its relatives give EOPNOTSUPP; values of extended attributes are limited to 32 KiB (E2BIG, ERANGE);"
     print "openat2 with RESOLVE flags gives EOPNOTSUPP; io_submit and io_uring, which no library sees, fail on a forwarded descriptor; a link that"
     print "leads out of what the servers export gives EACCES, but one with an absolute target outside of the prefixes means this host's file, as"
@@ -264,8 +269,8 @@ function make_doc(    c, how) {
     print "With IOFWD_CONSISTENCY=session each descriptor gathers its own writes: what two"
     print "O_APPEND descriptors of one process write comes in the order in which they are flushed, each call's data in one piece. With O_APPEND"
     print "what others append may come between the first 4 MiB of one call and its rest."
-    print "A buffer that free has given back to the kernel, or that the program maps over by MAP_FIXED, may be a SIGSEGV where the kernel would"
-    print "say EFAULT, if it was used before. RLIMIT_FSIZE is looked at when a program starts and when it sets it by itself: what another process"
+    print "A buffer that free has given back to the kernel may be a SIGSEGV where the kernel would say EFAULT, if it was used before."
+    print "RLIMIT_FSIZE is looked at when a program starts and when it sets it by itself: what another process"
     print "sets by prlimit is not noticed; several processes that share an offset may together pass it by one call's length; with a hard limit"
     print "(ulimit -f) below some MiB nothing can be forwarded (EIO). pthread_cancel ends calls that wait at a FIFO or for a lock, but not calls on files;"
     print "two calls on one descriptor of a FIFO wait for each other; poll and select find a forwarded descriptor always ready; of ioctl only"

@@ -143,6 +143,7 @@ void fwd_locks_came_along(void);          /* the image before this one had */
 
 /* map.c */
 int fwd_maps_flush(const struct fwd_ofile *of); /* NULL: of all files; 0 or an errno value */
+void fwd_maps_resize(void); /* a file may have been cut by its name */
 void fwd_maps_fork_lock(bool take);
 void fwd_maps_recount(void); /* after fdtab_recount */
 void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
