@@ -3,7 +3,7 @@
 # UPC programs as textbooks have them, compiled by amphora-upcc and run on 1 to 7 threads; each compares with what it computes alone.
 . "${srcdir:-.}/tests/mp/lib.sh"
 upcc="$builddir/amphora-upcc" upcrun="$builddir/amphora-upcrun" from=$srcdir/tests/upc
-names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features literals forall bits wait"
+names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features literals forall bits wait spin"
 # What goes over which network: the rest would only take the same ways again.
 over_network="vector_add sort histogram list features bits"
 
@@ -26,7 +26,9 @@ for p in $names several; do
     done
 done
 for net in tcp udp; do
-    mp_check "wait $net n=3" env AMPHORA_SMP=0 "$upcrun" -n 3 -network $net -timeout 50 "$mp_dir/wait"
+    for p in wait spin; do
+        mp_check "$p $net n=3" env AMPHORA_SMP=0 "$upcrun" -n 3 -network $net -timeout 50 "$mp_dir/$p"
+    done
     for p in $over_network; do
         mp_check "$p $net n=2" env AMPHORA_SMP=0 "$upcrun" -n 2 -network $net -timeout 50 "$mp_dir/$p"
     done

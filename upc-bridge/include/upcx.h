@@ -147,11 +147,25 @@ UPCX_INLINE void upcx_put(upcx_pts p, const void *src, size_t n)
 
 /* Who spins on a strict read waits for others, whose messages may need this process: as upc_look of amphora/upc/core.h. */
 void upc_poll(void);
+UPCX_INLINE void upcx_look(void)
+{
+    if (AMPHORA_UNLIKELY((++upc_self.looks & 63) == 0))
+        upc_poll();
+}
+
 UPCX_INLINE void upcx_fence(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (AMPHORA_UNLIKELY((++upc_self.looks & 63) == 0))
-        upc_poll();
+    upcx_look();
+}
+
+/* A turn of a loop that may wait for others without such reads; every (often + 1)-th polls.  turns: of this loop, in a register. */
+UPCX_INLINE void upcx_turn(unsigned *turns, unsigned often)
+{
+    if (AMPHORA_LIKELY((++*turns & often) != 0))
+        return;
+    upc_self.looks |= 63;
+    upcx_look();
 }
 
 UPCX_INLINE void upcx_get_strict(void *dst, upcx_pts p, size_t n)

@@ -59,6 +59,7 @@ void use_value(struct expr *e)
     int n = unique();
     struct type *t = ty_unqualified(e->type);
     const char *suffix = mode_suffix(e->type);
+    relaxed_reads += !*suffix;
     if (e->bits) {
         const char *v = xl_fmt("upcx_v%d", n);
         edit(e->a, e->b,

@@ -363,6 +363,7 @@ static struct expr member(struct expr x, bool arrow)
 static struct expr call(struct expr f)
 {
     use_value(&f);
+    calls++;
     struct type *t = f.type;
     if (t->kind == TY_POINTER && t->of->kind == TY_FUNCTION)
         t = t->of;

@@ -75,6 +75,7 @@ EXTRA_DIST += \
 	tests/upc/transpose.upc \
 	tests/upc/types.upc \
 	tests/upc/vector_add.upc \
+	tests/upc/spin.upc \
 	tests/upc/wait.upc \
 	tests/upc/wrong_c.upc
 EXTRA_DIST += tests/upc/refused

@@ -79,23 +79,131 @@ void for_init(void)
     expect(';');
 }
 
-static void parse_for(void)
+/* ---- loops ---- */
+
+/*
+ * A thread that waits in a loop for what others write into its memory has to let their messages in, which over a network is work for its
+ * own process.  Strict reads see to that by themselves (upcx_fence); a loop that may wait otherwise, by relaxed reads, in a function that it
+ * calls, or with an empty body, polls now and then.  A loop that counts ends by itself.
+ */
+unsigned relaxed_reads, calls;
+#define POLL_READS 1023 /* turns between two polls, less one: they are short */
+#define POLL_CALLS 63   /* and where each makes calls */
+
+struct loop {
+    int first, body; /* tokens */
+    unsigned reads, calls;
+};
+
+static struct loop loop_begin(int first)
 {
+    return (struct loop){ .first = first, .body = pos, .reads = relaxed_reads, .calls = calls };
+}
+
+static bool has_effects(int a, int b)
+{
+    static const unsigned effects[] = { P2('+', '+'), P2('-', '-'), '=' };
+    for (int i = a; i < b; i++)
+        for (size_t k = 0; toks[i].kind == T_PUNCT && k < sizeof effects / sizeof *effects; k++)
+            if (toks[i].punct == effects[k])
+                return true;
+    return false;
+}
+
+/* The body of l, whose last token is last; pos is behind the loop. */
+static void loop_end(const struct loop *l, int last)
+{
+    bool empty = is_punct(l->body, ';') || (is_punct(l->body, '{') && is_punct(l->body + 1, '}'));
+    bool called = calls != l->calls;
+    if (relaxed_reads == l->reads && !called && !(empty && !has_effects(l->first, pos)))
+        return;
+    int n = unique();
+    edit_before(l->first, xl_fmt("{ unsigned upcx_k%d = 0; ", n));
+    edit_before(l->body, xl_fmt("{ upcx_turn(&upcx_k%d, %d); ", n, called ? POLL_CALLS : POLL_READS));
+    edit_after(last, " }");
+    edit_after(pos - 1, " }");
+}
+
+static void parse_while(int first)
+{
+    struct loop l = loop_begin(first);
+    paren_condition(false);
+    l.body = pos;
+    parse_statement();
+    loop_end(&l, pos - 1);
+}
+
+static void parse_do(int first)
+{
+    struct loop l = loop_begin(first);
+    parse_statement();
+    int last = pos - 1;
+    if (!accept_kw(K_WHILE))
+        refuse(pos, "'while' is expected after the body of 'do'");
+    paren_condition(false);
+    expect(';');
+    loop_end(&l, last);
+}
+
+static void parse_for(int first)
+{
+    bool counts = false;
     expect('(');
     scope_push();
     for_init();
+    struct loop l = loop_begin(first);
     if (!accept(';')) {
         struct expr e = parse_expr();
         use_condition(&e);
         expect(';');
     }
     if (!accept(')')) {
+        counts = relaxed_reads == l.reads;
         struct expr e = parse_expr();
         use_void(&e);
         expect(')');
     }
+    l.body = pos;
     parse_statement();
+    if (!counts)
+        loop_end(&l, pos - 1);
     scope_pop();
+}
+
+/* The labels of this function so far. */
+static struct label {
+    const char *name;
+    struct label *next;
+} *labels;
+
+static void add_label(const char *name)
+{
+    struct label *l = xl_alloc(sizeof *l);
+    *l = (struct label){ .name = name, .next = labels };
+    labels = l;
+}
+
+static bool is_behind(const char *name)
+{
+    for (const struct label *l = labels; l; l = l->next)
+        if (strcmp(l->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A jump back is a loop, too. */
+static void parse_goto(int first)
+{
+    if (accept('*')) {
+        struct expr e = parse_expr();
+        use_value(&e);
+    } else if (toks[pos++].kind != T_ID) {
+        refuse(pos - 1, "a label is expected");
+    } else if (is_behind(toks[pos - 1].id)) {
+        edit_before(first, "{ upcx_look(); ");
+        edit_after(pos, " }");
+    }
+    expect(';');
 }
 
 /* upc_barrier, upc_notify, upc_wait, upc_fence */
@@ -181,17 +289,6 @@ static void parse_label_value(void)
     expect(':');
 }
 
-static void parse_goto(void)
-{
-    if (accept('*')) {
-        struct expr e = parse_expr();
-        use_value(&e);
-    } else if (toks[pos++].kind != T_ID) {
-        refuse(pos - 1, "a label is expected");
-    }
-    expect(';');
-}
-
 static void keyword_statement(enum keyword kw)
 {
     int a = pos;
@@ -205,19 +302,13 @@ static void keyword_statement(enum keyword kw)
     pos++;
     switch (kw) {
     case K_IF: parse_if(); break;
-    case K_FOR: parse_for(); break;
+    case K_FOR: parse_for(a); break;
     case K_FORALL: parse_forall(a); break;
-    case K_WHILE: paren_condition(false); parse_statement(); break;
+    case K_WHILE: parse_while(a); break;
     case K_SWITCH: paren_condition(true); parse_statement(); break;
-    case K_DO:
-        parse_statement();
-        if (!accept_kw(K_WHILE))
-            refuse(pos, "'while' is expected after the body of 'do'");
-        paren_condition(false);
-        expect(';');
-        break;
+    case K_DO: parse_do(a); break;
     case K_RETURN: parse_return(); break;
-    case K_GOTO: parse_goto(); break;
+    case K_GOTO: parse_goto(a); break;
     case K_BREAK: case K_CONTINUE: expect(';'); break;
     case K_ASM: parse_asm(); break;
     case K_CASE: parse_label_value(); parse_statement(); break;
@@ -236,6 +327,7 @@ void parse_statement(void)
     if (t->kind == T_UPC_PRAGMA)
         refuse(pos, "#pragma upc stands at file scope or at the beginning of a block");
     while (t->kind == T_ID && t->kw == K_NONE && is_punct(pos + 1, ':')) { /* labels */
+        add_label(t->id);
         pos += 2;
         skip_attributes(NULL);
         t = &toks[pos];
@@ -296,6 +388,8 @@ void parse_compound(bool new_scope)
 void parse_function_body(struct type *fn, const char *name)
 {
     struct type *outer = function_type;
+    struct label *outer_labels = labels;
+    labels = NULL;
     function_type = fn;
     in_function = true;
     scope_push();
@@ -306,6 +400,7 @@ void parse_function_body(struct type *fn, const char *name)
     scope_pop();
     in_function = false;
     function_type = outer;
+    labels = outer_labels;
     if (name && strcmp(name, "main") == 0 && scope_level() == 0) {
         int params = 0;
         for (struct param *p = fn->params; p; p = p->next)

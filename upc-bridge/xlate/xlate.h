@@ -242,6 +242,7 @@ void shallower(void);
 int unique(void);
 extern bool in_function, strict_mode;
 extern int deepest_name; /* the innermost scope of a name used since it was set to 0 */
+extern unsigned relaxed_reads, calls; /* of shared memory; of functions: so many have been translated */
 extern bool pts_computed; /* a pointer to shared that is no constant has been used since it was cleared */
 struct expr parse_cast(void);
 struct expr parse_unary(void);
