@@ -71,6 +71,10 @@ void amph_fwd_fork_before(void);
 void amph_fwd_fork_parent(pid_t pid_or_error);
 void amph_fwd_fork_child(void);
 
+/* Connects to all servers that this client may use; those that cannot be reached are missed by the first call on them.  For a process that
+ * is about to share its memory, but not its descriptors, with another. */
+void amph_fwd_connect_all(void);
+
 /* Exec: writes the setting "IOFWD_DOOR=..." that the new image needs in its environment to go on as the same client.  Returns its
  * length without the NUL, 0 where nothing is needed (client not open) or it does not fit.  Safe in a vfork child.  Without the
  * setting the new image joins as a new client and must amph_fwd_hold what it inherits. */

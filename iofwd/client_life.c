@@ -240,6 +240,14 @@ void amph_fwd_fork_child(void)
     leave_fork(true);
 }
 
+void amph_fwd_connect_all(void)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    struct fwd_link *link;
+    for (size_t i = 0; cl && i < cl->nservers; i++)
+        (void)fwd_link_to(cl, cl->servers[i], &link);
+}
+
 /* In a program that nothing is preloaded into, the C library says when it forks. */
 static void fork_prepare(void)
 {

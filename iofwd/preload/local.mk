@@ -45,6 +45,7 @@ preload_sources = \
 	iofwd/preload/environ.c \
 	iofwd/preload/exec.c \
 	iofwd/preload/fd.c \
+	iofwd/preload/fork.c \
 	iofwd/preload/fsize.c \
 	iofwd/preload/fsize.h \
 	iofwd/preload/fts.c \

@@ -56,6 +56,10 @@
 #ifndef SYS_newfstatat
 #define SYS_newfstatat FWD_ABSENT(23)
 #endif
+#ifndef SYS_fork
+#define SYS_fork FWD_ABSENT(61)
+#define SYS_vfork FWD_ABSENT(62)
+#endif
 
 /* With words of 32 bits an offset takes two of them, and these write records or take numbers of 16 and 32 bits. */
 #if __SIZEOF_POINTER__ == 4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes and threads of this program: fork and its relatives, the end.  Layer: iofwd (preload).
+ * Processes and threads of this program: shells, threads, the end; fork.c has fork and its relatives.  Layer: iofwd (preload).
  * Thread rule: as the C library's functions.
  */
 #include "iofwd/preload/catch.h"
@@ -8,37 +8,6 @@
 #include "iofwd/preload/relay.h"
 #include "iofwd/preload/stream.h"
 #include "iofwd/preload/targets.h"
-
-/* ---- fork ---- */
-
-pid_t x_fork(void)
-{
-    if (!fwd_state.on || fwd_inside)
-        return real_fork();
-    fwd_real_find_all();
-    fwd_core_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
-    fwd_stream_fork_lock(true);
-    fwd_maps_fork_lock(true);
-    fwd_core_fork_lock(true);
-    bool loaded = fwd_core.loaded;
-    if (loaded)
-        fwd_core.fork_before();
-    pid_t pid = real_fork();
-    int saved = errno;
-    if (loaded && pid == 0) {
-        fdtab_recount();
-        fwd_maps_recount();
-        fwd_forget_locks();
-        fwd_core.fork_child();
-    } else if (loaded) {
-        fwd_core.fork_parent(pid);
-    }
-    fwd_core_fork_lock(false);
-    fwd_maps_fork_lock(false);
-    fwd_stream_fork_lock(false);
-    errno = saved;
-    return pid;
-}
 
 /* Where the C library starts a shell by itself, what is gathered comes to rest first, as before a fork: the shell's programs find files and
  * offsets as this one has left them, and do not wait for what only this one, which waits for them, can finish. */

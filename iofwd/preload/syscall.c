@@ -118,7 +118,8 @@ static long sys_futimens(const long *a)
     X(fgetxattr, fgetxattr(I(0), P(1), P(2), L(3))) X(listxattr, listxattr(P(0), P(1), L(2))) \
     X(llistxattr, llistxattr(P(0), P(1), L(2))) X(flistxattr, flistxattr(I(0), P(1), L(2))) X(removexattr, removexattr(P(0), P(1))) \
     X(lremovexattr, lremovexattr(P(0), P(1))) X(fremovexattr, fremovexattr(I(0), P(1))) X(execve, execve(P(0), P(1), P(2))) \
-    X(exit_group, (_exit(I(0)), 0L))
+    X(fork, x_fork_call(SYS_fork, a)) X(vfork, x_fork_call(SYS_fork, a)) X(clone, x_fork_call(SYS_clone, a)) \
+    X(clone3, x_fork_call(SYS_clone3, a)) X(exit_group, (_exit(I(0)), 0L))
 
 #define FUNCTION(name, call) static long call_##name(const long *a) { return (long)(call); }
 CALLS(FUNCTION)

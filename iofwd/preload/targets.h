@@ -225,8 +225,13 @@ bool fwd_find_program(const char *file, char *out, size_t cap);
 /* environ.c */
 void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */
 
-/* proc.c */
+/* fork.c */
 pid_t x_fork(void);
+pid_t x__Fork(void);
+int x_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls, void *child_tid);
+long x_fork_call(long number, const long *a); /* SYS_fork, SYS_clone or SYS_clone3 by syscall() */
+
+/* proc.c */
 int x_system(const char *command);
 FILE *x_popen(const char *command, const char *type);
 int x_daemon(int no_chdir, int no_close);

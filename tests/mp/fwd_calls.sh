@@ -6,4 +6,5 @@
 fwd_both "calls" "$builddir/tests/mp/fwd_calls"
 fwd_both "streams" "$builddir/tests/mp/fwd_stdio"
 fwd_both "processes" "$builddir/tests/mp/fwd_proc"
+fwd_both "children by clone" "$builddir/tests/mp/fwd_proc" cloned
 mp_done

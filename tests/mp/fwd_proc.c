@@ -8,12 +8,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +85,54 @@ static void untouched_child(void)
         close(b[i]);
     }
     close(fd);
+}
+
+static const char *cloned_name;
+static int cloned_fd;
+
+/* What a child does that shares memory with its parent, or does not. */
+static int cloned_child(void *arg)
+{
+    int fd = open(cloned_name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int ok = write(fd, arg, 5) == 5 && close(fd) == 0 && (cloned_fd < 0 || write(cloned_fd, arg, 5) == 5);
+    _exit(ok ? 7 : 1);
+}
+
+static const struct way {
+    int flags;
+    long number; /* by syscall; 0: by clone, -1: by _Fork */
+} ways[] = { { CLONE_VM, 0 }, { CLONE_VM | CLONE_VFORK, 0 }, { CLONE_VM | CLONE_FILES, 0 }, { 0, 0 }, { CLONE_FS, 0 },
+             { 0, SYS_clone }, { 0, SYS_clone3 }, { 0, -1 } };
+
+static pid_t make_child(const struct way *w)
+{
+    static char stack[8][1 << 16] __attribute__((aligned(16)));
+    uint64_t args[8] = { [4] = SIGCHLD }; /* exit_signal */
+    if (w->number == 0)
+        return clone(cloned_child, stack[w - ways] + sizeof stack[0], w->flags | SIGCHLD, "clone");
+    pid_t pid = w->number < 0 ? _Fork() : (pid_t)syscall(w->number, w->number == SYS_clone ? (long)SIGCHLD : (long)args, sizeof args, 0, 0, 0);
+    if (pid == 0)
+        cloned_child("other");
+    return pid;
+}
+
+/* Other ways to make a process than fork. */
+static void cloned(size_t first)
+{
+    char name[300], text[8] = "";
+    cloned_fd = -1;
+    for (size_t i = first; i < sizeof ways / sizeof *ways; i++) {
+        snprintf(name, sizeof name, "%s/cloned.%zu", dir, i);
+        cloned_name = name;
+        T(wait_for(make_child(&ways[i])));
+        int fd = open(name, O_RDWR);
+        T(read(fd, text, 5) == 5 && write(1, text, 5) == 5);
+        T(write(cloned_fd, "after", 5)); /* at one offset with the next child */
+        close(cloned_fd);
+        cloned_fd = fd;
+    }
+    T(lseek(cloned_fd, 0, SEEK_CUR));
+    close(cloned_fd);
 }
 
 static void exec_keeps(void)
@@ -396,6 +447,11 @@ int main(int argc, char **argv)
         T(access("of-child", F_OK));
         return 0;
     }
+    if (argc == 4) { /* "cloned": a child that shares our memory makes the first call of all */
+        dir = argv[2];
+        cloned(0);
+        return 0;
+    }
     if (argc != 3)
         return 2;
     dir = argv[1];
@@ -403,6 +459,7 @@ int main(int argc, char **argv)
     T(setenv("LC_ALL", "C", 1));
     shared_offset();
     untouched_child();
+    cloned(3);
     exec_keeps();
     chained();
     spawned();
