@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Exports: names, confined look-ups, links inside and out of an export. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "iofwd/exports.h"
 
 static char root[128];
 static struct fwd_exports ex;
+static unsigned fds_before;
 
 static const char *path(const char *rel)
 {
@@ -29,6 +36,17 @@ static void make_file(const char *rel, const char *text)
     cr_assert_not_null(f);
     fputs(text, f);
     fclose(f);
+}
+
+static unsigned count_fds(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    cr_assert_not_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
 }
 
 /* root/in is exported as /fwd, root/in2 as /two; root/out is not. */
@@ -60,11 +78,13 @@ static void set_up(void)
     symlink("/fwd/new", path("in/dangling"));
     snprintf(spec, sizeof spec, "/fwd=%s/in:/two=%s/in2", root, root);
     cr_assert_eq(fwd_exports_open(spec, &ex), AMPH_OK);
+    fds_before = count_fds();
 }
 
 static void tear_down(void)
 {
     char cmd[200];
+    cr_assert_eq(count_fds(), fds_before, "look-ups leave no descriptors behind");
     fwd_exports_close(&ex);
     snprintf(cmd, sizeof cmd, "rm -rf '%s'", root);
     cr_assert_eq(system(cmd), 0);
@@ -102,7 +122,7 @@ static int look(const char *name, int flags)
     return n == 1 ? byte : 0;
 }
 
-BOTH_WAYS(plain_and_links)
+static void look_at_all(void)
 {
     static const struct { const char *name; int want; } rows[] = {
         { "/fwd/a", 'A' }, { "/fwd//d///b", 'B' }, { "/fwd/d/../a", 'A' }, { "/two/c", 'C' }, { "/fwd/rel", 'A' }, { "/fwd/d/up", 'A' },
@@ -117,6 +137,52 @@ BOTH_WAYS(plain_and_links)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
                      rows[i].want);
+}
+
+BOTH_WAYS(plain_and_links)
+{
+    look_at_all();
+}
+
+/* An old kernel, or a container that knows no newer call. */
+Test(exports, without_openat2)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = { sizeof filter / sizeof filter[0], filter };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
+        printf("skipped: this kernel filters no system calls (%s)\n", strerror(errno));
+        cr_skip_test();
+    }
+    look_at_all();
+}
+
+/* What a path is for calls on it: the link, or what it leads to. */
+static int type_at(const char *name, int flags)
+{
+    struct fwd_place pl;
+    struct stat st;
+    int err = fwd_place_find(&ex, NULL, -1, name, &pl), fd = err ? -err : fwd_place_open(&pl, O_PATH | flags, 0);
+    if (fd < 0)
+        return fd;
+    cr_assert_eq(fstat(fd, &st), 0);
+    close(fd);
+    return (int)(st.st_mode & S_IFMT);
+}
+
+BOTH_WAYS(paths_only)
+{
+    cr_expect_eq(type_at("/fwd/rel", 0), S_IFREG);
+    cr_expect_eq(type_at("/fwd/rel", O_NOFOLLOW), S_IFLNK);
+    cr_expect_eq(type_at("/fwd/dirlink", 0), S_IFDIR);
+    cr_expect_eq(type_at("/fwd/abs-two", 0), S_IFREG);
+    cr_expect_eq(type_at("/fwd/abs-out", 0), -EACCES);
+    cr_expect_eq(type_at("/fwd/d/climbs", 0), -EACCES);
+    cr_expect_eq(type_at("/fwd/loop", 0), -ELOOP);
 }
 
 BOTH_WAYS(creating_through_links)

@@ -314,7 +314,7 @@ static int wait_only(void)
     MUST(waitpid(second, &status, 0) == second && status == 0);
     MUST(pread(fd, text, sizeof text, 0) == 4 && strcmp(text, "a\nc\n") == 0);
     printf("%ld times awake\n", switches);
-    return switches < 0 || switches > SWITCHES_MOST;
+    return switches < 1 || switches > SWITCHES_MOST; /* 0: it spins */
 }
 
 /* ---- a process that goes on as another program keeps its record locks, also when their server dies then ---- */
@@ -346,7 +346,10 @@ static int locked_only(int fd)
     pid_t pid = fork();
     if (pid == 0) {
         int other = open(in("locked", 0), O_RDWR);
-        _exit(other >= 0 && lock(other, F_SETLK, F_WRLCK) == -1 && (errno == EAGAIN || errno == EACCES) ? 0 : 1);
+        struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        MUST(other >= 0 && lock(other, F_SETLK, F_WRLCK) == -1 && (errno == EAGAIN || errno == EACCES));
+        MUST(fcntl(other, F_GETLK, &l) == 0 && l.l_pid == getppid()); /* of the process, not of the open file */
+        _exit(0);
     }
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
     return 0;

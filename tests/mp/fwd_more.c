@@ -106,6 +106,13 @@ static void record_locks(void)
     T(holder(fd, F_GETLK, 29) == pid);
     T(holder(fd, F_GETLK, 205) == pid);
     T(holder(fd, F_GETLK, 210));
+    pid_t third = fork();
+    if (third == 0) {
+        T(holder(fd, F_GETLK, 3) == getppid());
+        T(holder(fd, F_GETLK, 205) == pid);
+        _exit(0);
+    }
+    waitpid(third, &status, 0);
     T(locks(fd, F_SETLK, F_RDLCK, 20, 1));
     struct sigaction sa = { .sa_handler = on_alarm };
     sigaction(SIGALRM, &sa, NULL);
