@@ -383,7 +383,11 @@ static int get_in_times(struct amph_rd *r, void *at, const struct fwd_resolver *
 }
 static int get_in_lock(struct amph_rd *r, void *at, const struct fwd_resolver *res)
 {
-    fwd_get_lock(r, at);
+    struct flock *l = at;
+    fwd_get_lock(r, l);
+    off_t most = l->l_start < 0 ? FWD_LOCKS_END : FWD_LOCKS_END - l->l_start;
+    if (most > 0 && (l->l_len == 0 || (l->l_len > most && l->l_start <= INT64_MAX - l->l_len)))
+        l->l_len = most;
     return r->bad ? EINVAL : 0;
 }
 static int get_in_text(struct amph_rd *r, void *at, const struct fwd_resolver *res)
@@ -483,7 +487,10 @@ static void put_flags(struct amph_wr *w, const void *at)
 
 static void put_lock(struct amph_wr *w, const void *at)
 {
-    fwd_put_lock(w, at);
+    struct flock l = *(const struct flock *)at;
+    if (l.l_whence == SEEK_SET && l.l_len == FWD_LOCKS_END - l.l_start)
+        l.l_len = 0;
+    fwd_put_lock(w, &l);
 }
 
 static void put_string(struct amph_wr *w, const void *at)

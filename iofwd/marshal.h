@@ -19,6 +19,10 @@
 #include "iofwd/client.h"
 
 #define FWD_MAGIC UINT32_C(0x444f4946) /* "FIOD" */
+/* Where a lock ends at the server that its client wants to reach however far the file grows.  Behind it lie the servers' own marks of who
+ * maps a file (server_map.c). */
+#define FWD_LOCKS_END (INT64_C(1) << 62)
+
 #define FWD_VERSION 1
 #define FWD_PATH_MOST 4096             /* bytes of a path or text, with its NUL */
 #define FWD_BLOB_MOST 32768            /* bytes of a value inside a request */

@@ -59,8 +59,7 @@ static bool wants_worker(const struct fwd_request *rq)
     const struct fwd_handle *h = rq->handle;
     if (rq->worker || fwd_lock_is(rq->id) || fwd_joint_is(rq->id))
         return true;
-    if (rq->id == AMPH_FWD_CLOSE || rq->id == AMPH_FWD_HOLD || rq->id == AMPH_FWD_WAITLOCK || rq->id == AMPH_FWD_FLOCK ||
-        rq->id == AMPH_FWD_SHAREMAP)
+    if (rq->id == AMPH_FWD_CLOSE || rq->id == AMPH_FWD_HOLD || rq->id == AMPH_FWD_WAITLOCK || rq->id == AMPH_FWD_FLOCK)
         return false; /* they change the server's own tables, or never block here */
     if (rq->desc->flags & FWD_CALL_BLOCKING)
         return true;

@@ -57,9 +57,7 @@ struct fwd_handle {
     struct fwd_request *queue_head, **queue_tail;
     uint32_t moves;           /* calls that have moved the offset */
     struct fwd_joint *joints; /* calls of several clients that some have not yet come for */
-    int64_t map_space;        /* the memory that its client's shared maps of it lie in (server_map.c); 0: none */
-    dev_t map_dev;
-    ino_t map_ino;
+    int64_t map_space;        /* the memory that its client's shared maps of it lie in, marked in the file (server_map.c); 0: none */
     bool bereft;              /* a client that held it has died: nobody knows which joint calls it is missing from */
     uint64_t op_ns, kib_ns;   /* moving averages: a small call, and each KiB of a large one */
 };

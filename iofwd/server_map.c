@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What clients need to know for maps of a file: which file it is, who else maps it, and where its data lie.  Layer: iofwd.
- * Thread rule: sharemap only in the progress thread, which owns the table of handles; nextdata as any call on a file.
+ * Thread rule: as any call on a file.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "iofwd/server_int.h"
@@ -30,15 +29,38 @@ static uint64_t kernel_id(void)
     return id;
 }
 
-/* How many open files of other clients lead to the same file and are mapped in another space than this one. */
-static size_t mapped_elsewhere(const struct fwd_server *s, const struct fwd_handle *mine)
+/*
+ * A client's space marks a file by a lock on a byte far behind all data, which the kernels of all servers of a shared file system know of
+ * and drop with the open file.  A space is one memory only together with one server's kernel, by which the file is named.
+ */
+#define MARKS_AT (FWD_LOCKS_END + (INT64_C(1) << 61))
+#define MARKS_BYTES (INT64_C(1) << 32)
+
+static bool mark(int fd, short type, int64_t byte)
 {
-    size_t n = 0;
-    for (uint32_t i = 0; i < s->nslots; i++) {
-        const struct fwd_handle *h = s->handle[i];
-        n += h && h->map_space && h->map_space != mine->map_space && h->map_dev == mine->map_dev && h->map_ino == mine->map_ino;
-    }
-    return n;
+    struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+    return fcntl(fd, F_OFD_SETLK, &l) == 0;
+}
+
+static bool is_marked(int fd, int64_t from, int64_t end)
+{
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = end - from };
+    return from < end && (fcntl(fd, F_OFD_GETLK, &l) != 0 || l.l_type != F_UNLCK);
+}
+
+/* Is the file mapped in another space?  If not, it is marked as mapped in this one. */
+static bool mapped_elsewhere(struct fwd_handle *h, int64_t space)
+{
+    int64_t end = MARKS_AT + MARKS_BYTES, byte = MARKS_AT + (int64_t)(((uint64_t)space ^ kernel_id()) % (uint64_t)MARKS_BYTES);
+    if (h->map_space == space)
+        return false;
+    for (int times = 0; times < 2; times++) /* another may be marking it at the same time */
+        if (is_marked(h->fd, MARKS_AT, byte) || is_marked(h->fd, byte + 1, end) || (times == 0 && !mark(h->fd, F_RDLCK, byte))) {
+            mark(h->fd, F_UNLCK, byte);
+            return true;
+        }
+    h->map_space = space;
+    return false;
 }
 
 /* The file's name among all files that clients map: a number used again by a later file has another time of birth.  With a space, the
@@ -56,13 +78,7 @@ int fwd_do_sharemap(struct fwd_request *rq, struct fwd_args_sharemap *a)
     if (n < 0 || (size_t)n >= a->identity_cap)
         return ERANGE;
     a->identity_len = (size_t)n;
-    a->elsewhere = 0;
-    if (a->space) {
-        a->file->map_space = a->space;
-        a->file->map_dev = makedev(st.stx_dev_major, st.stx_dev_minor);
-        a->file->map_ino = st.stx_ino;
-        a->elsewhere = mapped_elsewhere(rq->server, a->file);
-    }
+    a->elsewhere = a->space && mapped_elsewhere(a->file, a->space);
     return 0;
 }
 

@@ -50,6 +50,31 @@ else
     echo "ok $((mp_count += 1)) - sqlite3 with a write-ahead log # SKIP there is no sqlite3, or python3 without it"
 fi
 
+# Who has another /dev/shm is as on another host, and must not change a database whose memory it does not share; whichever server it has.
+cat >"$mp_dir/apart.py" <<'X'
+import os, sqlite3, sys
+os.chdir("/fwd")
+apart = "unshare -m sh -c 'mount -t tmpfs none /dev/shm && sqlite3 db \"insert into t values (3);\" 2>/dev/null'"
+c = sqlite3.connect("db", isolation_level=None)
+c.execute("pragma journal_mode = wal")
+c.execute("create table t (a)")
+print(*[os.waitstatus_to_exitcode(os.system(apart)) for i in range(4)])
+c.execute("insert into t values (2)")
+print(os.system("sqlite3 db 'insert into t values (4)'"), *c.execute("select count(*) from t").fetchone())
+c.close()
+print(os.system(apart))
+c = sqlite3.connect("db")
+print(*c.execute("select count(*) from t").fetchone(), *c.execute("pragma integrity_check").fetchone())
+X
+mkdir "$mp_dir/apart"
+if unshare -m true 2>/dev/null && command -v sqlite3 >/dev/null; then
+    fwd_servers "$mp_dir/apart" python3 "$mp_dir/apart.py" >"$mp_dir/out"
+    printf '10 10 10 10\n0 2\n0\n3 ok\n' | diff - "$mp_dir/out" >"$mp_dir/diff" 2>&1
+    mp_report $? "what other hosts map cannot be shared while it is locked" "$mp_dir/diff"
+else
+    echo "ok $((mp_count += 1)) - what other hosts map cannot be shared while it is locked # SKIP no sqlite3, or no right to make a mount"
+fi
+
 cat >"$mp_dir/maps.py" <<'X'
 import mmap, os, sys
 os.chdir(sys.argv[1])
