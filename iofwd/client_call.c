@@ -383,6 +383,8 @@ int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
     if (fwd_data_of(id, args, &data))
         return file->nparts > 1 ? fwd_client_spread(cl, link, &data) : fwd_client_bulk(cl, link, &data);
     err = fwd_client_simple(cl, link, id, args);
+    if (AMPH_UNLIKELY(err == EXDEV))
+        err = fwd_client_pair(cl, link, id, args);
     if (!err && id == AMPH_FWD_OPEN)
         fwd_stripe_open(cl, args);
     else if (file && file->nparts > 1) {

@@ -135,6 +135,10 @@ int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16
                        size_t cap, size_t *got_p);
 void fwd_on_reply(struct amph_token *token, const struct amph_am *am);
 
+/* client_pair.c: a call at that server has given EXDEV.  If it has two names, of directories at different servers, it is made with both at
+ * that one; else it is EXDEV. */
+int fwd_client_pair(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
+
 /* Pieces of a call, for client_bulk.c.  All with signals blocked. */
 struct fwd_guard {
     sigset_t old;

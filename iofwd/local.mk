@@ -40,6 +40,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client_own.h \
 	iofwd/client_pace.c \
 	iofwd/client_pace.h \
+	iofwd/client_pair.c \
 	iofwd/client_plain.c \
 	iofwd/client_segment.c \
 	iofwd/client_stripe.c \

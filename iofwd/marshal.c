@@ -160,8 +160,11 @@ const struct amph_fwd_file *fwd_call_file(const struct fwd_call_desc *desc, cons
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         uint8_t word = desc->arg[i].word;
-        if (word == FWD_IN_FILE || word == FWD_IN_PATH)
-            return *(const struct amph_fwd_file *const *)((const char *)args + desc->arg[i].client_at);
+        if (word != FWD_IN_FILE && word != FWD_IN_PATH)
+            continue;
+        const struct amph_fwd_file *file = *(const struct amph_fwd_file *const *)((const char *)args + desc->arg[i].client_at);
+        if (file)
+            return file;
     }
     return NULL;
 }

@@ -151,7 +151,7 @@ enum amph_fwd_id fwd_call_of_service(uint16_t service);
 
 /* ---- client side: `args` is the call's record, struct amph_fwd_args_NAME ---- */
 
-/* Finds the file (or the directory of the first path) that decides which server the call goes to; NULL: the home server. */
+/* Finds the file (or the directory of the first path that has one) that decides which server the call goes to; NULL: the home server. */
 const struct amph_fwd_file *fwd_call_file(const struct fwd_call_desc *desc, const void *args);
 
 /* Puts all arguments but bulk data; files become their handle on `server`.  0 or an errno value: EXDEV (a file of another server),

@@ -140,6 +140,7 @@ preload_scripts += \
 	tests/mp/fwd_limits.sh \
 	tests/mp/fwd_maps.sh \
 	tests/mp/fwd_more.sh \
+	tests/mp/fwd_names.sh \
 	tests/mp/fwd_random.sh \
 	tests/mp/fwd_relay.sh \
 	tests/mp/fwd_real.sh \
@@ -148,7 +149,7 @@ preload_scripts += \
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
-preload_programs += tests/mp/fwd_maps
+preload_programs += tests/mp/fwd_maps tests/mp/fwd_names
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
 tests_mp_fwd_faults_LDFLAGS =
@@ -169,6 +170,8 @@ tests_mp_fwd_more_LDFLAGS =
 tests_mp_fwd_more_LDADD = -ldl
 tests_mp_fwd_fsx_SOURCES = tests/mp/fwd_fsx.c
 tests_mp_fwd_fsx_LDFLAGS =
+tests_mp_fwd_names_SOURCES = tests/mp/fwd_names.c tests/mp/fwd_say.h
+tests_mp_fwd_names_LDFLAGS =
 tests_mp_fwd_limits_SOURCES = tests/mp/fwd_limits.c
 tests_mp_fwd_limits_LDFLAGS =
 tests_mp_fwd_death_SOURCES = tests/mp/fwd_death.c
