@@ -31,10 +31,15 @@
 /* What rounding to the job's page size may take, twice. */
 #define SLACK_BYTES ((size_t)4 << 20)
 
+struct range {
+    char *start; /* NULL: none */
+    size_t bytes;
+};
+
 static struct {
     pthread_mutex_t lock;
-    char *reserved;
-    size_t reserved_bytes;
+    struct range reserved;
+    struct range area_own, segment_own; /* instead, where addresses are scarce */
     bool low;          /* the job has pointers of 32 bits */
     struct amph_arena_part area, segment;
     /* of the segment, for who only asks: 0 where there is none */
@@ -197,22 +202,47 @@ void *amph_arena_map(size_t len_bytes, int fd)
     return mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
 }
 
-/* Only addresses, no memory; but not many more than may be used, since some systems (emulators of processors among them) keep a
- * record of each page.  `most`: the largest segment that may come. */
+/* Only addresses, no memory. */
+static bool find_range(struct range *r, size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED)
+        *r = (struct range){ .start = at, .bytes = bytes };
+    return at != MAP_FAILED;
+}
+
+/* Not many more addresses than may be used, since some systems (emulators of processors among them) keep a record of each page.
+ * `most`: the largest segment that may come. */
 static enum amph_status reserve(size_t most)
 {
-    if (arena.reserved)
-        return AMPH_OK;
     size_t bytes = amph_align_up(AREA_PLACE_BYTES + most + SLACK_BYTES, SLACK_BYTES);
-    for (; bytes >= AREA_PLACE_BYTES + SLACK_BYTES; bytes /= 2) {
-        void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (at != MAP_FAILED) {
-            arena.reserved = at;
-            arena.reserved_bytes = bytes;
-            return AMPH_OK;
+    while (!arena.reserved.start && !find_range(&arena.reserved, bytes)) {
+        bytes /= 2;
+        if (bytes < AREA_PLACE_BYTES + SLACK_BYTES) {
+            amph_error("cannot reserve a range of addresses for the segment: %m");
+            return AMPH_ERR_NOMEM;
         }
     }
-    amph_error("cannot reserve a range of addresses for the segment (limit of virtual memory? see ulimit -v): %m");
+    return AMPH_OK;
+}
+
+/* With a limit of the address space (ulimit -v) each part takes what it needs, when it is made. */
+static bool addresses_are_scarce(void)
+{
+    struct rlimit lim;
+    return !arena.reserved.start && getrlimit(RLIMIT_AS, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY;
+}
+
+static enum amph_status take_own(struct range *r, const char *what, size_t bytes)
+{
+    if (r->bytes >= bytes)
+        return AMPH_OK;
+    if (r->start)
+        munmap(r->start, r->bytes);
+    *r = (struct range){ .start = NULL };
+    if (find_range(r, bytes))
+        return AMPH_OK;
+    amph_error("no addresses are left for %s of %zu bytes (limit of virtual memory? see ulimit -v): %m", what, bytes);
     return AMPH_ERR_NOMEM;
 }
 
@@ -223,24 +253,37 @@ static size_t expected_segment(void)
     return (size_t)(wanted < most ? wanted : most);
 }
 
-/* Makes a memory object and maps it at its place in the reserved range; low: at addresses below 4 GiB of its own. */
-static enum amph_status place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, bool low, struct amph_arena_part *part)
+/* Addresses for a part, `at` behind the beginning of the reserved range; or, where those are scarce, of its own; or below 4 GiB. */
+static enum amph_status find_place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, struct range *own, bool low, char **base_p)
 {
-    /* The reserved range starts on a system page; the job's page may be larger. */
-    char *base = (char *)amph_align_up((uintptr_t)arena.reserved, page_bytes) + at;
-    int fd;
+    struct range r = arena.reserved;
     if (low) {
-        char *start = find_low(len_bytes + page_bytes);
-        if (!start) {
+        r = (struct range){ .start = find_low(len_bytes + page_bytes), .bytes = len_bytes + page_bytes };
+        at = 0;
+        if (!r.start) {
             amph_error("no room for %s of %zu bytes below 4 GiB, where the 32-bit processes of this job can address it; set a smaller "
                        "GASNET_MAX_SEGSIZE", what, len_bytes);
             return AMPH_ERR_NOMEM;
         }
-        base = (char *)amph_align_up((uintptr_t)start, page_bytes);
-    } else if (at + len_bytes + page_bytes > arena.reserved_bytes) {
-        amph_error("no room for %s of %zu bytes: only %zu bytes of addresses could be reserved", what, len_bytes, arena.reserved_bytes);
+    } else if (!r.start) {
+        enum amph_status st = take_own(own, what, len_bytes + page_bytes);
+        if (st != AMPH_OK)
+            return st;
+        r = *own;
+        at = 0;
+    } else if (at + len_bytes + page_bytes > r.bytes) {
+        amph_error("no room for %s of %zu bytes: only %zu bytes of addresses could be reserved", what, len_bytes, r.bytes);
         return AMPH_ERR_NOMEM;
     }
+    /* A range starts on a system page; the job's page may be larger. */
+    *base_p = (char *)amph_align_up((uintptr_t)r.start, page_bytes) + at;
+    return AMPH_OK;
+}
+
+/* Makes a memory object and maps it at base. */
+static enum amph_status place(const char *what, char *base, size_t len_bytes, struct amph_arena_part *part)
+{
+    int fd;
     enum amph_status st = amph_shm_create(what, len_bytes, &fd);
     if (st != AMPH_OK)
         return st;
@@ -265,10 +308,13 @@ enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amp
         amph_error("a transfer area of %zu bytes is too large; at most %zu (see IOFWD_SLOTS, IOFWD_PIECE)", len_bytes, AREA_PLACE_BYTES);
         return AMPH_ERR_RANGE;
     }
+    char *base = NULL;
     pthread_mutex_lock(&arena.lock);
-    enum amph_status st = arena.area.base ? AMPH_OK : reserve(expected_segment());
+    enum amph_status st = arena.area.base || addresses_are_scarce() ? AMPH_OK : reserve(expected_segment());
     if (st == AMPH_OK && !arena.area.base)
-        st = place("amphora-area", 0, len_bytes, page_bytes, false, &arena.area);
+        st = find_place("amphora-area", 0, len_bytes, page_bytes, &arena.area_own, false, &base);
+    if (st == AMPH_OK && base)
+        st = place("amphora-area", base, len_bytes, &arena.area);
     if (st == AMPH_OK)
         *part_p = arena.area;
     pthread_mutex_unlock(&arena.lock);
@@ -287,7 +333,7 @@ void amph_arena_drop_segment(void)
     pthread_mutex_lock(&arena.lock);
     if (arena.segment.base) {
         atomic_store(&arena.segment_to, 0);
-        /* Its addresses go back to the reserved range. */
+        /* Its addresses go back to their range. */
         mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         close(arena.segment.fd);
         memset(&arena.segment, 0, sizeof arena.segment);
@@ -303,12 +349,15 @@ enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct 
                    len_bytes, amph_arena_segment_most(), amph_phys_mem_bytes());
         return AMPH_ERR_NOMEM;
     }
+    char *base = NULL;
     pthread_mutex_lock(&arena.lock);
     enum amph_status st = arena.segment.base ? AMPH_ERR_STATE : AMPH_OK;
-    if (st == AMPH_OK && !arena.low)
+    if (st == AMPH_OK && !arena.low && !addresses_are_scarce())
         st = reserve(len_bytes > expected_segment() ? len_bytes : expected_segment());
     if (st == AMPH_OK)
-        st = place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes, arena.low, &arena.segment);
+        st = find_place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes, &arena.segment_own, arena.low, &base);
+    if (st == AMPH_OK)
+        st = place("amphora-segment", base, len_bytes, &arena.segment);
     if (st == AMPH_OK) {
         *part_p = arena.segment;
         atomic_fetch_add(&arena.segments_made, 1);

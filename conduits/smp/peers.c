@@ -28,23 +28,39 @@ static bool read_address(const struct amph_peer_spec *spec, struct address *a)
            a->region_fd <= INT32_MAX && a->bell_fd <= INT32_MAX;
 }
 
-static enum amph_status map_region(struct smp_cx *s, struct smp_peer *p, const struct address *a)
+/* The peer's rings for us lie anywhere in its region, and its page may not be ours. */
+static enum amph_status map_pair(struct smp_peer *p, const struct address *a, uint32_t remote_index)
 {
-    void *addr;
+    size_t at = smp_pair_offset(a->max_peers, remote_index), skip = at & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+    p->rings_bytes = skip + sizeof(struct smp_pair);
+    enum amph_status st = smp_map((pid_t)a->pid, (int)a->region_fd, 0, at - skip, p->rings_bytes, &p->rings);
+    if (st == AMPH_OK)
+        p->pair = (struct smp_pair *)(void *)((char *)p->rings + skip);
+    return st;
+}
+
+static enum amph_status map_region(struct smp_cx *s, struct smp_peer *p, const struct address *a, uint32_t remote_index)
+{
+    void *addr = NULL;
     if (a->nonce == s->region->nonce) {
         p->region = s->region;
+        p->pair = smp_pair_of(s->region, a->max_peers, remote_index);
         return a->max_peers == s->base.cfg.max_peers ? AMPH_OK : AMPH_ERR_PROTO;
     }
-    p->region_bytes = smp_region_bytes(a->max_peers);
-    enum amph_status st = smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->region_bytes, &addr);
+    p->front_bytes = smp_pairs_offset(a->max_peers);
+    enum amph_status st = smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->front_bytes, &addr);
+    p->region = addr;
+    bool same = st == AMPH_OK && p->region->magic == SMP_MAGIC && p->region->nonce == a->nonce && p->region->max_peers == a->max_peers;
+    if (same)
+        st = map_pair(p, a, remote_index);
+    if (same && st == AMPH_OK)
+        return AMPH_OK;
+    if (addr)
+        munmap(addr, p->front_bytes);
     if (st != AMPH_OK) {
         amph_error("%s: cannot reach process %u of this host by shared memory: %s", s->base.cfg.name, a->pid, amph_status_text(st));
         return st;
     }
-    p->region = addr;
-    if (p->region->magic == SMP_MAGIC && p->region->nonce == a->nonce && p->region->max_peers == a->max_peers)
-        return AMPH_OK;
-    munmap(addr, p->region_bytes);
     amph_error("process %u holds other shared memory than its address says (it has ended, or its number was given away)", a->pid);
     return AMPH_ERR_PEER;
 }
@@ -52,13 +68,12 @@ static enum amph_status map_region(struct smp_cx *s, struct smp_peer *p, const s
 /* Goes on where this session stopped, or begins. */
 static void connect_rings(struct smp_peer *p, uint32_t remote_max, uint32_t remote_index)
 {
-    struct smp_pair *there = smp_pair_of(p->region, remote_max, remote_index);
     struct smp_positions *at = p->positions = smp_positions_of(p->region, remote_max, remote_index);
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         uint32_t produced = smp_number(__atomic_load_n(&at->out[lane].produced, __ATOMIC_RELAXED), p->seed_out);
         p->out[lane] = (struct smp_out){
-            .ring = &there->ring[lane],
-            .bulk = there->bulk[lane],
+            .ring = &p->pair->ring[lane],
+            .bulk = p->pair->bulk[lane],
             .consumed = &at->in[lane].consumed,
             .bulk_consumed_there = &at->in[lane].bulk_consumed,
             .produced = produced,
@@ -87,7 +102,7 @@ enum amph_status smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct am
         return AMPH_ERR_RANGE;
     struct smp_peer p = { .pid = (pid_t)a.pid, .bell_fd_there = (int)a.bell_fd, .bell_fd = -1,
                           .seed_out = smp_seed(spec->cookie_out, s->region->nonce) };
-    enum amph_status st = map_region(s, &p, &a);
+    enum amph_status st = map_region(s, &p, &a, spec->remote_index);
     if (st != AMPH_OK)
         return st;
     connect_rings(&p, a.max_peers, spec->remote_index);
@@ -111,8 +126,10 @@ void smp_drop_peer(struct smp_cx *s, struct smp_peer *p)
             munmap(import->addr, import->len_bytes);
         free(import);
     }
-    if (p->region != s->region)
-        munmap(p->region, p->region_bytes);
+    if (p->region != s->region) {
+        munmap(p->region, p->front_bytes);
+        munmap(p->rings, p->rings_bytes);
+    }
     if (p->bell_fd >= 0)
         close(p->bell_fd);
     memset(p, 0, sizeof *p);

@@ -4,7 +4,8 @@
  *
  * Each instance owns one region (a memfd) with a pair of rings for every peer number: the peer writes, the owner reads.  A ring is
  * 32 slots of two cache lines; a message takes one slot, and one line of it where its arguments and payload fit.  Larger payloads
- * lie in the ring's bulk bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is used.
+ * lie in the ring's bulk bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is used; a peer
+ * maps the front of it and its own pair.
  *
  * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie
  * and the sender's nonce), so the receiver looks at one line, and a stranger's or a former peer's words count as nothing.
@@ -133,14 +134,20 @@ static inline size_t smp_pairs_offset(uint32_t max_peers)
     return amph_align_up(smp_positions_offset(max_peers) + (size_t)max_peers * sizeof(struct smp_positions), 4096);
 }
 
-static inline size_t smp_region_bytes(uint32_t max_peers)
+static inline size_t smp_pair_offset(uint32_t max_peers, uint32_t peer)
 {
-    return smp_pairs_offset(max_peers) + (size_t)max_peers * sizeof(struct smp_pair);
+    return smp_pairs_offset(max_peers) + (size_t)peer * sizeof(struct smp_pair);
 }
 
+static inline size_t smp_region_bytes(uint32_t max_peers)
+{
+    return smp_pair_offset(max_peers, max_peers);
+}
+
+/* In the owner, which has all of the region. */
 static inline struct smp_pair *smp_pair_of(struct smp_region *region, uint32_t max_peers, uint32_t peer)
 {
-    return (struct smp_pair *)((char *)region + smp_pairs_offset(max_peers)) + peer;
+    return (struct smp_pair *)(void *)((char *)region + smp_pair_offset(max_peers, peer));
 }
 
 /* The word that makes slot number n (counted without end) full.  Never 0, so that fresh memory is empty. */

@@ -62,8 +62,11 @@ struct smp_peer {
     bool up;
     uint32_t seed_out;
     struct smp_out out[AMPH_NLANES];
-    struct smp_region *region;   /* the peer's, mapped here (the own one for self) */
-    size_t region_bytes;
+    struct smp_region *region;   /* the front of the peer's, mapped here (the own one for self) */
+    size_t front_bytes;
+    struct smp_pair *pair;       /* our rings there */
+    void *rings;                 /* the pages that hold them, mapped here; NULL: the own ones */
+    size_t rings_bytes;
     struct smp_positions *positions; /* of this pair, in the peer's region */
     uint64_t *watched_word;      /* where the peer's watch bit for us stands */
     uint64_t watched_bit;

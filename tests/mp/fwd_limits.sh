@@ -38,6 +38,14 @@ expect "a limit of file sizes below what shared memory takes is told in a senten
     sh -c '(ulimit -f 100; cat /fwd/none 2>&1 | grep -q "(ulimit -f) is below") && echo told'
 mkdir "$mp_dir/kept"
 expect "a program that may have 40 descriptors" read sh -c '(ulimit -n 40; echo read >/fwd/file; cat /fwd/file)'
+if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; then
+    echo "the sanitizer itself takes more" >"$mp_dir/out"
+    mp_report 77 "a program that may have 300 MB of addresses" "$mp_dir/out"
+else
+    mkdir "$mp_dir/kept"
+    expect "a program that may have 300 MB of addresses" read \
+        sh -c '(ulimit -v 300000; echo read >/fwd/file; exec </fwd/file; read line; (echo "$line" >/fwd/more); cat /fwd/more)'
+fi
 
 # A file system of 1 MiB, where one may be mounted: the same calls on another such.
 mkdir "$mp_dir/a" "$mp_dir/b"
