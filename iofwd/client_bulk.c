@@ -115,7 +115,7 @@ static void choose_way(struct bulk_op *op, struct fwd_way *way)
 static void judge_way(struct bulk_op *op)
 {
     if (op->judged && op->moved == op->call->d->len)
-        fwd_pace_judge(pace_of(op), op->link->near, op->way, op->moved, amph_now_ns() - op->start_ns);
+        fwd_pace_judge(pace_of(op), op->way, op->moved, amph_now_ns() - op->start_ns);
 }
 
 /* The call has stopped before the next place of this op: nothing more is to be done there. */

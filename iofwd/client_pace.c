@@ -2,8 +2,10 @@
 /*
  * Size and number of the pieces of large calls set themselves.  Which is best depends on where the two processes run (whether their cores
  * share a cache), on the network's round trip and bandwidth, and on the file system, and it changes when one of them moves.  None of that
- * can be asked for; all of it shows in the rate of a whole call.  So one way is in use, and now and then a call takes another: a
- * way that beats the one in use twice in a row takes its place.  Layer: iofwd.
+ * can be asked for; all of it shows in the rate of a whole call.  So one way is in use, and now and then a call takes another, its rival.
+ *
+ * What other work does to a call is often more than what the way does, and lasts: so a rival is held against the very call before it, and
+ * one that wins goes on taking every other call until its wins lead by enough or are used up.  Layer: iofwd.
  */
 #include "iofwd/client_pace.h"
 
@@ -13,7 +15,8 @@
 #define KIB ((size_t)1 << 10)
 #define TRY_EVERY 16u   /* calls, once each way has been tried */
 #define TRY_SLOWER 3u   /* doublings of that while every rival loses */
-#define WINS_NEEDED 2u
+#define LEAD_FIRST 2u   /* after the first win; each further one adds 1, each defeat takes 1 */
+#define LEAD_NEEDED 6u  /* to take the place of the way in use */
 
 /* To a server of the same host: the best guess first. */
 static const struct fwd_way near_ways[] = {
@@ -41,9 +44,10 @@ unsigned fwd_pace_choose(struct fwd_pace *pace, bool near, struct fwd_way *way_p
     bool early = call < 2 * n && call % 2 == 1;
     unsigned quiet = atomic_load_explicit(&pace->lost, memory_order_relaxed) / n;
     unsigned every = TRY_EVERY << (quiet < TRY_SLOWER ? quiet : TRY_SLOWER);
-    if (atomic_load_explicit(&pace->wins, memory_order_relaxed))
+    bool timed = atomic_load_explicit(&pace->rate, memory_order_relaxed) != 0;
+    if (timed && atomic_load_explicit(&pace->lead, memory_order_relaxed))
         way = atomic_load_explicit(&pace->rival, memory_order_relaxed);
-    else if (atomic_load_explicit(&pace->rate, memory_order_relaxed) && (early || call % every == every - 1)) {
+    else if (timed && (early || call % every == every - 1)) {
         way = (atomic_load_explicit(&pace->rival, memory_order_relaxed) + 1) % n;
         if (way == best)
             way = (way + 1) % n;
@@ -60,23 +64,31 @@ void fwd_pace_peek(const struct fwd_pace *pace, bool near, struct fwd_way *way_p
     *way_p = ways[atomic_load_explicit(&pace->best, memory_order_relaxed) % n];
 }
 
-void fwd_pace_judge(struct fwd_pace *pace, bool near, unsigned way, uint64_t bytes, uint64_t ns)
+/* A rival has been timed: what its lead is now. */
+static unsigned lead_after(unsigned lead, bool won)
 {
-    uint64_t rate = bytes * AMPH_NS_PER_US / (ns + 1) + 1, old = atomic_load_explicit(&pace->rate, memory_order_relaxed);
-    if (rate > UINT32_MAX)
-        rate = UINT32_MAX;
+    if (won)
+        return lead ? lead + 1 : LEAD_FIRST;
+    return lead ? lead - 1 : 0;
+}
+
+void fwd_pace_judge(struct fwd_pace *pace, unsigned way, uint64_t bytes, uint64_t ns)
+{
+    uint64_t rate = bytes * AMPH_NS_PER_US / (ns + 1) + 1, before = atomic_load_explicit(&pace->rate, memory_order_relaxed);
     if (way == atomic_load_explicit(&pace->best, memory_order_relaxed)) {
-        atomic_store_explicit(&pace->rate, (uint32_t)(old ? (old + rate + 1) / 2 : rate), memory_order_relaxed);
+        atomic_store_explicit(&pace->rate, (uint32_t)(rate < UINT32_MAX ? rate : UINT32_MAX), memory_order_relaxed);
         return;
     }
-    unsigned wins = rate > old + old / 32 ? atomic_load_explicit(&pace->wins, memory_order_relaxed) + 1u : 0;
-    if (wins >= WINS_NEEDED) {
+    if (!before)
+        return; /* another thread's rival has been held against it */
+    atomic_store_explicit(&pace->rate, 0, memory_order_relaxed);
+    unsigned lead = lead_after(atomic_load_explicit(&pace->lead, memory_order_relaxed), rate > before + before / 32);
+    if (lead >= LEAD_NEEDED) {
         atomic_store_explicit(&pace->best, (uint8_t)way, memory_order_relaxed);
-        atomic_store_explicit(&pace->rate, (uint32_t)rate, memory_order_relaxed);
         atomic_store_explicit(&pace->lost, 0, memory_order_relaxed);
-        wins = 0;
-    } else if (wins == 0 && atomic_load_explicit(&pace->lost, memory_order_relaxed) < UINT8_MAX) {
+        lead = 0;
+    } else if (lead == 0 && atomic_load_explicit(&pace->lost, memory_order_relaxed) < UINT8_MAX) {
         atomic_fetch_add_explicit(&pace->lost, 1, memory_order_relaxed);
     }
-    atomic_store_explicit(&pace->wins, (uint8_t)wins, memory_order_relaxed);
+    atomic_store_explicit(&pace->lead, (uint8_t)lead, memory_order_relaxed);
 }

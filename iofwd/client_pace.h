@@ -23,9 +23,9 @@ struct fwd_way {
 
 /* What is known of one kind of calls at one server. */
 struct fwd_pace {
-    _Atomic uint32_t rate;  /* of the way in use, bytes a microsecond; 0: none timed yet */
+    _Atomic uint32_t rate;  /* of the last call of the way in use, bytes a microsecond; 0: none since a rival's */
     _Atomic uint32_t calls;
-    _Atomic uint8_t best, rival, wins, lost; /* lost: rivals in a row */
+    _Atomic uint8_t best, rival, lead, lost; /* lead: of the rival; lost: rivals in a row */
 };
 
 /* The pace of a link: [writes, reads][below, from FWD_PACE_LARGE on]. */
@@ -36,6 +36,6 @@ unsigned fwd_pace_choose(struct fwd_pace *pace, bool near, struct fwd_way *way_p
 /* The way in use, for a call that is not timed. */
 void fwd_pace_peek(const struct fwd_pace *pace, bool near, struct fwd_way *way_p);
 /* A call that was to travel by way number `way` has moved all its bytes in that time. */
-void fwd_pace_judge(struct fwd_pace *pace, bool near, unsigned way, uint64_t bytes, uint64_t ns);
+void fwd_pace_judge(struct fwd_pace *pace, unsigned way, uint64_t bytes, uint64_t ns);
 
 #endif

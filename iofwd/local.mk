@@ -86,7 +86,7 @@ iofwd_server_LDADD = libiofwd.la libamphora.la
 # The decoders under libFuzzer, where clang is there; the deterministic half is in tests/unit_iofwd_wire.
 EXTRA_DIST += tests/fuzz_iofwd.c tests/fuzz_iofwd.h
 if HAVE_CRITERION
-iofwd_unit = tests/unit_iofwd_encode tests/unit_iofwd_wire tests/unit_iofwd_exports
+iofwd_unit = tests/unit_iofwd_encode tests/unit_iofwd_wire tests/unit_iofwd_exports tests/unit_iofwd_pace
 check_PROGRAMS += $(iofwd_unit)
 TESTS += $(iofwd_unit)
 tests_unit_iofwd_encode_SOURCES = tests/unit_iofwd_encode.c
@@ -95,6 +95,9 @@ tests_unit_iofwd_encode_LDADD = libiofwd.la $(UNIT_LIBS)
 tests_unit_iofwd_wire_SOURCES = tests/unit_iofwd_wire.c tests/fuzz_iofwd.c tests/fuzz_iofwd.h
 tests_unit_iofwd_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_iofwd_wire_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_iofwd_pace_SOURCES = tests/unit_iofwd_pace.c iofwd/client_pace.c
+tests_unit_iofwd_pace_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_iofwd_pace_LDADD = $(CRITERION_LIBS)
 tests_unit_iofwd_exports_SOURCES = tests/unit_iofwd_exports.c
 tests_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_iofwd_exports_LDADD = libiofwd.la $(UNIT_LIBS)
