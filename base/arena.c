@@ -254,7 +254,8 @@ static size_t expected_segment(void)
 }
 
 /* Addresses for a part, `at` behind the beginning of the reserved range; or, where those are scarce, of its own; or below 4 GiB. */
-static enum amph_status find_place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, struct range *own, bool low, char **base_p)
+static enum amph_status find_place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, struct range *own, bool low,
+                                   char **base_p)
 {
     struct range r = arena.reserved;
     if (low) {

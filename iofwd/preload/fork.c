@@ -78,7 +78,7 @@ static int run_child(void *p)
     return 0;
 }
 
-/* Connections are descriptors: a child that shares the memory in which they are noted must find them, wherever its descriptors are its own. */
+/* Connections are descriptors: a child that shares the memory in which they are noted, but not the descriptors, must have them, too. */
 static void before_sharing(void)
 {
     if (fwd_core_enter() == 0)

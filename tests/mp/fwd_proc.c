@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +111,8 @@ static pid_t make_child(const struct way *w)
     uint64_t args[8] = { [4] = SIGCHLD }; /* exit_signal */
     if (w->number == 0)
         return clone(cloned_child, stack[w - ways] + sizeof stack[0], w->flags | SIGCHLD, "clone");
-    pid_t pid = w->number < 0 ? _Fork() : (pid_t)syscall(w->number, w->number == SYS_clone ? (long)SIGCHLD : (long)args, sizeof args, 0, 0, 0);
+    bool old = w->number == SYS_clone;
+    pid_t pid = w->number < 0 ? _Fork() : (pid_t)syscall(w->number, old ? (long)SIGCHLD : (long)args, old ? 0 : sizeof args, 0, 0, 0);
     if (pid == 0)
         cloned_child("other");
     return pid;

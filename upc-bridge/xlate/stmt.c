@@ -83,8 +83,8 @@ void for_init(void)
 
 /*
  * A thread that waits in a loop for what others write into its memory has to let their messages in, which over a network is work for its
- * own process.  Strict reads see to that by themselves (upcx_fence); a loop that may wait otherwise, by relaxed reads, in a function that it
- * calls, or with an empty body, polls now and then.  A loop that counts ends by itself.
+ * own process.  Strict reads see to that by themselves (upcx_fence); a loop that may wait otherwise, by relaxed reads, in a function that
+ * it calls, or with an empty body, polls now and then.  A loop that counts ends by itself.
  */
 unsigned relaxed_reads, calls;
 #define POLL_READS 1023 /* turns between two polls, less one: they are short */
