@@ -148,9 +148,8 @@ static void take_servers(struct amph_fwd_client *cl, const struct fwd_welcome *w
     memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
 }
 
-/* Opens a connection to a server that carries no calls: *fd_p is the caller's where it is AMPH_OK. */
-static enum amph_status knock(struct amph_fwd_client *cl, const struct fwd_link *link, uint8_t kind, uint32_t child, struct fwd_welcome *wc,
-                              int *fd_p)
+enum amph_status fwd_knock(struct amph_fwd_client *cl, const struct fwd_link *link, uint8_t kind, uint32_t child, struct fwd_welcome *wc,
+                           int *fd_p)
 {
     uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
     struct fwd_hello h;
@@ -172,7 +171,7 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct fwd_lin
 {
     struct fwd_welcome wc;
     int fd;
-    enum amph_status st = knock(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc, &fd);
+    enum amph_status st = fwd_knock(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc, &fd);
     if (st == AMPH_OK)
         close(fd);
     if (st == AMPH_OK && (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
@@ -223,7 +222,7 @@ enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *lin
 {
     struct fwd_welcome wc;
     int fd;
-    enum amph_status st = knock(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
+    enum amph_status st = fwd_knock(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
     if (st != AMPH_OK)
         return st;
     *child_p = wc.number;

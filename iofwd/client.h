@@ -36,6 +36,14 @@ struct amph_fwd_file {
     struct amph_fwd_ref part[AMPH_FWD_PARTS_MAX];
 };
 
+/* In a handle: the file can keep its reader or writer waiting, so whether it is ready is for its server to say; regular files and
+ * directories are always ready. */
+#define AMPH_FWD_HANDLE_WAITS (UINT64_C(1) << 62)
+static inline bool amph_fwd_file_waits(const struct amph_fwd_file *file)
+{
+    return file->nparts > 0 && (file->part[0].handle & AMPH_FWD_HANDLE_WAITS);
+}
+
 #include "iofwd/calls.h"
 
 /* The client of this process, opened at the first call: attaches to the job (AMPHORA_JOB), opens the endpoint, greets its servers.
@@ -89,6 +97,29 @@ const char *amph_fwd_own_env(void);
  * what it starts.  The client does so when it opens; the preload library at the end of a rank's first process, since the servers wait for
  * all ranks, and (astray) of a program in a server's place.  False: it cannot, and has said why; the job cannot go on. */
 bool amph_fwd_join_plain(bool astray);
+
+/*
+ * Bells.  Who waits for files that their servers alone know to be ready waits in his own kernel for a bell, a descriptor that becomes
+ * readable when one of the files does that he watches by it (amph_fwd_poll with its number, amph_fwd_watch).  take: one of that server
+ * for the caller alone; 0 or an errno value.  hear: takes out what has rung, false: its server has gone.  give: back, for the next who
+ * waits, or away for ever where its server has gone.  Signal handlers may.
+ */
+struct amph_fwd_bell {
+    int fd;
+    uint32_t server;
+    uint32_t number;
+};
+int amph_fwd_bell_take(struct amph_fwd_client *client, uint32_t server, struct amph_fwd_bell *bell_p);
+bool amph_fwd_bell_hear(const struct amph_fwd_bell *bell);
+void amph_fwd_bell_give(const struct amph_fwd_bell *bell, bool gone);
+/* What has happened on the files of amph_fwd_watch (as epoll_wait with no time gives it); the bell rings at the next.  0 or an errno
+ * value. */
+struct amph_fwd_happened {
+    uint32_t events;
+    uint64_t key;
+};
+int amph_fwd_bell_collect(struct amph_fwd_client *client, const struct amph_fwd_bell *bell, struct amph_fwd_happened *out, size_t most,
+                          size_t *n_p);
 
 /* Before the process ends by _exit, which runs no destructors: gathered writes reach their server. */
 void amph_fwd_ending(void);

@@ -385,6 +385,9 @@ int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fw
     fwd_guard_enter(&g);
     g.ends_wait = true; /* of a pipe */
     open_op(&op, &c, link, &deal);
+    size_t most = op.piece < PIECE_LEAST ? op.piece : PIECE_LEAST;
+    if (d->reads && d->len > most && amph_fwd_file_waits(d->file)) /* it gives what is there; one piece waits for nobody's turn */
+        op.deal.total = c.end = d->len = most;
     run(&op, 1, &g);
     close_op(&op);
     fwd_guard_leave(&g);

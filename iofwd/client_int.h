@@ -117,6 +117,9 @@ extern struct fwd_state fwd_state;
 int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p);
 void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why);
 void fwd_client_check(struct amph_fwd_client *cl); /* are the servers still there? */
+/* Opens a connection to a server that carries no calls: *fd_p is the caller's where it is AMPH_OK. */
+enum amph_status fwd_knock(struct amph_fwd_client *cl, const struct fwd_link *link, uint8_t kind, uint32_t child, struct fwd_welcome *wc,
+                           int *fd_p);
 enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p);
 
 /* What servers have said to this thread of calls that moved an offset: how many of its calls, and the last number of moves. */
@@ -175,6 +178,10 @@ bool fwd_segment_holds(struct amph_fwd_client *cl, struct fwd_link *link, const 
 int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_data *d);
 /* The same on a file of several parts; home: the way to its first. */
 int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d);
+
+/* client_bell.c */
+bool fwd_bell_owns(int fd);
+void fwd_bells_forget(void); /* in a forked child: they are its parent's */
 
 /* client_life.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
 int fwd_file_of_fd(int fd, struct amph_fwd_file *file);

@@ -161,7 +161,7 @@ bool amph_fwd_owns_fd(int fd)
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
             return true;
-    if (fwd_own_is(fd) || fwd_failover_owns(fd))
+    if (fwd_own_is(fd) || fwd_failover_owns(fd) || fwd_bell_owns(fd))
         return true;
     for (uint32_t i = 0; fwd_state.inherited.any && i < fwd_state.inherited.n; i++)
         if (fd >= 0 && fwd_state.inherited.door[i] == fd)
@@ -218,6 +218,7 @@ void amph_fwd_fork_parent(pid_t pid_or_error)
 void amph_fwd_fork_child(void)
 {
     fwd_failover_child();
+    fwd_bells_forget();
     struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
     struct fwd_inherited *inh = &fwd_state.inherited;
     if (cl) {

@@ -142,7 +142,7 @@ enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hell
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_STAY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
+    if (r.bad || h->kind > FWD_HELLO_BELL || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
         return AMPH_ERR_PROTO;
     memcpy(h->nonce, nonce, FWD_NONCE_BYTES);
     return AMPH_OK;

@@ -42,8 +42,10 @@ enum fwd_hello_kind {
     FWD_HELLO_CHILD, /* by a parent: a number, and holds on all of the parent's files, for the child about to be forked */
     FWD_HELLO_AGAIN, /* on a connection that has a client: a new endpoint and area for it */
     FWD_HELLO_JOIN,  /* to the registrar: a number and the ordered list of servers, for a process of no group; no client is made */
-    FWD_HELLO_STAY   /* to the first server: this connection stands for a compute process that is no client of the library, and for what
+    FWD_HELLO_STAY,  /* to the first server: this connection stands for a compute process that is no client of the library, and for what
                         it starts, or for another server; no client is made */
+    FWD_HELLO_BELL   /* by a client: the server sends a byte on this connection when files that the client watches by it become ready
+                        (server_bell.c); the welcome's number is the bell's */
 };
 
 #define FWD_AREA_KEY_MOST (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)

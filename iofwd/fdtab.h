@@ -22,6 +22,7 @@ enum fdtab_class {
     FDTAB_LOCAL,
     FDTAB_FORWARDED,
     FDTAB_INHERITED, /* a placeholder, but its open file is not in the table yet */
+    FDTAB_EPOLL,     /* the program's epoll set, with forwarded files in it */
     FDTAB_OWN,       /* Amphora's: the program does not know it and must not close it */
 };
 

@@ -19,6 +19,7 @@ libiofwd_la_SOURCES = \
 	iofwd/beneath.c \
 	iofwd/client.c \
 	iofwd/client.h \
+	iofwd/client_bell.c \
 	iofwd/client_blocks.c \
 	iofwd/client_blocks.h \
 	iofwd/client_bulk.c \
@@ -62,6 +63,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server.h \
 	iofwd/server_daemon.c \
 	iofwd/server_append.c \
+	iofwd/server_bell.c \
 	iofwd/server_direct.c \
 	iofwd/server_door.c \
 	iofwd/server_exec.c \

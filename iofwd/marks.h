@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FWD_MARKS_FLAGS = 1, FWD_MARKS_VERSION = 2, FWD_MARKS_EXTENDED = 3 }; /* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR */
+/* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, and FIONREAD of what is no regular file */
+enum { FWD_MARKS_FLAGS = 1, FWD_MARKS_VERSION = 2, FWD_MARKS_EXTENDED = 3, FWD_MARKS_UNREAD = 4 };
 
 #define FWD_MARKS_MOST 5u /* words: of struct fsxattr */
 #define FWD_MARK_BYTES 4u

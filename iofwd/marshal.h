@@ -30,7 +30,10 @@
 #define FWD_STREAM_LEAST 32768          /* pieces from here on are streamed through memory between cores of one host */
 
 /* Services that are no calls of calls.def. */
-enum { FWD_SERVICE_STATS = 200, FWD_SERVICE_HOLD_ONLY = 201, FWD_SERVICE_SEGMENT = 202, FWD_SERVICE_CANCEL = 203 };
+enum { FWD_SERVICE_STATS = 200, FWD_SERVICE_HOLD_ONLY = 201, FWD_SERVICE_SEGMENT = 202, FWD_SERVICE_CANCEL = 203,
+    FWD_SERVICE_COLLECT = 204 };
+
+#define FWD_COLLECT_MOST 64            /* events of one answer to FWD_SERVICE_COLLECT */
 
 /* iofwd's two handlers. */
 enum { FWD_AM_REQUEST = 96, FWD_AM_REPLY = 97 };

@@ -129,7 +129,7 @@ enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **ser
         return AMPH_ERR_NOMEM;
     s->boot = boot;
     set_limits();
-    s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = s->first_fd = -1;
+    s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = s->first_fd = s->bells_fd = -1;
     s->unsent_tail = &s->unsent;
     s->transfers_tail = &s->transfers;
     s->work_tail = &s->work;
@@ -166,6 +166,7 @@ static unsigned take_news(struct fwd_server *s)
         switch (news->kind) {
         case FWD_NEWS_HELLO: fwd_peer_hello(s, news); break;
         case FWD_NEWS_GONE: fwd_peer_gone(s, news->conn); break;
+        case FWD_NEWS_BELLS: fwd_bells_ring(s); break;
         case FWD_NEWS_DRAIN:
             s->draining = true;
             s->drain_ns = amph_now_ns();

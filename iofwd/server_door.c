@@ -68,6 +68,13 @@ static bool watch(struct fwd_server *s, int fd, void *what)
     return fd < 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
+/* Only that something has come: what, the progress thread takes out. */
+static bool watch_bells(struct fwd_server *s)
+{
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &s->bells_fd };
+    return fwd_bells_open(s) == AMPH_OK && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->bells_fd, &ev) == 0;
+}
+
 enum amph_status fwd_door_open(struct fwd_server *s)
 {
     bool tcp = fwd_needs_network(s->job);
@@ -78,7 +85,7 @@ enum amph_status fwd_door_open(struct fwd_server *s)
     if (s->epoll_fd < 0 || s->stop_fd < 0 || s->unix_fd < 0 || (tcp && s->tcp_fd < 0))
         return AMPH_ERR_SYS;
     if (!watch(s, s->unix_fd, &s->unix_fd) || !watch(s, s->tcp_fd, &s->tcp_fd) || !watch(s, s->stop_fd, &s->stop_fd) ||
-        !watch(s, amph_boot_fd(s->boot), &s->boot)) {
+        !watch(s, amph_boot_fd(s->boot), &s->boot) || !watch_bells(s)) {
         amph_error("the I/O server cannot watch its door: %m");
         return AMPH_ERR_SYS;
     }
@@ -295,6 +302,8 @@ static void *door_thread(void *arg)
                 accept_all(s, *(int *)what);
             else if (what == &s->boot)
                 take_notices(s);
+            else if (what == &s->bells_fd)
+                fwd_post_news(s, make_news(FWD_NEWS_BELLS, NULL, 0));
             else if (what == &s->first_fd)
                 first_has_ended(s);
             else if (!read_conn(s, what))
@@ -354,9 +363,9 @@ void fwd_door_stop(struct fwd_server *s)
         free(c);
     }
     s->conns = NULL;
-    int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->first_fd, s->epoll_fd };
+    int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->first_fd, s->bells_fd, s->epoll_fd };
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    s->unix_fd = s->tcp_fd = s->stop_fd = s->first_fd = s->epoll_fd = -1;
+    s->unix_fd = s->tcp_fd = s->stop_fd = s->first_fd = s->bells_fd = s->epoll_fd = -1;
 }

@@ -54,18 +54,26 @@ static uint64_t expected_ns(const struct fwd_handle *h, uint64_t bytes)
     return bytes >= FWD_LARGE ? h->kib_ns * (bytes >> 10) : h->op_ns;
 }
 
+/* They change the server's own tables, or never block here. */
+static const bool is_for_progress[AMPH_FWD_NCALLS] = {
+    [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_WAITLOCK] = true, [AMPH_FWD_FLOCK] = true, [AMPH_FWD_POLL] = true,
+    [AMPH_FWD_WATCH] = true,
+};
+
 static bool wants_worker(const struct fwd_request *rq)
 {
     const struct fwd_handle *h = rq->handle;
     if (rq->worker || fwd_lock_is(rq->id) || fwd_joint_is(rq->id))
         return true;
-    if (rq->id == AMPH_FWD_CLOSE || rq->id == AMPH_FWD_HOLD || rq->id == AMPH_FWD_WAITLOCK || rq->id == AMPH_FWD_FLOCK)
-        return false; /* they change the server's own tables, or never block here */
+    if (is_for_progress[rq->id])
+        return false;
     if (rq->desc->flags & FWD_CALL_BLOCKING)
         return true;
+    if (is_bulk(rq) && !rq->file->regular)
+        return true; /* it may wait */
     if (h) {
         if (is_bulk(rq))
-            return !h->regular || expected_ns(h, rq->bulk.len) > FWD_SLOW_NS;
+            return expected_ns(h, rq->bulk.len) > FWD_SLOW_NS;
         return h->op_ns > FWD_SLOW_NS;
     }
     for (size_t i = 0; i < rq->server->exports.n; i++)
@@ -179,7 +187,7 @@ static void count_request(const struct fwd_request *rq)
 static void settle(struct fwd_request *rq)
 {
     if (rq->newfd >= 0) {
-        struct fwd_handle *h = rq->peer->gone ? NULL : fwd_handle_make(rq->server, rq->peer, rq->newfd);
+        struct fwd_handle *h = rq->peer->gone ? NULL : fwd_handle_make(rq->server, rq->peer, rq->newfd, !rq->newfd_regular);
         if (h) {
             h->regular = rq->newfd_regular;
             h->nonblock = rq->newfd_nonblock;
@@ -480,7 +488,8 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
     if (is_remote(rq) && is_write(rq->id))
         add_transfer(rq, FWD_RQ_FETCHING);
     if (!rq->handle) {
-        start(rq);
+        if (rq->state == FWD_RQ_READY)
+            start(rq);
         return 0;
     }
     *rq->handle->queue_tail = rq;
@@ -505,6 +514,16 @@ static bool runs_here(const struct fwd_request *rq)
 
 /* ---- services that are no file calls ---- */
 
+/* An answer with n bytes of a body that is not in the table of calls. */
+static size_t put_body(const struct fwd_request *rq, uint8_t *out, size_t head_bytes, size_t n)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
+    fwd_put_rep_head(&w, &(struct fwd_rep_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service,
+                                                 .length = (uint32_t)(head_bytes + n), .seq = rq->seq });
+    return head_bytes + n;
+}
+
 static size_t answer_stats(struct fwd_request *rq, uint8_t *out)
 {
     struct fwd_server *s = rq->server;
@@ -516,10 +535,19 @@ static size_t answer_stats(struct fwd_request *rq, uint8_t *out)
     amph_wr_init(&w, out + n, sizeof v);
     for (size_t i = 0; i < AMPH_COUNTOF(v); i++)
         amph_wr_u64(&w, v[i]);
-    amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
-    fwd_put_rep_head(&w, &(struct fwd_rep_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service,
-                                                 .length = (uint32_t)(n + sizeof v), .seq = rq->seq });
-    return n + sizeof v;
+    return put_body(rq, out, n, sizeof v);
+}
+
+static size_t answer_collect(struct fwd_request *rq, uint8_t *out)
+{
+    struct amph_rd r;
+    struct amph_wr w;
+    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+    uint64_t bell = amph_rd_u64(&r), most = amph_rd_u64(&r);
+    size_t n = fwd_request_reply(rq, out);
+    amph_wr_init(&w, out + n, FWD_MSG_MOST - n);
+    rq->error = r.bad ? EPROTO : fwd_bell_collect(rq->server, rq->peer, bell, most, &w);
+    return rq->error ? fwd_request_reply(rq, out) : put_body(rq, out, n, amph_wr_len(&w));
 }
 
 static struct fwd_request *take_from(struct fwd_request **at, const struct fwd_peer *peer, uint64_t seq)
@@ -572,6 +600,8 @@ static size_t answer_special(struct fwd_request *rq, uint8_t *out)
         rq->error = fwd_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
         return fwd_request_reply(rq, out);
     }
+    if (rq->service == FWD_SERVICE_COLLECT)
+        return answer_collect(rq, out);
     struct amph_rd r;
     size_t len;
     uint64_t numbers[FWD_MSG_MOST / sizeof(uint64_t)];
@@ -686,7 +716,10 @@ static unsigned move_transfers(struct fwd_server *s)
         n++;
         if (rq->state == FWD_RQ_FETCHING) {
             rq->state = FWD_RQ_READY;
-            pump_safely(s, rq->handle);
+            if (rq->handle)
+                pump_safely(s, rq->handle);
+            else
+                start(rq);
         } else {
             if (rq->transfer_st != AMPH_OK)
                 rq->error = EIO;

@@ -86,7 +86,7 @@ static int write_by(struct fwd_request *rq, const struct fwd_args_pwrite *a, off
 /* A call at the offset has done something: who takes over from this server must know what has been done, and in which order. */
 static int moved(struct fwd_request *rq, struct fwd_handle *h, bool whole, int err)
 {
-    if (!err && (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
+    if (!err && h->regular /* a FIFO has no offset, and its calls run beside each other */ && (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
         h->moves++;
     rq->tells_moves = !err && (whole || (rq->bulk.flags & FWD_PIECE_TELL));
     rq->moves = h->moves;
@@ -206,6 +206,7 @@ static int marks_ioctl(const struct fwd_handle *h, bool set, size_t which, uint3
     switch (which) {
     case FWD_MARKS_FLAGS: r = ioctl(h->fd, set ? FS_IOC_SETFLAGS : FS_IOC_GETFLAGS, &one); break;
     case FWD_MARKS_VERSION: r = ioctl(h->fd, set ? FS_IOC_SETVERSION : FS_IOC_GETVERSION, &one); break;
+    case FWD_MARKS_UNREAD: r = set ? (errno = ENOTTY, -1) : ioctl(h->fd, FIONREAD, &one); break;
     case FWD_MARKS_EXTENDED: r = ioctl(h->fd, set ? FS_IOC_FSSETXATTR : FS_IOC_FSGETXATTR, &x); break;
     default: return ENOTTY;
     }

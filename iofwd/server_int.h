@@ -72,6 +72,7 @@ struct fwd_peer {
     uint32_t queued;          /* its requests that are not yet answered */
     size_t memory;            /* that they take */
     uint32_t nheld;           /* open files that it holds */
+    uint32_t nbells;
     uint64_t cookie_in;
     struct amph_rmem area;
     bool has_area;
@@ -92,6 +93,8 @@ struct fwd_past {
     uint64_t calls, errors, bytes_in, bytes_out;
 };
 
+struct fwd_bell; /* server_bell.c */
+
 /* A door connection. */
 struct fwd_conn {
     int fd;
@@ -103,13 +106,14 @@ struct fwd_conn {
     bool greeted;             /* a client knows its way in */
     bool stays;               /* it stands for a compute process (FWD_HELLO_STAY) */
     struct fwd_peer *peer;    /* progress thread's */
+    struct fwd_bell *bell;    /* progress thread's: the connection is one */
     struct fwd_conn *prev, *next; /* door thread's list */
 };
 
 /* What the door tells the progress thread. */
 struct fwd_news {
     struct fwd_news *next;
-    enum { FWD_NEWS_HELLO, FWD_NEWS_GONE, FWD_NEWS_DRAIN, FWD_NEWS_STOP } kind;
+    enum { FWD_NEWS_HELLO, FWD_NEWS_GONE, FWD_NEWS_DRAIN, FWD_NEWS_STOP, FWD_NEWS_BELLS } kind;
     struct fwd_conn *conn;
     uint8_t nonce[FWD_NONCE_BYTES];
     struct fwd_hello hello;   /* points into body */
@@ -130,6 +134,7 @@ struct fwd_request {
     uint16_t service;
     const struct fwd_call_desc *desc;
     uint64_t seq;
+    struct fwd_handle *file;     /* of a call on an open file */
     struct fwd_handle *handle;   /* whose order it keeps, or NULL */
     struct fwd_handle *ref[3];   /* every handle that its arguments name */
     unsigned nrefs;
@@ -193,6 +198,8 @@ struct fwd_server {
     struct fwd_request *locks;       /* waiting for a lock */
     bool locks_changed;
     uint64_t locks_tried_ns;
+    struct fwd_bell *bells;
+    uint64_t next_bell;
     void *stage_free;
     size_t stage_bytes;
 
@@ -208,6 +215,7 @@ struct fwd_server {
     pthread_t door_thread;
     bool door_runs;
     int epoll_fd, stop_fd, unix_fd, tcp_fd;
+    int bells_fd;                    /* epoll set of the bells that are to ring; any thread */
     struct fwd_door_addr door;
     struct fwd_conn *conns;          /* door thread's, as the next three */
     uint32_t came, staying;          /* plain compute processes that have come, and that are here */
@@ -239,7 +247,7 @@ void fwd_peer_free(struct fwd_server *s, struct fwd_peer *peer);
 void fwd_peer_end(struct fwd_server *s, struct fwd_peer *peer);
 struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number);
 /* Makes a handle of fd, held by peer; NULL: no memory (fd stays the caller's). */
-struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd);
+struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd, bool waits);
 int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h);
 void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h);
 void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h); /* closes it where nobody holds or uses it */
@@ -320,6 +328,16 @@ void fwd_lock_renew(struct fwd_peer *from, struct fwd_peer *to);  /* a new image
 /* A lock found on fd, as the kernel gives it, has our process for its owner where a client of ours holds it: gives that client's process
  * instead.  false: there was none, the lock may just be coming or going.  Any thread. */
 bool fwd_lock_owner(int fd, struct flock *found);
+
+/* server_bell.c: what tells a client that waits in its own kernel that files have become ready (progress thread) */
+enum amph_status fwd_bells_open(struct fwd_server *s);
+/* The connection becomes a bell of p's.  Its number, or 0: there is no room. */
+uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn *c);
+void fwd_bell_end(struct fwd_server *s, struct fwd_bell *b); /* its connection has ended */
+void fwd_bells_drop_peer(struct fwd_server *s, struct fwd_peer *p);
+void fwd_bells_ring(struct fwd_server *s); /* those that have something to tell */
+/* Puts what has happened on the watched files, u64 events and u64 key each, and lets the bell ring at the next.  0 or an errno value. */
+int fwd_bell_collect(struct fwd_server *s, const struct fwd_peer *p, uint64_t number, uint64_t most, struct amph_wr *w);
 
 /* server_door.c */
 enum amph_status fwd_door_open(struct fwd_server *s);

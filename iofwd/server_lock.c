@@ -499,7 +499,7 @@ static int order_close(struct fwd_locker *lk, int fd, struct fwd_request *rq)
 
 static int order_call(struct fwd_locker *lk, struct fwd_request *rq)
 {
-    const struct fwd_handle *h = rq->handle;
+    const struct fwd_handle *h = rq->file;
     struct order o = { .op = OP_CALL, .rq = rq, .handle = h->number };
     struct kept *k = find_kept(lk->known, h->number), *fresh = NULL;
     struct stat st;
@@ -550,7 +550,7 @@ void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq)
         return;
     }
     struct fwd_locker *lk = locker_of(s, p);
-    int err = !lk ? ENOLCK : drops ? order_close(lk, rq->handle->fd, rq) : order_call(lk, rq); /* then rq is the agent's */
+    int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq); /* then rq is the agent's */
     if (err) {
         rq->error = err;
         fwd_work_done(s, rq);

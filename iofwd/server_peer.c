@@ -62,7 +62,7 @@ static uint64_t draw(struct fwd_server *s)
     return s->noise[--s->nnoise];
 }
 
-struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd)
+struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd, bool waits)
 {
     struct fwd_handle *h = calloc(1, sizeof *h);
     if (!h || !free_slot(s, &h->slot)) {
@@ -70,7 +70,8 @@ struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, 
         return NULL;
     }
     uint64_t noise = draw(s);
-    h->number = (noise & ~SLOT_MASK) | h->slot | (UINT64_C(1) << 63); /* never 0 */
+    h->number = (noise & ~SLOT_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot | AMPH_FWD_HANDLE_TOP; /* never 0 */
+    h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
     h->fd = fd;
     h->queue_tail = &h->queue_head;
     s->handle[h->slot] = h;
@@ -298,6 +299,16 @@ static bool welcome(struct fwd_server *s, uint32_t number, uint32_t index, uint3
     return send(news->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
+static void take_bell(struct fwd_server *s, const struct fwd_news *news)
+{
+    struct fwd_peer *p = number_taken(s, news->hello.number);
+    uint64_t number = p && !news->conn->bell ? fwd_bell_make(s, p, news->conn) : 0;
+    if (number == 0 || number > UINT32_MAX)
+        refuse(news->conn, p ? "it waits for files in too many places at one time" : "who wants to wait for files is no client");
+    else if (!welcome(s, (uint32_t)number, 0, p->rank, news))
+        shutdown(news->conn->fd, SHUT_RDWR);
+}
+
 void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
 {
     const struct fwd_hello *h = &news->hello;
@@ -306,6 +317,10 @@ void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
     struct fwd_peer *p = c->peer;
     if (h->kind != FWD_HELLO_AGAIN && p)
         return refuse(c, "this connection has a client already");
+    if (h->kind == FWD_HELLO_BELL || c->bell) {
+        take_bell(s, news);
+        return;
+    }
     if (h->kind == FWD_HELLO_AGAIN && !p)
         return refuse(c, "this connection has no client yet");
     if (h->kind == FWD_HELLO_JOIN) {
@@ -357,6 +372,7 @@ void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
     p->gone = true;
     remember(s, p);
     fwd_exec_drop_peer(s, p);
+    fwd_bells_drop_peer(s, p);
     for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++)
         if (s->handle[slot])
             fwd_handle_drop(s, p, s->handle[slot]);
@@ -381,6 +397,8 @@ void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
 {
     if (c->peer)
         fwd_peer_free(s, c->peer);
+    if (c->bell)
+        fwd_bell_end(s, c->bell);
     close(c->fd);
     free(c);
 }

@@ -44,6 +44,16 @@ static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
     return 0;
 }
 
+/* A call on an open file keeps that file's order; a call by path has none, and on a FIFO one that waits must not hold up the others: they
+ * may be what it waits for.  But the pieces of one call stay in line. */
+static bool keeps_order(const struct fwd_request *rq)
+{
+    const uint32_t whole = FWD_PIECE_FIRST | FWD_PIECE_LAST;
+    if (rq->file->regular || fwd_joint_is(rq->id))
+        return true;
+    return (rq->desc->flags & FWD_CALL_BULK) && (rq->bulk.flags & whole) != whole;
+}
+
 int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg, size_t len, struct fwd_request *rq, bool *answer_p)
 {
     struct amph_rd r;
@@ -62,7 +72,7 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
     rq->service = head.service;
     rq->id = fwd_call_of_service(head.service);
     if (rq->id == AMPH_FWD_NCALLS)
-        return head.service >= FWD_SERVICE_STATS && head.service <= FWD_SERVICE_CANCEL ? 0 : ENOSYS;
+        return head.service >= FWD_SERVICE_STATS && head.service <= FWD_SERVICE_COLLECT ? 0 : ENOSYS;
     rq->desc = &fwd_calls[rq->id];
     if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
         rq->reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
@@ -78,9 +88,10 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
         err = fwd_joint_check(rq);
     if (!err && amph_rd_left(&r) > 0)
         err = EPROTO;
-    /* A call on an open file keeps that file's order; a call by path has none. */
-    if (!err && rq->desc->nargs > 0 && rq->desc->arg[0].word == FWD_IN_FILE)
-        rq->handle = rq->ref[0];
+    if (!err && rq->desc->nargs > 0 && rq->desc->arg[0].word == FWD_IN_FILE) {
+        rq->file = rq->ref[0];
+        rq->handle = keeps_order(rq) ? rq->file : NULL;
+    }
     return err;
 }
 
@@ -146,7 +157,7 @@ const char fwd_readonly_text[] = "the server exports this read-only (IOFWD_READO
 /* Calls by path look for themselves, once they know where the path leads. */
 static bool is_protected(struct fwd_request *rq)
 {
-    const struct fwd_handle *h = rq->handle;
+    const struct fwd_handle *h = rq->file;
     if (!h || !(rq->desc->flags & FWD_CALL_CHANGE) || !h->export || !h->export->readonly)
         return false;
     rq->reason = fwd_readonly_text;

@@ -62,6 +62,12 @@ static inline bool fwd_fd(int fd)
     return fdtab_class(fd) != FDTAB_LOCAL && fwd_fd_slow(fd);
 }
 
+/* An epoll set with forwarded files in it. */
+static inline bool fwd_epoll(int fd)
+{
+    return AMPH_UNLIKELY(fdtab_class(fd) == FDTAB_EPOLL) && !fwd_inside;
+}
+
 /* Our directory streams begin with a word that cannot begin the C library's (there it is a descriptor and a lock). */
 #define FWD_DIR_MAGIC UINT64_C(0xf0d1e5a3c7b99d27)
 static inline bool fwd_dir(const void *dir)

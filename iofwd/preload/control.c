@@ -10,6 +10,7 @@
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/reach.h"
+#include "iofwd/preload/ready.h"
 #include "iofwd/preload/targets.h"
 
 #ifndef F_DUPFD_QUERY
@@ -211,6 +212,8 @@ static int block_size(int fd, const struct request *r, void *arg)
 static int bytes_left(int fd, const struct request *r, void *arg)
 {
     struct stat st;
+    if (fwd_waits(fd))
+        return marks(fd, &(struct request){ .which = FWD_MARKS_UNREAD }, arg);
     off_t at = x_lseek(fd, 0, SEEK_CUR);
     if (at < 0 || x_fstat(fd, &st) != 0)
         return -1;
@@ -218,9 +221,12 @@ static int bytes_left(int fd, const struct request *r, void *arg)
     return give_int(arg, left > INT_MAX ? INT_MAX : (int)left);
 }
 
-static int do_nothing(int fd, const struct request *r, void *arg)
+static int set_nonblock(int fd, const struct request *r, void *arg)
 {
-    return 0;
+    int flags = x_fcntl(fd, F_GETFL, NULL);
+    if (flags < 0 || !fwd_can_read(arg, sizeof(int)))
+        return flags < 0 ? -1 : fwd_fail(EFAULT);
+    return x_fcntl(fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
 }
 
 static int no_clone(int fd, const struct request *r, void *arg)
@@ -243,7 +249,7 @@ static const struct request requests[] = {
     { FICLONERANGE, no_clone, 0, false },
     { FIDEDUPERANGE, no_clone, 0, false },
     { FIGETBSZ, block_size, 0, false },
-    { FIONBIO, do_nothing, 0, false },
+    { FIONBIO, set_nonblock, 0, false },
     { FIONREAD, bytes_left, 0, false },
 };
 

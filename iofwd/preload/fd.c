@@ -248,6 +248,8 @@ int x_close(int fd)
     }
     if (AMPH_UNLIKELY(fwd_owns(fd)))
         return fwd_fail(EBADF);
+    if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
+        fwd_epoll_closed(fd);
     fdtab_mark(fd, FDTAB_UNKNOWN); /* before the close: afterwards the number may be another thread's */
     return real_close(fd);
 }

@@ -34,6 +34,7 @@ static void end(bool loaded, pid_t pid)
         fdtab_recount();
         fwd_maps_recount();
         fwd_forget_locks();
+        fwd_epoll_forked();
         fwd_core.fork_child();
     } else if (loaded) {
         fwd_core.fork_parent(pid);

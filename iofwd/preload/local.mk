@@ -43,6 +43,7 @@ preload_sources = \
 	iofwd/preload/cwd.c \
 	iofwd/preload/dir.c \
 	iofwd/preload/environ.c \
+	iofwd/preload/epoll.c \
 	iofwd/preload/exec.c \
 	iofwd/preload/fd.c \
 	iofwd/preload/fork.c \
@@ -68,6 +69,8 @@ preload_sources = \
 	iofwd/preload/proc.c \
 	iofwd/preload/reach.c \
 	iofwd/preload/reach.h \
+	iofwd/preload/ready.c \
+	iofwd/preload/ready.h \
 	iofwd/preload/real.h \
 	iofwd/preload/relay.c \
 	iofwd/preload/relay.h \
@@ -142,6 +145,7 @@ preload_scripts += \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_names.sh \
 	tests/mp/fwd_random.sh \
+	tests/mp/fwd_ready.sh \
 	tests/mp/fwd_relay.sh \
 	tests/mp/fwd_real.sh \
 	tests/mp/fwd_soak.sh \
@@ -150,7 +154,11 @@ preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
 preload_programs += tests/mp/fwd_maps tests/mp/fwd_names
+preload_programs += tests/mp/fwd_ready
 check_PROGRAMS += $(preload_programs)
+tests_mp_fwd_ready_SOURCES = tests/mp/fwd_ready.c tests/mp/fwd_say.h
+tests_mp_fwd_ready_LDFLAGS =
+tests_mp_fwd_ready_LDADD = -lpthread
 tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
 tests_mp_fwd_faults_LDFLAGS =
 tests_mp_fwd_full_SOURCES = tests/mp/fwd_full.c tests/mp/fwd_say.h

@@ -49,7 +49,7 @@ function guard_of(text,    n, i, part, w, s) {
         if (part[i] == "on") { s = s "fwd_state.on && !fwd_inside"; continue }
         if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)"; continue }
         if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && fwd_state.on && !fwd_inside)"; continue }
-        if (w[1] !~ /^(fd|path|at|dir|file|lib|fts)$/) die("unknown guard: " part[i])
+        if (w[1] !~ /^(fd|path|at|dir|file|lib|fts|epoll)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "fwd_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
     }
     return s
@@ -273,7 +273,8 @@ function make_doc(    c, how) {
     print "RLIMIT_FSIZE is looked at when a program starts and when it sets it by itself: what another process"
     print "sets by prlimit is not noticed; several processes that share an offset may together pass it by one call's length; with a hard limit"
     print "(ulimit -f) below some MiB nothing can be forwarded (EIO). pthread_cancel ends calls that wait at a FIFO or for a lock, but not calls on files;"
-    print "two calls on one descriptor of a FIFO wait for each other; poll and select find a forwarded descriptor always ready; of ioctl only"
+    print "an epoll set tells of forwarded FIFOs the process that made it, not those that it forks, and not by a copy (dup) of the set\047s"
+    print "descriptor; poll and its relatives asked for by syscall() find a forwarded FIFO always ready; of ioctl only"
     print "what asks for and sets a file's marks (lsattr, chattr), FIONREAD, FIGETBSZ and those of descriptors are known, others give ENOTTY;"
     print "statx leaves out what is about mounts and about O_DIRECT; the locks of a process that ends without"
     print "freeing them are free a moment after its parent hears of its end; F_GETLK names the holder by its number on its own host, or, if it is"

@@ -76,6 +76,19 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len);
 ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
 
+/* ready.c */
+int x_poll(struct pollfd *p, nfds_t n, int timeout);
+int x_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask);
+int x_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *limit);
+int x_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask);
+
+/* epoll.c */
+int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event);
+int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask);
+int x_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask);
+void fwd_epoll_closed(int fd); /* an epoll set of the program that was marked FDTAB_EPOLL */
+void fwd_epoll_forked(void);
+
 /* meta.c */
 int x_fstat(int fd, struct stat *st);
 int x_fstatat(int dir, const char *path, struct stat *st, int flags);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the waits of ready.c and epoll.c share.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers. */
+#ifndef AMPH_IOFWD_READY_H
+#define AMPH_IOFWD_READY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Is it a forwarded file of which only its server knows whether it is ready? */
+bool fwd_waits(int fd);
+
+/* Times of the monotonic clock, ns: the end of a wait (NULL: INT64_MAX, for ever), and how much is left of it. */
+int64_t fwd_clock_ns(void);
+int64_t fwd_until(const struct timespec *limit);
+int64_t fwd_left(int64_t until);
+
+#endif
