@@ -50,6 +50,7 @@ static struct value values[AMPH_ENV_COUNT];
 static bool used[AMPH_ENV_COUNT]; /* by anybody so far */
 static void (*teller)(const char *name, const char *value, bool is_default);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char *const *kept; /* entries that hold where the environment has none of the name */
 
 /* A number with one of the suffixes; the whole text must be used up. */
 struct suffix {
@@ -165,9 +166,31 @@ static const char *allowed(const struct row *row)
     return types[row->type].allowed ? types[row->type].allowed : row->def;
 }
 
+/* The program may have changed its environment by the time that the settings are read, or cleared it. */
+static const char *look_up(const char *name)
+{
+    const char *text = getenv(name);
+    size_t len = strlen(name);
+    for (char *const *e = kept; !text && e && *e; e++)
+        if (strncmp(*e, name, len) == 0 && (*e)[len] == '=')
+            text = *e + len + 1;
+    return text;
+}
+
+/* A shell gives the memory of a variable free when it gets another value.  What was given out before stays. */
+static const char *lasting(const char *before, const char *text)
+{
+    if (before && strcmp(before, text) == 0)
+        return before;
+    const char *copy = strdup(text);
+    if (!copy)
+        amph_fatal("no memory for a setting");
+    return copy;
+}
+
 static void read_row(const struct row *row, struct value *v)
 {
-    const char *text = getenv(row->name);
+    const char *text = look_up(row->name), *before = v->text;
     v->set = text && (text[0] || row->type == STR); /* NAME= is as good as no NAME where a word or a number belongs */
     if (!parse(row, row->type == ENUM ? NULL : row->def, v))
         abort(); /* a default that does not parse is our own mistake */
@@ -175,6 +198,8 @@ static void read_row(const struct row *row, struct value *v)
         return;
     if (!parse(row, text, v))
         amph_fatal("%s=\"%s\" is not allowed; it takes %s", row->name, text, allowed(row));
+    if (row->type == STR)
+        v->text = lasting(before, text);
     if ((row->least || row->most) && (v->number < row->least || v->number > row->most))
         amph_fatal("%s=\"%s\" is out of bounds; least %" PRId64 ", most %" PRId64, row->name, text, row->least, row->most);
 }
@@ -371,6 +396,10 @@ const char *amph_env_name(enum amph_env_id id)
 const char *amph_env_foreign(const char *name)
 {
     return getenv(name);
+}
+void amph_env_keep(char *const *entries)
+{
+    kept = entries;
 }
 void amph_env_reload(void)
 {

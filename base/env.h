@@ -42,6 +42,10 @@ uint64_t amph_env_exit_timeout_ns(uint64_t nprocs);
  */
 void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_default));
 
+/* Entries NAME=VALUE, up to a NULL, of the environment that the program started with: they hold for settings that its environment
+ * lacks when they are read.  They stay the caller's, and in place.  Before the first question. */
+void amph_env_keep(char *const *entries);
+
 /* Reads the environment again: for the launcher after it changed its own, and for tests. */
 void amph_env_reload(void);
 

@@ -92,6 +92,9 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
  * none.  Kept for ever. */
 const char *amph_fwd_own_env(void);
 
+/* The settings that the program was started with, see amph_env_keep: before the client opens. */
+void amph_fwd_keep_settings(char *const *entries);
+
 /* A process of a rank of another launcher's job with AMPHORA_SERVERS that is no GASNet client (boot/claim.h) learns where the servers are;
  * the first of the rank joins the job's fences with everybody for that.  Sets IOFWD_PRIVATE_SERVERS and AMPHORA_RANK for itself and for
  * what it starts.  The client does so when it opens; the preload library at the end of a rank's first process, since the servers wait for

@@ -44,6 +44,11 @@ bool fwd_own_is(int fd)
     return fd >= 0 && fd == own.fd;
 }
 
+void amph_fwd_keep_settings(char *const *entries)
+{
+    amph_env_keep(entries);
+}
+
 const char *amph_fwd_own_env(void)
 {
     return own.setting;

@@ -7,6 +7,7 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/targets.h"
 
 struct fwd_core fwd_core;
 bool fwd_core_astray;
@@ -39,6 +40,7 @@ static int load(void)
         complain(what, why);
         return EIO;
     }
+    fwd_core.keep_settings(fwd_environment_kept());
     fwd_core.set_inside(swap_inside);
     fwd_core.set_cancelled(fwd_is_cancelled);
     __atomic_store_n(&fwd_core.loaded, true, __ATOMIC_RELEASE);

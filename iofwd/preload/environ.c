@@ -8,9 +8,9 @@
 #define CWD_NAME "IOFWD_PRIVATE_CWD"
 #define DOOR_NAME "IOFWD_DOOR"
 
-/* What was in the environment when this program started; goes on to the next one even if the program passes an environment of its own
- * (env -i, execle). */
-static char *kept[FWD_ENV_KEPT];
+/* What was in the environment when this program started: it holds for the program itself even if it clears its environment, and all but
+ * what is for one program goes on to the next one even if the program passes an environment of its own (env -i, execle). */
+static char *kept[FWD_ENV_KEPT + 1]; /* and a NULL */
 static size_t nkept;
 
 static size_t name_len(const char *entry)
@@ -26,12 +26,17 @@ bool fwd_env_is(const char *entry, const char *name)
 
 void fwd_environment_keep(char **env)
 {
-    for (; env && *env && nkept < AMPH_COUNTOF(kept); env++) {
-        if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, DOOR_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
+    for (; env && *env && nkept < FWD_ENV_KEPT; env++) {
+        if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
             continue;
         if (fwd_env_is(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0)
-            kept[nkept++] = strdup(*env);
+            nkept += (kept[nkept] = strdup(*env)) != NULL;
     }
+}
+
+char *const *fwd_environment_kept(void)
+{
+    return kept;
 }
 
 static bool has_name_of(char *const *env, size_t n, const char *entry)
@@ -48,7 +53,7 @@ static char *preload_entry(char *theirs, struct fwd_env_room *room)
 {
     const char *ours = NULL;
     for (size_t i = 0; i < nkept; i++)
-        if (kept[i] && fwd_env_is(kept[i], "LD_PRELOAD"))
+        if (fwd_env_is(kept[i], "LD_PRELOAD"))
             ours = kept[i];
     if (!ours || strstr(theirs, "libiofwd_preload"))
         return theirs;
@@ -76,7 +81,7 @@ void fwd_env_make(char *const envp[], char **out, struct fwd_env_room *room, boo
         out[n++] = fwd_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
     for (size_t i = 0; i < nkept; i++)
-        if (kept[i] && !has_name_of(out, n, kept[i]))
+        if (!fwd_env_is(kept[i], DOOR_NAME) && !has_name_of(out, n, kept[i]))
             out[n++] = kept[i];
     if (fwd_state.cwd) {
         snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", fwd_cwd_fd, fwd_state.cwd);

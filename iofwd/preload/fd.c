@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
@@ -31,14 +32,22 @@ static int let_go(struct fwd_ofile *of)
 
 #define OWN_LEAST 512 /* where Amphora's own descriptors begin, out of the way of shells and of select() */
 
+/* A process that may have fewer (ulimit -n 256) lends the upper quarter of them: small ones are what shells and dup2 ask for by number. */
+static int own_least(void)
+{
+    struct rlimit may;
+    bool few = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur <= OWN_LEAST;
+    return few ? (int)(may.rlim_cur - may.rlim_cur / 4) : OWN_LEAST;
+}
+
 int fwd_own(int fd)
 {
     if (fd < 0 || !fwd_state.on)
         return fd;
-    int saved = errno;
-    if (fd < OWN_LEAST) {
+    int saved = errno, least = fd < OWN_LEAST ? own_least() : fd;
+    if (fd < least) {
         int cloexec = real_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC;
-        int high = real_fcntl64(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)OWN_LEAST);
+        int high = real_fcntl64(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
         if (high >= 0) {
             real_close(fd);
             fd = high;

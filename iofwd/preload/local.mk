@@ -149,6 +149,7 @@ preload_scripts += \
 	tests/mp/fwd_relay.sh \
 	tests/mp/fwd_real.sh \
 	tests/mp/fwd_soak.sh \
+	tests/mp/fwd_suites.sh \
 	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
@@ -215,6 +216,7 @@ EXTRA_DIST += \
 	tests/mp/fwd_mpi.c \
 	tests/mp/fwd_python.py \
 	tests/mp/fwd_shell_commands.sh \
+	tests/mp/fwd_suites_commands.sh \
 	tests/mp/fwd_relay.c \
 	tests/mp/fwd_static.c \
 	tests/mp/fwd_tools_commands.sh

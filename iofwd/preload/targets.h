@@ -237,6 +237,7 @@ bool fwd_find_program(const char *file, char *out, size_t cap);
 
 /* environ.c */
 void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */
+char *const *fwd_environment_kept(void);
 
 /* fork.c */
 pid_t x_fork(void);
