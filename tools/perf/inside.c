@@ -141,11 +141,13 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
         perf_sync(run);
         if (urgent)
             real_time(true);
-        if (limit)
-            limits.value[limits.count++] = limit->sample(run, limit_bytes(run->used_bytes));
-        perf_sync(run);
-        values.value[values.count++] = t->sample(run, t->machine ? limit_bytes(bytes) : bytes);
-        perf_sync(run);
+        for (unsigned turn = 0; turn < 2; turn++) { /* every other time the limit last */
+            if (turn != i % 2)
+                values.value[values.count++] = t->sample(run, t->machine ? limit_bytes(bytes) : bytes);
+            else if (limit)
+                limits.value[limits.count++] = limit->sample(run, limit_bytes(run->used_bytes));
+            perf_sync(run);
+        }
         if (urgent)
             real_time(false);
     }

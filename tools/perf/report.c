@@ -27,6 +27,15 @@ double perf_median(const struct perf_series *s)
     return quantile(s, 0.5);
 }
 
+/* Of each sample to that of the limit beside it: what the machine does besides falls on both. */
+static double median_ratio(const struct perf_series *values, const struct perf_series *limits)
+{
+    struct perf_series ratios = { .count = values->count < limits->count ? values->count : limits->count };
+    for (unsigned i = 0; i < ratios.count; i++)
+        ratios.value[i] = values->value[i] / limits->value[i];
+    return perf_median(&ratios);
+}
+
 /* What is compared: the limit's name and value, the ratio, the target in words and whether it is met (-1: there is none). */
 struct verdict {
     const char *limit;
@@ -45,7 +54,7 @@ static void judge(const struct perf_row *row, double value, struct verdict *v)
         v->limit = "target";
         v->limit_value = g->number;
     }
-    v->ratio = v->limit ? value / v->limit_value : NAN;
+    v->ratio = row->limits ? median_ratio(row->values, row->limits) : v->limit ? value / v->limit_value : NAN;
     v->target[0] = '\0';
     if (!g)
         return;

@@ -72,17 +72,22 @@ static double median(double *v, unsigned n)
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
+/* A sample and one of its limit make a pair, every other time the limit first: what the machine does besides falls on both. */
 static void measure(const struct bench_test *t, size_t bytes, unsigned repeat)
 {
-    double value[BENCH_SAMPLES], limit[BENCH_SAMPLES];
+    double value[BENCH_SAMPLES], limit[BENCH_SAMPLES], ratio[BENCH_SAMPLES];
     (void)t->sample(bytes); /* warm */
     for (unsigned i = 0; i < repeat; i++) {
+        if (t->limit && i % 2)
+            limit[i] = t->limit_sample(bytes);
         value[i] = t->sample(bytes);
-        limit[i] = t->limit ? t->limit_sample(bytes) : NAN;
+        if (t->limit && i % 2 == 0)
+            limit[i] = t->limit_sample(bytes);
+        ratio[i] = t->limit ? value[i] / limit[i] : NAN;
     }
     if (MYTHREAD == 0) {
-        printf("row %s %zu %d %.9g %s %.9g %s\n", t->name, bytes, THREADS, median(value, repeat), t->unit,
-               t->limit ? median(limit, repeat) : NAN, t->limit ? t->limit : "-");
+        printf("row %s %zu %d %.9g %s %.9g %.9g %s\n", t->name, bytes, THREADS, median(value, repeat), t->unit,
+               t->limit ? median(limit, repeat) : NAN, t->limit ? median(ratio, repeat) : NAN, t->limit ? t->limit : "-");
         fflush(stdout);
     }
 }

@@ -87,7 +87,7 @@ static bool parse(struct bench_options *o, int argc, char **argv)
 static void print_row(const struct bench_options *o, const struct bench_row *r)
 {
     const struct bench_target *t = bench_target_of(r);
-    double ratio = r->value / r->limit_value, seen = t && t->is_ratio ? ratio : r->value;
+    double seen = t && t->is_ratio ? r->ratio : r->value;
     bool met = !t || (t->at_least ? seen >= t->number : seen <= t->number);
     got.missed += !met;
     if (o->json) {
@@ -96,7 +96,7 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
         if (isnan(r->limit_value))
             printf("\"limit\":null,\"limit_value\":null,\"ratio\":null");
         else
-            printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", r->limit, r->limit_value, ratio);
+            printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", r->limit, r->limit_value, r->ratio);
         if (t)
             printf(",\"target\":\"%s %g%s\",\"met\":%s", t->at_least ? ">=" : "<=", t->number,
                    t->is_ratio ? " x" : "", met ? "true" : "false");
@@ -104,7 +104,7 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
     } else {
         printf("%-11s %-4s %5u %9zu %12.5g %-5s", r->test, r->conduit, r->threads, r->bytes, r->value, r->unit);
         if (!isnan(r->limit_value))
-            printf(" %-11s %12.5g %7.3f", r->limit, r->limit_value, ratio);
+            printf(" %-11s %12.5g %7.3f", r->limit, r->limit_value, r->ratio);
         if (t)
             printf("  %s %g%s %s", t->at_least ? ">=" : "<=", t->number, t->is_ratio ? " x" : "", met ? "ok" : "MISS");
         printf("\n");
@@ -115,8 +115,8 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
 static void take_line(const struct bench_options *o, const char *conduit, const char *line)
 {
     struct bench_row r = { .threads = 0 };
-    if (sscanf(line, "row %31s %zu %u %lf %7s %lf %31[^\n]", r.test, &r.bytes, &r.threads, &r.value, r.unit,
-               &r.limit_value, r.limit) != 7) {
+    if (sscanf(line, "row %31s %zu %u %lf %7s %lf %lf %31[^\n]", r.test, &r.bytes, &r.threads, &r.value, r.unit,
+               &r.limit_value, &r.ratio, r.limit) != 8) {
         fputs(line, stderr);
         return;
     }

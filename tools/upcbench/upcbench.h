@@ -56,7 +56,7 @@ struct bench_row {
     char test[32], conduit[16], unit[8], limit[32];
     unsigned threads;
     size_t bytes;
-    double value, limit_value; /* limit_value NaN: none */
+    double value, limit_value, ratio; /* medians, the ratio of pairs of samples; NaN: there is no limit */
 };
 
 extern const struct bench_test bench_tests[];
