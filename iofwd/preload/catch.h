@@ -36,6 +36,9 @@ bool fwd_at(int dir, const char *path);
 /* The kernel has not found a local path (errno is ENOENT): does a symbolic link on it lead below a prefix?  Keeps errno. */
 bool fwd_led_in(int dir, const char *path);
 
+/* Is it a forwarded path, or one that the kernel does not find and that such a link leads to?  Keeps errno. */
+bool fwd_led(const char *path);
+
 /* How many calls of this thread are being made again for that reason: what is found local is followed through such links. */
 extern __thread int fwd_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 

@@ -49,15 +49,14 @@ function guard_of(text,    n, i, part, w, s) {
         if (part[i] == "on") { s = s "fwd_state.on && !fwd_inside"; continue }
         if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)"; continue }
         if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && fwd_state.on && !fwd_inside)"; continue }
-        if (w[1] !~ /^(fd|path|at|dir|file|lib|fts|epoll)$/) die("unknown guard: " part[i])
+        if (w[1] !~ /^(fd|path|led|at|dir|file|lib|fts|epoll)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "fwd_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
     }
     return s
 }
 
-# Which of a function's paths may lead below a prefix by a local link; the mk*temp functions spoil theirs.
+# Which of a function's paths may lead below a prefix by a local link, where a call that fails has done nothing.
 function links_of(text, name,    n, i, part, w, s) {
-    if (name ~ /^mk.*temps?(64)?$/) return ""
     n = split(text, part, / or /)
     for (i = 1; i <= n; i++) {
         split(part[i], w, " ")
@@ -260,7 +259,7 @@ function make_doc(    c, how) {
     print "openat2 with RESOLVE flags gives EOPNOTSUPP; io_submit and io_uring, which no library sees, fail on a forwarded descriptor; a link that"
     print "leads out of what the servers export gives EACCES, but one with an absolute target outside of the prefixes means this host's file, as"
     print "on a mount; a local link that leads below a prefix is followed where the prefix does not exist on this host (where it does, the kernel"
-    print "follows it there; but not by freopen, glob, ftw and mkstemp); rename and link from one export to another, or between an export and"
+    print "follows it there; but not inside the tree that ftw and nftw walk through); rename and link from one export to another, or between an export and"
     print "this host, give EXDEV."
     print "The dynamic linker gets copies of the forwarded libraries that a forwarded program, a library that dlopen loads, or by LD_LIBRARY_PATH a"
     print "local program needs; what local libraries need, and a local program's own run path, it looks for on its own host only."

@@ -216,7 +216,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     int flags = flags_of(mode), fd = -1;
     fflush(f);
     if (flags >= 0 && path)
-        fd = fwd_path(path) ? x_openat(AT_FDCWD, path, flags, 0666) : real_open64(path, flags, 0666);
+        fd = x_openat(AT_FDCWD, path, flags, 0666);
     if (flags < 0 || (path && fd < 0)) {
         int err = errno;
         fclose(f);
@@ -273,7 +273,10 @@ static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
 
 FILE *x_freopen(const char *path, const char *mode, FILE *f)
 {
-    return fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
+    fwd_links++; /* the C library would have closed f where the kernel does not find the path */
+    FILE *again = fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
+    fwd_links--;
+    return again;
 }
 
 /* What the program had put into a stream and the C library had not yet written goes where the new descriptor leads, as it would have. */

@@ -38,9 +38,11 @@ static int make_temporary(char *pattern, int suffix, int flags, enum temporary w
         return fwd_fail(EINVAL);
     for (int tries = 0; tries < 1000; tries++) {
         fill(pattern, suffix);
+        fwd_links++;
         int r = what == TEMP_FILE  ? x_openat(AT_FDCWD, pattern, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
                 : what == TEMP_DIR ? x_mkdirat(AT_FDCWD, pattern, 0700)
                                    : x_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
+        fwd_links--;
         if (what == TEMP_NAME && (r == 0 || errno == ENOENT))
             r = r == 0 ? fwd_fail(EEXIST) : 0;
         if (r >= 0 || errno != EEXIST)
@@ -81,7 +83,10 @@ FILE *x_tmpfile(void)
 static bool is_directory(const char *path)
 {
     struct stat st;
-    return path && x_fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
+    fwd_links++;
+    bool is = path && x_fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
+    fwd_links--;
+    return is;
 }
 
 char *x_tempnam(const char *dir, const char *start)
@@ -92,7 +97,7 @@ char *x_tempnam(const char *dir, const char *start)
     for (char **e = environ; e && *e; e++)
         if (strncmp(*e, "TMPDIR=", 7) == 0)
             tmpdir = *e + 7;
-    if (!fwd_state.on || fwd_inside || !(fwd_path(dir) || fwd_path(tmpdir)))
+    if (!fwd_state.on || fwd_inside || !(fwd_led(dir) || fwd_led(tmpdir)))
         return real_tempnam(dir, start);
     const char *place = is_directory(tmpdir) ? tmpdir : is_directory(dir) ? dir : P_tmpdir;
     if (asprintf(&name, "%s/%.5sXXXXXX", place, start ? start : "file") < 0)

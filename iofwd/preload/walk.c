@@ -9,7 +9,7 @@
 
 static DIR *any_opendir(const char *path)
 {
-    return fwd_path(path) ? x_opendir(path) : real_opendir(path);
+    return fwd_led(path) ? x_opendir(path) : real_opendir(path);
 }
 
 static struct dirent *any_readdir(DIR *dir)
@@ -113,32 +113,38 @@ int x_glob(const char *pattern, int flags, int (*onerror)(const char *, int), gl
     found->gl_closedir = glob_closedir;
     found->gl_stat = glob_stat;
     found->gl_lstat = glob_lstat;
+    fwd_links++;
     int r = real_glob64(pattern, flags | GLOB_ALTDIRFUNC, onerror, found);
+    fwd_links--;
     found->gl_flags &= ~GLOB_ALTDIRFUNC;
     return r;
 }
 
 /* ---- ftw and nftw ---- */
 
+#define DEPTH 20 /* of open directories, where the C library walks */
+
 struct tree {
     int (*nftw_fn)(const char *, const struct stat *, int, struct FTW *);
     int (*ftw_fn)(const char *, const struct stat *, int);
     int flags;
     dev_t dev;
-    struct parent {
-        struct parent *up;
+    struct seen {
         dev_t dev;
         ino_t ino;
-    } * parents; /* directories that we are in, so that a link cannot lead round */
+    } * seen; /* directories; where links are followed each is walked through once */
+    size_t nseen, cap;
     char path[PATH_MAX];
 };
 
 static int visit(struct tree *t, const struct stat *st, int type, size_t base, int level)
 {
     struct FTW at = { .base = (int)base, .level = level };
-    if (t->nftw_fn)
-        return t->nftw_fn(t->path, st, type, &at);
-    return t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
+    int links = fwd_links;
+    fwd_links = 0; /* the program's own calls */
+    int r = t->nftw_fn ? t->nftw_fn(t->path, st, type, &at) : t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
+    fwd_links = links;
+    return r;
 }
 
 static int tree_node(struct tree *t, size_t base, int level);
@@ -165,24 +171,39 @@ static int tree_entries(struct tree *t, DIR *dir, int level)
     return r;
 }
 
+/* 1: it is the first time that we are in this directory; 0: it is not; -1: no memory. */
+static int note_seen(struct tree *t, const struct stat *st)
+{
+    for (size_t i = 0; i < t->nseen; i++)
+        if (t->seen[i].dev == st->st_dev && t->seen[i].ino == st->st_ino)
+            return 0;
+    if (t->nseen == t->cap) {
+        size_t cap = t->cap ? 2 * t->cap : 64;
+        struct seen *more = realloc(t->seen, cap * sizeof *more);
+        if (!more)
+            return -1;
+        t->seen = more;
+        t->cap = cap;
+    }
+    t->seen[t->nseen++] = (struct seen){ st->st_dev, st->st_ino };
+    return 1;
+}
+
 static int tree_directory(struct tree *t, const struct stat *st, size_t base, int level)
 {
-    struct parent here = { t->parents, st->st_dev, st->st_ino };
-    for (struct parent *p = t->parents; p && !(t->flags & FTW_PHYS); p = p->up)
-        if (p->dev == st->st_dev && p->ino == st->st_ino)
-            return 0;
+    int fresh = t->flags & FTW_PHYS ? 1 : note_seen(t, st);
+    if (fresh <= 0)
+        return fresh;
     if ((t->flags & FTW_MOUNT) && st->st_dev != t->dev)
         return 0;
     DIR *dir = any_opendir(t->path);
     if (!dir)
         return errno == EACCES ? visit(t, st, FTW_DNR, base, level) : -1;
-    t->parents = &here;
     int r = t->flags & FTW_DEPTH ? 0 : visit(t, st, FTW_D, base, level);
     if (!r)
         r = tree_entries(t, dir, level);
     else if ((t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE)
         r = 0;
-    t->parents = here.up;
     x_closedir(dir);
     if (!r && (t->flags & FTW_DEPTH))
         r = visit(t, st, FTW_DP, base, level);
@@ -219,12 +240,19 @@ static int tree_walk(struct tree *t, const char *path)
     while (len > 1 && t->path[len - 1] == '/')
         t->path[--len] = 0;
     const char *slash = strrchr(t->path, '/');
-    return tree_node(t, slash && slash[1] ? (size_t)(slash + 1 - t->path) : 0, 0);
+    fwd_links++;
+    int r = tree_node(t, slash && slash[1] ? (size_t)(slash + 1 - t->path) : 0, 0);
+    fwd_links--;
+    free(t->seen);
+    return r;
 }
 
 int x_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags)
 {
     struct tree t = { .nftw_fn = fn, .flags = flags };
+    struct stat st;
+    if ((flags & FTW_PHYS) && !fwd_path(path) && real_lstat64(path, &st) == 0)
+        return real_nftw64(path, fn, DEPTH, flags); /* a local link itself */
     if (flags & FTW_CHDIR)
         return fwd_fail(EINVAL);
     return tree_walk(&t, path);

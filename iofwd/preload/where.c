@@ -120,6 +120,18 @@ bool fwd_led_in(int dir, const char *path)
     return led;
 }
 
+bool fwd_led(const char *path)
+{
+    if (fwd_path(path))
+        return true;
+    if (!path || !fwd_state.on || fwd_inside)
+        return false;
+    int saved = errno;
+    bool missing = real_faccessat(AT_FDCWD, path, F_OK, 0) != 0 && errno == ENOENT;
+    errno = saved;
+    return missing && fwd_led_in(AT_FDCWD, path);
+}
+
 static bool local(struct fwd_where *w, int dir, const char *path)
 {
     char out[PATH_MAX];

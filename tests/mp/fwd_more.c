@@ -6,9 +6,12 @@
 #define _GNU_SOURCE 1
 #include <aio.h>
 #include <dlfcn.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <ftw.h>
+#include <glob.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -340,6 +343,64 @@ static void library(void)
     T(p ? pclose(p) : -1);
 }
 
+static int tell_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    printf("entry %s %d %d %d\n", path, type, at->level, S_ISDIR(st->st_mode));
+    return 0;
+}
+
+/* Names that lead below the directory by a local link, for the functions that the C library does by itself. */
+static void local_links(const char *scratch)
+{
+    char here[PATH_MAX];
+    glob_t g;
+    T(getcwd(here, sizeof here) ? 0 : -1);
+    T(chdir(scratch));
+    T(symlink(dir, "to"));
+    T(mkdir("to/led", 0755));
+    T(close(open("to/led/leaf", O_WRONLY | O_CREAT, 0644)));
+    char file[] = "to/led/tXXXXXX", suffixed[] = "to/led/tXXXXXX.c", place[] = "to/led/dXXXXXX", name[] = "to/led/nXXXXXX";
+    char none[] = "no/tXXXXXX";
+    int fd = mkstemp(file);
+    T(write(fd, "text", 4));
+    T(strncmp(file, "to/led/t", 8));
+    T(access(file, R_OK));
+    T(unlink(file));
+    OK(mkostemps(suffixed, 2, O_APPEND));
+    T(strcmp(suffixed + strlen(suffixed) - 2, ".c"));
+    T(unlink(suffixed));
+    T(mkdtemp(place) ? 0 : -1);
+    T(rmdir(place));
+    T(mktemp(name)[0]);
+    OK(mkstemp(none));
+    char *made = tempnam("to/led", "x");
+    T(strncmp(made ? made : "", "to/led/x", 8));
+    free(made);
+    FILE *f = freopen("to/led/again", "w", fopen("/dev/null", "r"));
+    T(f ? fputs("again", f) : -1);
+    T(f ? fclose(f) : -1);
+    f = freopen("to/led/again", "r", fopen("to/led/leaf", "r"));
+    T(f ? fgetc(f) : -1);
+    T(f ? fclose(f) : -1);
+    for (int i = 0; i < 4; i++) {
+        static const char *const patterns[] = { "to/led/*", "*/led/l*", "to/none*", "t[o]/le*/again" };
+        T(glob(patterns[i], GLOB_MARK, NULL, &g));
+        for (size_t k = 0; k < g.gl_pathc; k++)
+            printf("found %s\n", g.gl_pathv[k]);
+        globfree(&g);
+    }
+    T(unlink("to/led/again"));
+    T(nftw("to/led", tell_entry, 10, 0));
+    T(nftw("to", tell_entry, 10, FTW_PHYS));
+    struct dirent **list;
+    T(scandir("to/led", &list, NULL, alphasort));
+    T(realpath("to/led/leaf", here) ? 0 : -1);
+    printf("%s\n", here);
+    T(unlink("to/led/leaf"));
+    T(rmdir("to/led"));
+    T(unlink("to"));
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -353,5 +414,7 @@ int main(int argc, char **argv)
     maps();
     wide();
     library();
+    if (argc > 2)
+        local_links(argv[2]);
     return 0;
 }
