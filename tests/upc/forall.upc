@@ -71,16 +71,81 @@ static void numbers(int n)
     SAME(i, i = 0, (unsigned)i < UINT_MAX && i < n, i++, i, mine(i))
 }
 
-/* What is done in its plain form: effects, steps of two, unequal. */
+/* Steps of other lengths, and affinities that grow by other amounts than the variable. */
+static void other_steps(int n)
+{
+    int i, two = 2, none = 0, k = 5;
+    unsigned u;
+    size_t z;
+    SAME(i, i = 0, i < n, i += 2, i, mine(i))
+    SAME(i, i = 1, i <= n, i += two, i, mine(i))
+    SAME(i, i = n, i > 0, i -= 3, i, mine(i))
+    SAME(i, i = n, i >= 0, i = i - two, i, mine(i))
+    SAME(i, i = 0, i < n, i = i + 7, i % THREADS, mine(i))
+    SAME(i, i = MYTHREAD, i < n, i += THREADS, i, mine(i))
+    SAME(i, i = -11, i < n, i += 4, i, mine(i))
+    SAME(i, i = INT_MAX - 11, i < INT_MAX - 5, i += 2, i, mine(i))
+    SAME(u, u = 3, u < (unsigned)n, u += 5, u, mine(u))
+    SAME(u, u = UINT_MAX - 9, u < UINT_MAX - 3, u += 3, u + 7, mine(u + 7)) /* it wraps */
+    SAME(i, i = 0, i < n, i++, 2 * i, mine(2 * i))
+    SAME(i, i = 0, i < n, i++, i * k + 1, mine(i * k + 1))
+    SAME(i, i = 0, i < n, i++, n - i, mine(n - i))
+    SAME(i, i = n, i >= 0, i -= two, 3 - (i - k) * 2, mine(3 - (i - k) * 2))
+    SAME(i, i = 0, i < n, i++, i * 3 % THREADS, mine(i * 3 % THREADS))
+    SAME(i, i = 0, i < n, i++, (i + 1) % THREADS, mine(i + 1))
+    SAME(i, i = 0, i < n, i++, i + 1 % THREADS, mine(i + 1 % THREADS))
+    SAME(i, i = 0, i < n, i++, i * none, mine(0))
+    SAME(i, i = 0, i < n, i++, i * THREADS + 1, mine(1))
+    SAME(i, i = 0, i < n, i++, i - i + 2, mine(2))
+    SAME(i, i = 0, i < n / 2, i++, &a[2 * i], at(&a[2 * i]))
+    SAME(i, i = 0, i < n, i += two, &b[i], at(&b[i]))
+    SAME(i, i = 1, i < n, i += 4, &b[i - 1], at(&b[i - 1]))
+    SAME(i, i = n - 1, i >= 0, i -= 2, &b[i], at(&b[i]))
+    SAME(i, i = 0, i < n, i++, &b[n - i], at(&b[n - i]))
+    SAME(i, i = 0, i < n, i += 5, b + (n - i), at(b + (n - i)))
+    SAME(i, i = 0, i < n, i += 40, &d[i], at(&d[i]))
+    SAME(i, i = 0, i < n, i += 3, &c[i], at(&c[i]))
+    SAME(z, z = 0, z < (size_t)n / 3, z++, &b[z * 3], at(&b[z * 3]))
+    upc_forall (i = 0; i < n; i += two; i) { /* the length and the growth change */
+        CHECK(mine(i));
+        two = two % 4 + 1;
+    }
+    int count = 0, want = 0, f = 1;
+    upc_forall (i = 0; i < n; i++; i + f) { /* what stands still in the head changes in the body */
+        count += i;
+        f++;
+    }
+    f = 1;
+    for (i = 0; i < n; i++)
+        if (mine(i + f)) {
+            want += i;
+            f++;
+        }
+    CHECK(count == want);
+    count = want = 0;
+    f = 1;
+    upc_forall (i = 0; i < n; i++; f * i) {
+        CHECK(mine(f * i));
+        count += i;
+        f++;
+    }
+    f = 1;
+    for (i = 0; i < n; i++)
+        if (mine(f * i)) {
+            want += i;
+            f++;
+        }
+    CHECK(count == want);
+}
+
+/* What is done in its plain form: effects, unequal. */
 static void plain_forms(int n)
 {
     int i, k = 0;
-    SAME(i, i = 0, i < n, i += 2, i, mine(i))
     SAME(i, i = 0, i != n, i++, i, mine(i))
     SAME(i, i = 0, i < 12.5, i++, i, mine(i))
     SAME(i, i = 0, i < n - i, i++, i, mine(i))
     SAME(i, i = 0, i < n, i++, i / 4, mine(i / 4))
-    SAME(i, i = 0, i < n, i++, n - i, mine(n - i))
     SAME(i, i = 0, i < n, i++, i * THREADS / N, mine(i * THREADS / N))
     SAME(global, global = 0, global < n, global++, global, mine(global))
     SAME(moving, moving = 0, moving < n, moving++, moving, mine(moving))
@@ -172,6 +237,7 @@ int main(void)
     upc_barrier;
     for (int n = 0; n <= N; n += n < 10 ? 1 : 31) {
         numbers(n);
+        other_steps(n);
         plain_forms(n);
     }
     pointers(N);
@@ -180,6 +246,14 @@ int main(void)
     upc_forall (long long i = 0; i < far; i++; &c[i]) /* none is: to try them all would take a day */
         count++, i = far;
     CHECK(count == (MYTHREAD == 0));
+    count = 0;
+    upc_forall (long long i = 0; i < far; i += 3; &c[i])
+        count++, i = far;
+    CHECK(count == (MYTHREAD == 0));
+    count = 0;
+    upc_forall (long long i = 0; i < far; i += 2; i * THREADS + 1)
+        count++, i = far;
+    CHECK(count == (MYTHREAD == 1 % THREADS));
     upc_barrier;
     return 0;
 }

@@ -275,24 +275,64 @@ UPCX_INLINE long long upcx_steps_p(upcx_pts p, size_t block, int up)
     return up ? n * (long long)block - phase : (n - 1) * (long long)block + phase + 1;
 }
 
-/* What upcx_skip gave is this thread's; where it had to leave the variable alone, nothing is known. */
-UPCX_INLINE long long upcx_last(long long i, long long limit)
+/* The iteration i that upcx_skip gave, if it is this thread's: it is where no step was made from the one before, or where steps are exact
+ * and upcx_skip could make them.  Else a number that no loop has. */
+UPCX_INLINE long long upcx_last(long long before, long long steps, int exact, long long i, long long limit, long long length)
 {
-    return i < 0 || limit < 0 ? -__LONG_LONG_MAX__ - 1 : i;
+    if (steps == 0)
+        return before;
+    return !exact || i < 0 || limit < 0 || length <= 0 ? -__LONG_LONG_MAX__ - 1 : i;
 }
 
-/* The value of a loop's variable that many steps on, but no farther than where the loop ends: '<' below the limit, '{' at most, '>'
- * above it, '}' at least.  Negative numbers stay: with unsigned ones among them they would be compared in another way. */
-UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long long steps)
+/* A loop whose affinity grows by `by` in a step: after `period` steps of it the thread is the same again. */
+struct upcx_walk {
+    long long by, mine; /* mine: the affinity of the latest iteration that is this thread's */
+    int step, period;   /* step: by in threads */
+};
+
+/* As upcx_steps, where it grows by `by` each; -1: no iteration is this thread's. */
+UPCX_INLINE long long upcx_steps_by(long long affinity, long long by, struct upcx_walk *w)
 {
-    unsigned long long left = form == '<' || form == '{' ? (unsigned long long)limit - (unsigned long long)i
-                                                         : (unsigned long long)i - (unsigned long long)limit;
+    int64_t threads = upc_self.threads, at, step;
+    long long k = 0;
+    if (w->period == 0 || w->by != by) {
+        (void)upc_floor_div(by, upc_self.threads, &step);
+        *w = (struct upcx_walk){ by, 0, (int)step, 0 };
+        for (int64_t sum = 0; w->period == 0 || sum != 0; w->period++)
+            sum = (sum + step) % threads;
+        w->mine = upc_self.mythread;
+    }
+    if ((unsigned long long)affinity - (unsigned long long)by == (unsigned long long)w->mine)
+        k = w->period - 1;
+    else
+        for ((void)upc_floor_div(affinity, upc_self.threads, &at); at != upc_self.mythread; at = (at + w->step) % threads)
+            if (++k == w->period)
+                return -1;
+    w->mine = (long long)((unsigned long long)affinity + (unsigned long long)k * (unsigned long long)by);
+    return k;
+}
+
+/* The same for elements of an array, no more steps than lead to the next block of this thread; it may be too short to be hit. */
+UPCX_INLINE long long upcx_steps_p_by(upcx_pts p, size_t block, long long by)
+{
+    long long n = upcx_steps_p(p, block, by >= 0), length = by < 0 ? -by : by;
+    return n <= 0 ? n : length ? (n + length - 1) / length : -1;
+}
+
+/* The value of a loop's variable that many steps of `length` on, but no farther than where the loop ends: '<' below the limit, '{' at
+ * most, '>' above it, '}' at least.  Negative numbers stay: with unsigned ones among them they would be compared in another way. */
+UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long long length, long long steps)
+{
+    unsigned long long step = (unsigned long long)length, left = form == '<' || form == '{'
+                                                                     ? (unsigned long long)limit - (unsigned long long)i
+                                                                     : (unsigned long long)i - (unsigned long long)limit;
     left += form == '{' || form == '}';
-    if (i < 0 || limit < 0)
+    if (i < 0 || limit < 0 || length <= 0)
         return i;
+    left = length == 1 ? left : left / step + (left % step != 0);
     if (steps >= 0 && (unsigned long long)steps < left)
         left = (unsigned long long)steps;
-    return (long long)(form == '<' || form == '{' ? (unsigned long long)i + left : (unsigned long long)i - left);
+    return (long long)(form == '<' || form == '{' ? (unsigned long long)i + left * step : (unsigned long long)i - left * step);
 }
 
 /* ---- start ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: upc_forall (UPC 1.3, 6.6.2).  In its plain form a thread tests the affinity of every iteration.  Where the variable goes by
- * one, the affinity follows it (i, i % THREADS, &a[i + 1], a + i) and nothing in the loop's head has an effect, it goes from one iteration
- * of its own to the next; the test stays, so that a step too short is never wrong.
+ * upcxlate: upc_forall (UPC 1.3, 6.6.2).  In its plain form a thread tests the affinity of every iteration.  Where the variable goes in
+ * steps of one length, the affinity grows with it (i, 2 * i + 1, i % THREADS, &a[n - i], a + i) and nothing in the loop's head has an
+ * effect, it goes from one iteration of its own to the next; the test stays, so that a step too short is never wrong.
  */
 #include <string.h>
 
@@ -18,24 +18,36 @@ struct head {
     struct sym *var;
     int var_tok;
     bool up;
+    const char *step; /* NULL: one */
     int limit;        /* first token of what the variable is compared with */
     const char *form; /* of the comparison: its operator in quotes, as upcx_skip wants it */
     const char *aff_text;
     struct type *aff_type;
 };
 
-static struct sym *name_at(int tok)
+struct sym *name_at(int tok)
 {
     return toks[tok].kind == T_ID && toks[tok].kw == K_NONE ? sym_find(toks[tok].id) : NULL;
 }
 
 /* A private integer that nothing changes behind the program's back. */
-static bool is_plain_integer(const struct sym *s)
+bool is_plain_integer(const struct sym *s)
 {
     return s && s->kind == S_VAR && ty_integer(s->type) && !(s->type->quals & (Q_VOLATILE | Q_SHARED | Q_ATOMIC));
 }
 
-/* i++, ++i, i += 1, i = i + 1, or down. */
+/* The length of a step: one token. */
+static bool reads_length(struct head *h, int tok)
+{
+    const struct token *t = &toks[tok];
+    const struct sym *s = name_at(tok);
+    bool one = t->kind == T_NUM && t->len == 1 && t->text[0] == '1';
+    if (!one)
+        h->step = render_bare(tok, tok + 1);
+    return s ? is_plain_integer(s) && s != name_at(h->inc.a) : t->kind == T_NUM ? is_integer_text(t) : t->kw == K_THREADS;
+}
+
+/* i++, ++i, i += n, i = i + n, or down. */
 static bool reads_step(struct head *h)
 {
     int a = h->inc.a, n = h->inc.b - h->inc.a;
@@ -48,17 +60,16 @@ static bool reads_step(struct head *h)
         if (op != P2('+', '+') && op != P2('-', '-'))
             return false;
     } else if (n == 3 || (n == 5 && is_punct(a + 1, '=') && name_at(a) && name_at(a) == name_at(a + 2))) {
-        const struct token *one = &toks[h->inc.b - 1];
         op = toks[h->inc.b - 2].punct;
         h->up = op == (n == 3 ? P2('+', '=') : '+');
-        if ((!h->up && op != (n == 3 ? P2('-', '=') : '-')) || one->kind != T_NUM || one->len != 1 || one->text[0] != '1')
+        if ((!h->up && op != (n == 3 ? P2('-', '=') : '-')) || !reads_length(h, h->inc.b - 1))
             return false;
     }
     h->var = op ? name_at(h->var_tok) : NULL;
     return is_plain_integer(h->var) && h->var->type->kind >= TY_INT && h->var->type->kind <= TY_ULLONG && !(h->var->type->quals & Q_CONST);
 }
 
-static bool is_integer_text(const struct token *t)
+bool is_integer_text(const struct token *t)
 {
     bool hex = t->len > 2 && (t->text[1] == 'x' || t->text[1] == 'X');
     for (int i = 0; i < t->len; i++)
@@ -115,36 +126,73 @@ static bool is_row(int tok)
     return (array || pointer) && s->type->of->kind != TY_ARRAY && s->type->of->kind != TY_VOID;
 }
 
-/* How many iterations it is from this one to this thread's next, as C; NULL: who knows. */
-static const char *steps(const struct head *h, int n)
+/* How far it is to this thread's next iteration, in steps, as C. */
+struct way {
+    const char *steps; /* NULL: who knows */
+    bool exact;        /* where it leads is this thread's: it need not be tested */
+};
+
+static bool is_unsigned(const struct type *t)
+{
+    return t->kind == TY_UINT || t->kind == TY_ULONG || t->kind == TY_ULLONG;
+}
+
+/* Of an integer affinity; a number without sign may wrap where it is computed with. */
+static struct way way_of_number(const struct head *h, int a, int b, int n)
+{
+    bool computes;
+    const char *by = affine_growth(h->var, a, b, true, &computes), *var = render_bare(h->var_tok, h->var_tok + 1);
+    bool itself = name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') && toks[a + 2].kw == K_THREADS));
+    if (itself && !h->step)
+        return (struct way){ xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", var, h->up, n), true };
+    if (!by || (computes && is_unsigned(h->var->type)))
+        return (struct way){ NULL, false };
+    const char *sign = h->up ? "" : "-", *step = h->step ? h->step : "1";
+    return (struct way){ xl_fmt("upcx_steps_by((long long)(%s), %s(long long)(%s) * (%s), &upcx_w%d)", h->aff_text, sign, by, step, n),
+                         true };
+}
+
+/* Of an element of an array: its index is [a, b). */
+static struct way way_of_element(const struct head *h, int a, int b)
+{
+    bool computes;
+    const char *by = affine_growth(h->var, a, b, false, &computes), *block = ty_block_text(h->aff_type->of);
+    if (follows_variable(h, a, b) && !h->step)
+        return (struct way){ xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, block, h->up), true };
+    return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(long long)(%s) * (%s))", h->aff_text, block, h->up ? "" : "-", by,
+                                     h->step ? h->step : "1") : NULL, false };
+}
+
+static struct way way_to_next(const struct head *h, int n)
 {
     int a = h->aff.a, b = h->aff.b;
     bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') && is_punct(b - 1, ']');
     if (b - a == 3 && is_punct(a, '(') && is_punct(b - 1, ')'))
         a++, b--;
     if (ty_integer(h->aff_type))
-        return name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') && toks[a + 2].kw == K_THREADS))
-                   ? xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", render_bare(h->var_tok, h->var_tok + 1), h->up, n)
-                   : NULL;
-    if (!ty_pts(h->aff_type))
-        return NULL;
-    bool sum = b - a > 2 && is_row(a) && is_punct(a + 1, '+') && follows_variable(h, a + 2, b);
-    if (!sum && !(element && follows_variable(h, a + 3, b - 1)))
-        return NULL;
-    return xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, ty_block_text(h->aff_type->of), h->up);
+        return way_of_number(h, a, b, n);
+    if (ty_pts(h->aff_type) && element)
+        return way_of_element(h, a + 3, b - 1);
+    if (ty_pts(h->aff_type) && b - a > 2 && is_row(a) && is_punct(a + 1, '+'))
+        return way_of_element(h, a + 2, b);
+    return (struct way){ NULL, false };
 }
 
-/* The loop's condition, which first goes on to the next iteration of this thread and notes it in upcx_l<n>.  NULL: not this loop. */
+/* The loop's condition, which first goes upcx_b<n> steps on to the next iteration of this thread; one that is known to be this thread's is
+ * noted in upcx_l<n>.  NULL: not this loop. */
 static const char *skipping(struct head *h, const char *cond, int n)
 {
-    const char *var, *limit, *by = reads_step(h) && reads_condition(h) ? steps(h, n) : NULL;
-    if (!by)
+    struct way way = { NULL, false };
+    if (reads_step(h) && reads_condition(h))
+        way = way_to_next(h, n);
+    if (!way.steps)
         return NULL;
-    var = render_bare(h->var_tok, h->var_tok + 1);
-    limit = render_bare(h->limit, h->cond.b);
-    return xl_fmt("(%s) && (!upcx_f%d || (%s = (%s)upcx_skip((long long)%s, (long long)(%s), %s, %s), "
-                  "upcx_l%d = upcx_last((long long)%s, (long long)(%s)), (%s)))", cond, n, var,
-                  ty_text(ty_unqualified(h->var->type), "", h->var_tok), var, limit, h->form, by, n, var, limit, cond);
+    const char *var = render_bare(h->var_tok, h->var_tok + 1), *limit = render_bare(h->limit, h->cond.b);
+    const char *length = h->step ? h->step : "1", *type = ty_text(ty_unqualified(h->var->type), "", h->var_tok);
+    return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (long long)%s, %s = (%s)upcx_skip((long long)%s, (long long)(%s), %s, "
+                  "(long long)(%s), upcx_b%d), upcx_l%d = upcx_last(upcx_l%d, upcx_b%d, %d, (long long)%s, (long long)(%s), "
+                  "(long long)(%s)), (%s)))", cond, n, n, way.steps, n, var, var, type, var, limit, h->form, length, n, n, n, n, way.exact,
+                  var, limit, length, cond);
 }
 
 /* The affinity; nothing where all threads run all of it. */
@@ -194,10 +242,11 @@ void parse_forall(int a)
     const char *skip = test ? skipping(&h, cond, n) : NULL, *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
     if (skip) /* only where the next one is not known is it tested */
         test = xl_fmt("upcx_l%d == (long long)%s || %s", n, var, test);
+    const char *noted = skip ? xl_fmt("long long upcx_l%d = -1, upcx_b%d; struct upcx_walk upcx_w%d = { 0, 0, 0, 0 }; (void)&upcx_w%d; ",
+                                      n, n, n, n) : "";
     if (test)
         edit(a, pos, xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = upcx_forall_begin(); %sfor (%s %s; %s) "
-                            "if (!upcx_f%d || %s) {", n, skip ? xl_fmt("long long upcx_l%d = -1; ", n) : "", render(i0, i1),
-                            skip ? skip : cond, inc, n, test));
+                            "if (!upcx_f%d || %s) {", n, noted, render(i0, i1), skip ? skip : cond, inc, n, test));
     else
         edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
     parse_statement();

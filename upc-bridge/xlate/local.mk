@@ -2,6 +2,7 @@
 bin_PROGRAMS += upcxlate
 upcxlate_SOURCES = \
 	upc-bridge/xlate/access.c \
+	upc-bridge/xlate/affine.c \
 	upc-bridge/xlate/convert.c \
 	upc-bridge/xlate/declarator.c \
 	upc-bridge/xlate/declare.c \

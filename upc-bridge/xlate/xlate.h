@@ -286,4 +286,12 @@ void parse_forall(int a); /* a: the word upc_forall, pos behind it */
 extern long long static_threads; /* 0: not known */
 #define MAX_BLOCK 1048576LL
 
+/* forall.c, affine.c */
+struct sym *name_at(int tok);                   /* of a variable or an enumeration's constant; NULL: none is there */
+bool is_plain_integer(const struct sym *s);     /* private, and nothing changes it behind the program's back */
+bool is_integer_text(const struct token *t);
+/* By how much tokens [a, b) grow where var grows by one, as C; NULL: that differs, or who knows.  threads: up to multiples of THREADS.
+ * *computes_p: there is more than the variable. */
+const char *affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p);
+
 #endif
