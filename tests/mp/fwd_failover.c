@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,13 +326,29 @@ static int lock(int fd, int command, short type)
     return fcntl(fd, command, &l);
 }
 
-static int lock_and_exec(char **argv)
+/* many: more than go along with it, so that nobody can take the file over. */
+static int lock_and_exec(char **argv, bool many)
 {
     char number[16];
     int fd = open(in("locked", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
     MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && lock(fd, F_SETLK, F_WRLCK) == 0);
+    for (int i = 0; i < 20 && many; i++) {
+        struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100 + i * 2, .l_len = 1 };
+        MUST(fcntl(fd, F_SETLK, &l) == 0);
+    }
     snprintf(number, sizeof number, "%d", fd);
-    return execl(argv[0], argv[0], "locked", dir, number, NULL);
+    return execl(argv[0], argv[0], many ? "locked-much" : "locked", dir, number, NULL);
+}
+
+static int locked_much(int fd)
+{
+    struct stat st;
+    kills = 1;
+    MUST(fstat(fd, &st) == 0 && kill_newest());
+    MUST(fstat(fd, &st) == -1 && errno == EIO);
+    int other = open(in("locked", 0), O_RDWR);
+    MUST(other >= 0 && write(other, "others", 6) == 6);
+    return 0;
 }
 
 static int locked_only(int fd)
@@ -352,6 +369,32 @@ static int locked_only(int fd)
         _exit(0);
     }
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    return 0;
+}
+
+/* ---- open files that have other names by the time their server dies ---- */
+
+static int renamed_only(void)
+{
+    static const char *const was[] = { "a/f", "ab/f", "g", "gh" }, *const is[] = { "b/f", "ab/f", "h", "gh" };
+    char text[16] = "";
+    int fd[4];
+    MUST(mkdir(in("a", 0), 0700) == 0 && mkdir(in("ab", 0), 0700) == 0);
+    for (int i = 0; i < 4; i++)
+        MUST((fd[i] = open(in(was[i], 0), O_RDWR | O_CREAT, 0600)) >= 0 && write(fd[i], "one ", 4) == 4);
+    char *from = strdup(in("a", 0));
+    MUST(rename(from, in("b", 0)) == 0);
+    free(from);
+    from = strdup(in("g", 0));
+    MUST(rename(from, in("h", 0)) == 0);
+    free(from);
+    kills = 1;
+    MUST(kill_newest());
+    for (int i = 0; i < 4; i++) {
+        MUST(write(fd[i], "two", 3) == 3);
+        int again = open(in(is[i], 0), O_RDONLY);
+        MUST(again >= 0 && read(again, text, sizeof text) == 7 && memcmp(text, "one two", 7) == 0);
+    }
     return 0;
 }
 
@@ -416,9 +459,17 @@ static int share_offset(void)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "exec") == 0) {
+    if (argc == 3 && strncmp(argv[1], "exec", 4) == 0) {
         dir = argv[2];
-        return lock_and_exec(argv);
+        return lock_and_exec(argv, strcmp(argv[1], "exec-much") == 0);
+    }
+    if (argc == 3 && strcmp(argv[1], "renamed") == 0) {
+        dir = argv[2];
+        return renamed_only();
+    }
+    if (argc == 4 && strcmp(argv[1], "locked-much") == 0) {
+        dir = argv[2];
+        return locked_much(atoi(argv[3]));
     }
     if (argc == 4 && strcmp(argv[1], "locked") == 0) {
         dir = argv[2];

@@ -67,6 +67,8 @@ one() {
     mp_report $? "$one_name" "$mp_dir/out"
 }
 one "record locks survive exec and then their server" exec /fwd
+one "more locks than go through exec: the file is lost with its server, for others it is not" exec-much /fwd
+one "files and directories that were renamed before their server dies" renamed /fwd
 for delay in 3000 9000 20000; do
     one "three processes write at one offset when its server dies (after $delay us)" share /fwd "$delay"
 done
