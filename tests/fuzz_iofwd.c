@@ -15,9 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 static struct fwd_handle handle = { .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true };
 static struct fwd_handle *handles[1] = { &handle };
 static struct fwd_server server = { .handle = handles, .nslots = 1, .client_files = 1 };
-static uint8_t area[4096];
+static uint8_t area[4096], segment[2048];
 static struct fwd_peer peer = { .number = FUZZ_CLIENT, .attached = true, .cookie_in = FUZZ_COOKIE, .has_area = true, .part_at = 1024,
-                                .part_len = 2048, .area = { .local = area, .len_bytes = sizeof area } };
+                                .part_len = 2048, .area = { .local = area, .len_bytes = sizeof area }, .has_segment = true,
+                                .segment = { .local = segment, .len_bytes = sizeof segment } };
 
 static void touch_rows(const struct fwd_request *rq)
 {
@@ -52,6 +53,11 @@ static unsigned touch(const struct fwd_request *rq)
         touch_rows(rq);
     if (rq->bulk.where == FWD_AREA)
         at = area + peer.part_at + rq->bulk.at;
+    if (rq->bulk.where == FWD_SEGMENT)
+        at = segment + rq->bulk.at;
+    if ((rq->bulk.where == FWD_AREA && (rq->bulk.at > peer.part_len || rq->bulk.len > peer.part_len - rq->bulk.at)) ||
+        (rq->bulk.where == FWD_SEGMENT && (rq->bulk.at > sizeof segment || rq->bulk.len > sizeof segment - rq->bulk.at)))
+        abort();
     for (uint32_t i = 0; at && i < rq->bulk.len; i++)
         sum += at[i];
     for (unsigned i = 0; i < rq->desc->nargs; i++) {

@@ -69,18 +69,20 @@ Test(request, all_that_is_cut_is_refused)
     }
 }
 
-Test(request, data_outside_the_part_is_refused)
+/* The client's part of its area and its segment are 2048 bytes long. */
+Test(request, data_outside_the_part_or_the_segment_is_refused)
 {
     static const struct { uint64_t at; uint32_t len; int good; } rows[] = {
         { 0, 2048, 1 }, { 2048, 0, 1 }, { 2047, 1, 1 }, { 0, 2049, 0 }, { 1, 2048, 0 }, { UINT64_MAX, 1, 0 }, { 2049, 0, 0 },
         { UINT64_MAX - 10, 20, 0 },
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         uint8_t buf[512];
         struct amph_fwd_args_pwrite args = { .file = &file };
-        struct fwd_bulk bulk = { .where = FWD_AREA, .flags = FWD_PIECE_FIRST, .len = rows[i].len, .at = rows[i].at };
+        struct fwd_bulk bulk = { .where = i % 2 ? FWD_SEGMENT : FWD_AREA, .flags = FWD_PIECE_FIRST, .len = rows[i / 2].len,
+                                 .at = rows[i / 2].at };
         size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, NULL, buf, sizeof buf);
-        cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i].good, "row %zu", i);
+        cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i / 2].good, "row %zu, %s", i / 2, i % 2 ? "segment" : "area");
     }
 }
 
