@@ -348,8 +348,26 @@ static int walk(struct fwd_place *pl, enum follow last)
     return err;
 }
 
+/* The open file itself once more, by the kernel's own link to it, which checks rights as any open; it has no directory to leave. */
+static int open_again(const struct fwd_place *pl, int flags, mode_t mode)
+{
+    char link[64];
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return -EEXIST;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", pl->base);
+    int fd = open(link, (flags & ~(O_CREAT | O_NOFOLLOW)) | O_CLOEXEC, mode & 07777);
+    return fd < 0 ? -errno : fd;
+}
+
+void fwd_place_again(struct fwd_place *pl)
+{
+    pl->rel = "";
+}
+
 int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode)
 {
+    if (!pl->rel[0])
+        return open_again(pl, flags, mode);
     int fd = fwd_open_beneath(pl->base, pl->rel, flags, mode, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
     if (fd != -EXDEV || pl->walked)
         return fd == -EXDEV ? refuse(pl) : fd;

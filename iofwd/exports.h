@@ -44,7 +44,7 @@ struct fwd_place {
     const struct fwd_exports *all;
     const struct fwd_export *export;
     int base;              /* descriptor of the export, or of the directory that rel starts from */
-    const char *rel;       /* never empty, never absolute; may point into buf */
+    const char *rel;       /* never absolute; may point into buf; "": base itself, of which fwd_place_again says so */
     bool walked;           /* rel has no links left but perhaps its last part */
     const char *reason;    /* of an EACCES that confinement decided */
     char buf[4096 + 256];
@@ -54,6 +54,9 @@ struct fwd_place {
  * (empty), ENAMETOOLONG. */
 int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_export, int dir_fd, const char *path,
                    struct fwd_place *pl);
+
+/* Makes the place the open file that a look-up was to start from, which need be no directory. */
+void fwd_place_again(struct fwd_place *pl);
 
 /* Opens the place with open flags (O_CLOEXEC is added), mode as given.  Gives a descriptor or a negative errno. */
 int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode);

@@ -185,6 +185,8 @@ int fwd_do_open(struct fwd_request *rq, struct fwd_args_open *a)
     int err = find(rq, a->path_dir, a->path, &pl);
     if (err)
         return err;
+    if (a->path_dir && !a->path[0])
+        fwd_place_again(&pl);
     int fd = rq->newfd >= 0 ? open_slowly(rq, &pl, rq->newfd, a) : open_quickly(rq, &pl, a, &st);
     rq->reason = pl.reason;
     if (fd < 0)

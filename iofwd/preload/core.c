@@ -131,6 +131,24 @@ static int adopt_fd(int fd, struct adoption *a)
     return 0;
 }
 
+int fwd_file_adopt(const char *text, struct fwd_ofile **of_p)
+{
+    struct amph_fwd_file file;
+    bool fresh;
+    if (!fwd_core.file_parse(text, &file))
+        return ENOENT;
+    struct fwd_ofile *of = ofile_for(&file, &fresh);
+    if (!of)
+        return ENOMEM;
+    if (fresh && fwd_core.hold(fwd_core.client, &file) != 0) {
+        fdtab_put(of);
+        return ENOENT;
+    }
+    __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+    *of_p = of;
+    return 0;
+}
+
 static void adopt_one(int fd, void *arg)
 {
     if (fdtab_class(fd) == FDTAB_INHERITED)

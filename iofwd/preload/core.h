@@ -96,5 +96,10 @@ static inline bool fwd_owns(int fd)
 /* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given by fwd_placeholder_text. */
 #define FWD_PLACEHOLDER_MARK AMPH_FWD_PLACEHOLDER_MARK
 bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes);
+/* The same of a link of /proc, without what the offset says. */
+bool fwd_placeholder_link(const char *link, char *text, size_t cap_bytes);
+/* The open file of a text that another process's placeholder has, with a hold and a reference.  After fwd_core_enter.  ENOENT: its server
+ * does not know it (any more). */
+int fwd_file_adopt(const char *text, struct fwd_ofile **of_p);
 
 #endif

@@ -9,6 +9,7 @@
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/procfs.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
@@ -67,7 +68,9 @@ static int look(struct walk *w)
     const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, w->out);
     if (prefix && w->len == prefix->len_bytes)
         return 0;
-    ssize_t n = prefix || fwd_is_exe(w->out) ? x_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : real_readlink(w->out, target, PATH_MAX);
+    struct fwd_numbered number;
+    bool ours = prefix || fwd_is_exe(w->out) || fwd_numbered(w->out, &number);
+    ssize_t n = ours ? x_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : real_readlink(w->out, target, PATH_MAX);
     if (n >= 0) {
         /* a link to an absolute path may mean the server's tree, which only the server can walk; what it refuses means this host's */
         if (prefix && target[0] == '/') {

@@ -206,27 +206,6 @@ static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
     return enter_table(fd, of);
 }
 
-/* /dev/fd/N: the same file, opened afresh where its name is known, and otherwise shared. */
-static int open_again(struct fwd_where *w, int flags, mode_t mode)
-{
-    char path[PATH_MAX];
-    struct fwd_ofile *of = w->dir;
-    bool known = fwd_where_absolute(w, path, sizeof path);
-    if (known) {
-        fwd_where_end(w, 0);
-        return x_openat(AT_FDCWD, path, flags & ~(O_CREAT | O_EXCL), mode);
-    }
-    int fd = placeholder(&of->file, flags & O_CLOEXEC);
-    w->dir = NULL; /* its reference goes over to the table */
-    if (fd < 0) {
-        int err = errno;
-        fdtab_put(of);
-        return fwd_where_end(w, err);
-    }
-    fwd_where_end(w, 0);
-    return enter_table(fd, of);
-}
-
 int x_openat(int dir, const char *path, int flags, mode_t mode)
 {
     struct fwd_where w;
@@ -234,8 +213,10 @@ int x_openat(int dir, const char *path, int flags, mode_t mode)
         return -1;
     if (w.local)
         return fwd_note_local(real_openat64(w.dirfd, w.path, flags, mode));
-    if (!w.path[0])
-        return open_again(&w, flags, mode);
+    if (w.by != FWD_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
+        fwd_where_end(&w, 0);
+        return fwd_note_local(real_openat64(dir, path, flags, mode));
+    }
     return open_forwarded(&w, flags, mode);
 }
 

@@ -3,6 +3,7 @@
 #include "iofwd/preload/catch.h"
 
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/procfs.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/where.h"
 
@@ -10,11 +11,10 @@ struct fwd_state fwd_state;
 __thread int fwd_inside __attribute__((tls_model("initial-exec")));
 __thread int fwd_links __attribute__((tls_model("initial-exec")));
 
-bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
+bool fwd_placeholder_link(const char *link, char *text, size_t cap_bytes)
 {
     static const char mark[] = "/memfd:" FWD_PLACEHOLDER_MARK;
-    char link[40], name[320];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    char name[320];
     ssize_t n = real_readlink(link, name, sizeof name - 1);
     if (n < (ssize_t)sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
         return false;
@@ -25,6 +25,16 @@ bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
         return false;
     memcpy(text, from, len);
     text[len] = 0;
+    return true;
+}
+
+bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (!fwd_placeholder_link(link, text, cap_bytes))
+        return false;
+    size_t len = strlen(text);
     return text[len - (len > 0)] != '@' || amph_fwd_text_complete(text, cap_bytes, real_lseek64(fd, 0, SEEK_CUR));
 }
 
@@ -71,7 +81,8 @@ static bool absolute(const char *path)
     if (needs_cleaning(path) && (fwd_path_clean(&fwd_state.prefixes, NULL, path, clean, sizeof clean, &result) != 0 || result.prefix ||
                                  result.left))
         return true;
-    return (path[1] == 'd' || path[1] == 'p') && (fwd_fd_of_path(path) >= 0 || fwd_is_exe(path));
+    struct fwd_numbered n;
+    return (path[1] == 'd' || path[1] == 'p') && (fwd_numbered(path, &n) || fwd_is_exe(path));
 }
 
 /* A path that cannot be read is left to the kernel, which says EFAULT. */
@@ -81,7 +92,7 @@ bool fwd_path(const char *path)
         return false;
     if (path[0] == '/')
         return absolute(path);
-    return fwd_state.cwd || (path[0] && fwd_prefix_may_enter(&fwd_state.prefixes, path));
+    return fwd_state.cwd || (path[0] && fwd_prefix_may_enter(&fwd_state.prefixes, path)) || fwd_is_number(path);
 }
 
 bool fwd_at(int dir, const char *path)
@@ -90,5 +101,5 @@ bool fwd_at(int dir, const char *path)
         return false;
     if (dir == AT_FDCWD || (path && path[0] == '/'))
         return fwd_path(path);
-    return fwd_fd(dir) || (path && path[0] && fwd_prefix_may_enter(&fwd_state.prefixes, path));
+    return fwd_fd(dir) || (path && ((path[0] && fwd_prefix_may_enter(&fwd_state.prefixes, path)) || fwd_is_number(path)));
 }

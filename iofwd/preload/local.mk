@@ -84,6 +84,8 @@ preload_sources = \
 	iofwd/preload/targets.h \
 	iofwd/preload/temp.c \
 	iofwd/preload/walk.c \
+	iofwd/preload/procfs.c \
+	iofwd/preload/procfs.h \
 	iofwd/preload/where.c \
 	iofwd/preload/where.h \
 	iofwd/preload/wide.c \

@@ -29,6 +29,34 @@ int x_fstat(int fd, struct stat *st)
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, delivered(fwd_core.fstat(CLIENT, &of->file, to), to, st));
 }
 
+/* Is it the link itself that is asked about, /proc/self/fd/N or /dev/stdin?  w is ended then, and what it says of the descriptor's access
+ * mode, in place of the placeholder's, is at *mode_p; 0: as it is. */
+static bool is_number_itself(struct fwd_where *w, int flags, mode_t *mode_p)
+{
+    int how = 0;
+    *mode_p = 0;
+    if (AMPH_LIKELY(w->by == FWD_BY_NAME) || !(flags & AT_SYMLINK_NOFOLLOW))
+        return false;
+    if (w->by == FWD_BY_NUMBER && w->dir && fwd_core.getflags(CLIENT, &w->dir->file, &how) == 0)
+        *mode_p = S_IFLNK | (how & O_PATH ? 0 : (how & O_ACCMODE) == O_RDONLY ? 0500 : (how & O_ACCMODE) == O_WRONLY ? 0300 : 0700);
+    fwd_where_end(w, 0);
+    return true;
+}
+
+/* A link of /proc/PID/fd has the rights that its owner's descriptor gives, and no other bits; /proc/PID/cwd has all. */
+static bool has_access_mode(mode_t mode, mode_t seen)
+{
+    return mode && !(seen & 077);
+}
+
+static int lstat_number(int dir, const char *path, struct stat *st, mode_t mode)
+{
+    int failed = real_fstatat64(dir, path, st, AT_SYMLINK_NOFOLLOW);
+    if (!failed && has_access_mode(mode, st->st_mode))
+        st->st_mode = mode;
+    return failed;
+}
+
 #define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)
 
 int x_fstatat(int dir, const char *path, struct stat *st, int flags)
@@ -38,6 +66,9 @@ int x_fstatat(int dir, const char *path, struct stat *st, int flags)
         return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
+    mode_t mode;
+    if (!w.local && is_number_itself(&w, flags, &mode))
+        return lstat_number(dir, path, st, mode);
     if (!w.local) {
         struct stat spare, *to = FWD_ROOM(st, &spare);
         int err = w.path[0] ? fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to) : fwd_core.fstat(CLIENT, &w.dir->file, to);
@@ -58,6 +89,13 @@ int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *s
         return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
+    mode_t mode;
+    if (!w.local && is_number_itself(&w, flags, &mode)) {
+        int failed = real_statx(dir, path, flags, mask, stx);
+        if (!failed && has_access_mode(mode, stx->stx_mode))
+            stx->stx_mode = (uint16_t)mode;
+        return failed;
+    }
     if (!w.local) {
         to = FWD_ROOM(stx, &spare);
         int err = w.path[0] ? fwd_core.statx(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, mask, to)
@@ -383,7 +421,11 @@ ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap)
     char spare[PATH_MAX], *to = fwd_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
     if (to == spare && cap > sizeof spare)
         cap = sizeof spare;
-    bool by_fd = !w.path[0] && path && path[0] == '/';
+    if (w.by == FWD_BY_ALIAS) {
+        fwd_where_end(&w, 0);
+        return real_readlinkat(dir, path, buf, cap);
+    }
+    bool by_fd = w.by == FWD_BY_NUMBER && w.dir;
     int err = by_fd ? readlink_fd(&w, to, cap, &len) : fwd_core.readlink(CLIENT, FWD_AT(&w), to, cap, &len);
     if (fwd_went_out(&w, err, true))
         return real_readlinkat(w.dirfd, w.path, buf, cap);
@@ -400,7 +442,7 @@ int x_fchmodat(int dir, const char *path, mode_t mode, int flags)
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = w.path[0] ? fwd_core.chmod(CLIENT, FWD_AT(&w), mode, flags) : fwd_core.fchmod(CLIENT, &w.dir->file, mode);
+        int err = fwd_core.chmod(CLIENT, FWD_AT(&w), mode, flags);
         if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return fwd_where_end(&w, err);
     }
@@ -442,7 +484,7 @@ int x_truncate(const char *path, off_t length)
     if (!w.local) {
         if (AMPH_UNLIKELY(fwd_is_limited()) && !fwd_may_grow(-1, path, length))
             return fwd_where_end(&w, EFBIG);
-        int err = w.path[0] ? fwd_core.truncate(CLIENT, FWD_AT(&w), length) : fwd_core.ftruncate(CLIENT, &w.dir->file, length);
+        int err = fwd_core.truncate(CLIENT, FWD_AT(&w), length);
         if (!fwd_went_out(&w, err, false))
             return fwd_where_end(&w, err);
     }
@@ -461,8 +503,7 @@ int x_utimensat(int dir, const char *path, const struct timespec *times, int fla
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
-        int err = w.path[0] ? fwd_core.utimens(CLIENT, FWD_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW)
-                            : fwd_core.futimens(CLIENT, &w.dir->file, times);
+        int err = fwd_core.utimens(CLIENT, FWD_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW);
         if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return fwd_where_end(&w, err);
     }

@@ -4,25 +4,8 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/procfs.h"
 #include "iofwd/preload/reach.h"
-
-int fwd_fd_of_path(const char *path)
-{
-    static const struct {
-        const char *text;
-        int fd; /* -1: a number follows */
-    } forms[] = { { "/dev/fd/", -1 }, { "/proc/self/fd/", -1 }, { "/dev/stdin", 0 }, { "/dev/stdout", 1 }, { "/dev/stderr", 2 } };
-    for (size_t i = 0; i < AMPH_COUNTOF(forms); i++) {
-        size_t len = strlen(forms[i].text);
-        if (strncmp(path, forms[i].text, len) != 0)
-            continue;
-        char *end = (char *)path + len;
-        long fd = forms[i].fd >= 0 ? forms[i].fd : path[len] >= '0' && path[len] <= '9' ? strtol(path + len, &end, 10) : -1;
-        if (fd >= 0 && fd < FDTAB_MAX && *end == 0 && fwd_fd((int)fd))
-            return (int)fd;
-    }
-    return -1;
-}
 
 static bool fail(int err)
 {
@@ -165,20 +148,17 @@ static bool joined(struct fwd_where *w, const char *base, const char *path, int 
     return keep && !clean.left ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
 }
 
-static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bool empty_ok)
+/* path below dir, whose reference goes over to w. */
+static bool below_file(struct fwd_where *w, struct fwd_ofile *dir, const char *base, const char *path, bool empty_ok)
 {
-    struct fwd_ofile *dir;
-    int err = fwd_file_get(dirfd, &dir);
-    if (err)
-        return fail(err);
-    w->base = dirfd == fwd_cwd_fd && fwd_state.cwd ? fwd_state.cwd : dir->path;
+    w->base = base;
     if (!path[0] && !empty_ok) {
         fdtab_put(dir);
         return fail(ENOENT);
     }
     if (w->base[0] && has_dotdot(path)) {
         struct fwd_clean clean;
-        err = fwd_path_clean(&fwd_state.prefixes, w->base, path, w->buf, sizeof w->buf, &clean);
+        int err = fwd_path_clean(&fwd_state.prefixes, w->base, path, w->buf, sizeof w->buf, &clean);
         if (!err && !clean.prefix) {
             fdtab_put(dir);
             return local(w, AT_FDCWD, w->buf);
@@ -191,10 +171,61 @@ static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bo
     return forwarded(w, dir, path);
 }
 
+static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bool empty_ok)
+{
+    struct fwd_ofile *dir;
+    int err = fwd_file_get(dirfd, &dir);
+    if (err)
+        return fail(err);
+    return below_file(w, dir, dirfd == fwd_cwd_fd && fwd_state.cwd ? fwd_state.cwd : dir->path, path, empty_ok);
+}
+
+static bool below_cwd(struct fwd_where *w, const char *path, bool empty_ok)
+{
+    if (fwd_cwd_fd && fwd_fd(fwd_cwd_fd))
+        return strlen(path) < PATH_MAX ? below_forwarded(w, fwd_cwd_fd, path, empty_ok) : fail(ENAMETOOLONG);
+    if (!path[0])
+        return empty_ok ? joined(w, NULL, fwd_state.cwd, 0, NULL) : fail(ENOENT);
+    return joined(w, fwd_state.cwd, path, 0, NULL);
+}
+
+/* A file that /proc names by the number of a descriptor; path is the name as it was given, with dirfd. */
+static bool by_number(struct fwd_where *w, int dirfd, const char *path, const struct fwd_numbered *n)
+{
+    struct fwd_ofile *of;
+    w->by = n->rest[0] ? FWD_BY_NAME : n->alias ? FWD_BY_ALIAS : FWD_BY_NUMBER;
+    if (n->what == FWD_NUMBERED_CWD)
+        return below_cwd(w, n->rest, true);
+    if (n->what == FWD_NUMBERED_OWN)
+        return below_forwarded(w, n->fd, n->rest, true);
+    int err = fwd_file_of_other(n, &of);
+    if (err)
+        return fail(err);
+    if (of)
+        return below_file(w, of, of->path, n->rest, true);
+    w->by = FWD_BY_NAME;
+    return local(w, dirfd, path);
+}
+
+/* "5" in a directory of descriptors. */
+static bool in_proc(int dirfd, const char *path, char whole[PATH_MAX])
+{
+    static const char proc[] = "/proc/";
+    if (!fwd_name_of_local(dirfd, whole) || strncmp(whole, proc, sizeof proc - 1) != 0)
+        return false;
+    size_t len = strlen(whole);
+    return snprintf(whole + len, PATH_MAX - len, "/%s", path) < (int)(PATH_MAX - len);
+}
+
 /* A path relative to a local directory goes into a prefix only by way of that directory's own name. */
 static bool below_local(struct fwd_where *w, int dirfd, const char *path)
 {
     char base[PATH_MAX];
+    struct fwd_numbered n;
+    if (AMPH_UNLIKELY(fwd_is_number(path)) && in_proc(dirfd, path, base) && fwd_numbered(base, &n)) {
+        n.rest = "";
+        return by_number(w, dirfd, path, &n);
+    }
     if (!path[0] || !fwd_prefix_may_enter(&fwd_state.prefixes, path) || !fwd_name_of_local(dirfd, base))
         return local(w, dirfd, path);
     return joined(w, base, path, dirfd, path);
@@ -204,6 +235,7 @@ bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_o
 {
     w->local = false;
     w->dir = NULL;
+    w->by = FWD_BY_NAME;
     if (!path) {
         if (!empty_ok || dir == AT_FDCWD || !fwd_fd(dir))
             return local(w, dir, path);
@@ -211,20 +243,16 @@ bool fwd_where_find(struct fwd_where *w, int dir, const char *path, bool empty_o
     } else if (!fwd_can_read_text(path))
         return fail(EFAULT);
     if (path[0] == '/') {
-        int fd = fwd_fd_of_path(path);
+        struct fwd_numbered n;
+        if (fwd_numbered(path, &n))
+            return by_number(w, dir, path, &n);
         if (fwd_is_exe(path))
             path = fwd_state.exe;
-        return fd >= 0 ? below_forwarded(w, fd, "", true) : joined(w, NULL, path, dir, path);
+        return joined(w, NULL, path, dir, path);
     }
     if (dir != AT_FDCWD)
         return fwd_fd(dir) ? below_forwarded(w, dir, path, empty_ok) : below_local(w, dir, path);
-    if (!fwd_state.cwd)
-        return below_local(w, dir, path);
-    if (fwd_cwd_fd && fwd_fd(fwd_cwd_fd))
-        return strlen(path) < PATH_MAX ? below_forwarded(w, fwd_cwd_fd, path, empty_ok) : fail(ENAMETOOLONG);
-    if (!path[0])
-        return empty_ok ? joined(w, NULL, fwd_state.cwd, 0, NULL) : fail(ENOENT);
-    return joined(w, fwd_state.cwd, path, 0, NULL);
+    return fwd_state.cwd ? below_cwd(w, path, empty_ok) : below_local(w, dir, path);
 }
 
 int fwd_where_end(struct fwd_where *w, int err)

@@ -11,8 +11,12 @@
 
 #include "iofwd/preload/core.h"
 
+/* /proc/self/fd/N and its like are links that lead to an open file, /dev/stdin is a link to such a link. */
+enum fwd_naming { FWD_BY_NAME, FWD_BY_NUMBER, FWD_BY_ALIAS };
+
 struct fwd_where {
     bool local;
+    enum fwd_naming by; /* how the path has named dir, if path is "" */
     const char *path;      /* local: for the C library, with dirfd; forwarded: absolute, or relative to dir ("": dir itself) */
     int dirfd;
     struct fwd_ofile *dir; /* forwarded: a reference is held; or NULL */
@@ -29,9 +33,6 @@ int fwd_where_end(struct fwd_where *w, int err);
 
 /* The two arguments that stand for a path in the client's calls. */
 #define FWD_AT(w) ((w)->dir ? &(w)->dir->file : NULL), (w)->path
-
-/* The descriptor that path names if it is /dev/fd/N, /dev/stdin or the like and leads to a forwarded file; else -1. */
-int fwd_fd_of_path(const char *path);
 
 /* The server refused w with err, EACCES, and that because a link on the path has an absolute target outside of the prefixes, which is
  * this host's as on a mount: the real path, into out.  itself: a link at the end was not to be followed. */

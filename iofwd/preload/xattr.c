@@ -38,8 +38,7 @@ ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, in
         return -1;
     if (w.local)
         return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
-    int err = w.path[0] ? fwd_core.getxattr(CLIENT, FWD_AT(&w), name, flags, value, sizeof value, &len)
-                        : fwd_core.fgetxattr(CLIENT, &w.dir->file, name, value, sizeof value, &len);
+    int err = fwd_core.getxattr(CLIENT, FWD_AT(&w), name, flags, value, sizeof value, &len);
     if (fwd_went_out(&w, err, flags))
         return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
     fwd_where_end(&w, 0);
@@ -69,8 +68,7 @@ ssize_t x_listxattr(const char *path, char *buf, size_t cap, int flags)
         return -1;
     if (w.local)
         return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
-    int err = w.path[0] ? fwd_core.listxattr(CLIENT, FWD_AT(&w), flags, names, sizeof names, &len)
-                        : fwd_core.flistxattr(CLIENT, &w.dir->file, names, sizeof names, &len);
+    int err = fwd_core.listxattr(CLIENT, FWD_AT(&w), flags, names, sizeof names, &len);
     if (fwd_went_out(&w, err, flags))
         return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
     fwd_where_end(&w, 0);
@@ -97,8 +95,7 @@ int x_setxattr(const char *path, const char *name, const void *value, size_t len
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        int err = w.path[0] ? fwd_core.setxattr(CLIENT, FWD_AT(&w), name, value, len, how, flags)
-                            : fwd_core.fsetxattr(CLIENT, &w.dir->file, name, value, len, how);
+        int err = fwd_core.setxattr(CLIENT, FWD_AT(&w), name, value, len, how, flags);
         if (!fwd_went_out(&w, err, flags))
             return fwd_where_end(&w, err);
     }
@@ -121,7 +118,7 @@ int x_removexattr(const char *path, const char *name, int flags)
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        int err = w.path[0] ? fwd_core.removexattr(CLIENT, FWD_AT(&w), name, flags) : fwd_core.fremovexattr(CLIENT, &w.dir->file, name);
+        int err = fwd_core.removexattr(CLIENT, FWD_AT(&w), name, flags);
         if (!fwd_went_out(&w, err, flags))
             return fwd_where_end(&w, err);
     }

@@ -219,7 +219,7 @@ static void placeholder_refuses(void)
 {
     char link[64], self[512];
     int fd = open(in("d"), O_RDWR);
-    snprintf(link, sizeof link, "/proc/%ld/fd/%d", (long)getpid(), fd); /* a way that is not caught */
+    snprintf(link, sizeof link, "/proc/./%ld/fd/%d", (long)getpid(), fd); /* a way that is not caught */
     ssize_t n = readlink(link, self, sizeof self - 1);
     IS(n > 12 && memcmp(self, "/memfd:iofwd:", 13) == 0, 1);
     int raw = open(link, O_RDWR);

@@ -116,13 +116,111 @@ static void pairs(void)
     T(renameat(AT_FDCWD, in("a"), held, "a"));
 }
 
+/* ---- /proc/self/fd/N ---- */
+
+static const char *number(int fd)
+{
+    static char path[2][40];
+    static int next;
+    char *p = path[next++ & 1];
+    snprintf(p, sizeof path[0], "/proc/self/fd/%d", fd);
+    return p;
+}
+
+static void say_link(int fd)
+{
+    struct stat st;
+    struct statx stx;
+    char name[PATH_MAX];
+    T(lstat(number(fd), &st));
+    T(st.st_mode);
+    T(statx(AT_FDCWD, number(fd), AT_SYMLINK_NOFOLLOW, STATX_MODE, &stx));
+    T(stx.stx_mode);
+    T(stat(number(fd), &st));
+    T(st.st_mode);
+    ssize_t n = readlink(number(fd), name, sizeof name - 1);
+    name[n < 0 ? 0 : n] = 0;
+    puts(name);
+    puts(realpath(number(fd), name) ? name : "no path");
+    fflush(stdout);
+}
+
+static void say_opened(int fd)
+{
+    char buf[8] = "";
+    struct stat st;
+    if (OK(fd) != 0)
+        return;
+    T(fstat(fd, &st));
+    T(st.st_mode & S_IFMT);
+    T(read(fd, buf, 4));
+    printf("%s\n", buf);
+    T(write(fd, "x", 1));
+    close(fd);
+}
+
+static void numbers(void)
+{
+    struct stat st;
+    struct timespec times[2] = { { 1000, 0 }, { 2000, 0 } };
+    T(make(in("file")));
+    T(symlink("/etc/passwd", in("out")));
+    T(mkfifo(in("fifo"), 0600));
+    int path = open(in("file"), O_PATH), reader = open(in("file"), O_RDONLY), writer = open(in("file"), O_WRONLY);
+    int link = open(in("out"), O_PATH | O_NOFOLLOW), top = open(dir, O_RDONLY | O_DIRECTORY);
+    int nameless = open(dir, O_TMPFILE | O_RDWR, 0600), fifo = open(in("fifo"), O_RDWR);
+    T(write(writer, "words", 5));
+    say_link(path);
+    say_link(reader);
+    say_link(writer);
+    say_link(top);
+    T(chmod(number(path), 0640));
+    T(stat(in("file"), &st));
+    T(st.st_mode);
+    T(utimensat(AT_FDCWD, number(path), times, 0));
+    T(truncate(number(reader), 4));
+    T(stat(in("file"), &st));
+    T(st.st_size);
+    T(chown(number(path), getuid(), getgid()));
+    T(access(number(path), R_OK | W_OK));
+    say_opened(open(number(reader), O_RDONLY));
+    say_opened(open(number(reader), O_RDWR));
+    say_opened(open(number(path), O_RDWR | O_CREAT, 0600));
+    say_opened(open(number(path), O_RDWR | O_CREAT | O_EXCL, 0600));
+    say_opened(open(number(path), O_RDONLY | O_DIRECTORY));
+    say_opened(open(number(path), O_RDONLY | O_NOFOLLOW));
+    say_opened(open(number(path), O_PATH | O_NOFOLLOW));
+    say_opened(open(number(path), O_PATH));
+    say_opened(open(number(link), O_RDONLY));
+    say_opened(open(number(top), O_RDONLY));
+    say_opened(open(number(top), O_RDWR));
+    T(write(nameless, "none", 4));
+    say_opened(open(number(nameless), O_RDWR));
+    T(write(fifo, "pipe", 4));
+    say_opened(open(number(fifo), O_RDWR | O_NONBLOCK));
+    T(chmod(number(nameless), 0400));
+    T(fstat(nameless, &st));
+    T(st.st_mode);
+    OK(open(number(path), O_WRONLY | O_TRUNC));
+    T(fstat(reader, &st));
+    T(st.st_size);
+    int procfs = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
+    char name[PATH_MAX], digits[16];
+    snprintf(digits, sizeof digits, "%d", reader);
+    T(fstatat(procfs, digits, &st, 0));
+    T(st.st_mode);
+    ssize_t n = readlinkat(procfs, digits, name, sizeof name - 1);
+    name[n < 0 ? 0 : n] = 0;
+    puts(name);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
     } sections[] = {
-        { "pairs", pairs }, { "pairs-here", pairs_here },
+        { "pairs", pairs }, { "pairs-here", pairs_here }, { "numbers", numbers },
     };
     if (argc != 4)
         return 2;

@@ -20,4 +20,25 @@ fwd_servers() {
 }
 
 fwd_both "two names at two servers" "$names" pairs
+
+cat >"$mp_dir/numbers" <<'X'
+cd "$1"
+export LC_ALL=C
+printf 'a\nb\n' >in
+exec 3<in 4>out 5<. 6<>both
+read x <&3; echo "$x"; cat /dev/fd/3; cat /proc/self/fd/3; cat <&3
+cat /proc/$$/fd/3; cat "/proc/$$/task/$$/fd/3"; cat /proc/thread-self/fd/3; sh -c 'cat /proc/$PPID/fd/3'
+echo one >/proc/$$/fd/4; echo two >&4; cat out; echo three >>/dev/fd/4; cat out; sh -c 'echo four >/proc/$PPID/fd/4'; cat out
+mv in moved; cat /dev/fd/3; rm moved; cat /dev/fd/3 /proc/$$/fd/3; sh -c 'cat /proc/$PPID/fd/3'
+echo nameless; ls -l /proc/self/fd | awk '$9 > 3 && $9 < 7 { print $1, $9, $11, $12 }'; stat -c %A /dev/fd/4; stat -L -c %F /dev/fd/4
+readlink /proc/self/fd/4 /proc/$$/fd/4 /dev/fd/4 /proc/self/cwd; readlink -f /dev/fd/4 /proc/$$/fd/4 /proc/self/cwd
+realpath /dev/fd/4 /proc/self/fd/5/out /proc/self/cwd/out; cat /proc/self/fd/5/out /proc/$$/fd/5/out; cat /proc/self/cwd/out; ls /proc/self/fd/5/ /proc/self/cwd/
+cat /proc/self/fd/4/x /proc/self/fd/77 /proc/self/fd/5/nothing 2>&1; cd /proc/$$/fd && cat 4 && readlink 4; cd "$1"
+chmod 751 /proc/$$/fd/4; stat -c %a out; truncate -s 2 /proc/self/fd/4; stat -c %s out; find /proc/self/fd -name 6 -printf '%y %l\n'
+sleep 20 </dev/fd/6 & sleep=$!
+echo both >/dev/fd/6; cat "/proc/$sleep/fd/6"; cat "/proc/$sleep/fd/0"; kill $sleep
+X
+fwd_both "files by the numbers of descriptors" bash "$mp_dir/numbers"
+fwd_both "what a number's name can do" "$names" numbers
+IOFWD_STRIPE=2:4K fwd_both "what a number's name can do, two servers" "$names" numbers
 mp_done
