@@ -467,7 +467,12 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
 {
     bool standing = is_standing(cl);
-    if (st == AMPH_ERR_PEER && cl->nservers && !standing) /* the job is there, and goes on without that server (-on-server-death) */
+    if (st == AMPH_ERR_DENIED && opens)
+        amph_error("files cannot be forwarded: the I/O servers do not take this process");
+    else if (st == AMPH_ERR_DENIED)
+        amph_error("files cannot be forwarded: the I/O servers serve one user, and this process runs as another (%lu)",
+                   (unsigned long)geteuid());
+    else if (st == AMPH_ERR_PEER && cl->nservers && !standing) /* the job is there, and goes on without that server (-on-server-death) */
         amph_error("files cannot be forwarded: I/O server %" PRIu32 ", to which this process belongs, has ended; its calls give EIO",
                    cl->servers[0]);
     else if (!opens && cl->boot)
@@ -522,7 +527,7 @@ static int open_client(struct amph_fwd_client **client_p)
             amph_boot_close(cl->boot);
         free(cl->link);
         free(cl);
-        return EIO;
+        return st == AMPH_ERR_DENIED ? EACCES : EIO;
     }
     *client_p = cl;
     return 0;
@@ -538,9 +543,12 @@ int amph_fwd_process(struct amph_fwd_client **client_p)
     fwd_guard_enter(&g);
     pthread_mutex_lock(&fwd_state.lock);
     *client_p = atomic_load(&fwd_state.client);
+    if (fwd_state.failed == EACCES && fwd_state.failed_euid != geteuid())
+        fwd_state.failed = 0; /* the servers may serve the user that it is now */
     if (!*client_p && !fwd_state.failed) {
         int nfds = fill_small_fds(fds);
         (void)amph_fwd_inherited(); /* looks at IOFWD_DOOR */
+        fwd_state.failed_euid = geteuid();
         fwd_state.failed = open_client(client_p);
         for (int i = 0; i < nfds; i++)
             close(fds[i]);

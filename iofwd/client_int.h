@@ -107,6 +107,7 @@ struct fwd_state {
     pthread_mutex_t lock;
     struct amph_fwd_client *_Atomic client;
     int failed;                        /* errno of a client that could not be opened */
+    uid_t failed_euid;                 /* who it was then */
     bool looked;                       /* at IOFWD_DOOR */
     bool new_image;                    /* inherited is from the image before this one */
     struct fwd_inherited inherited;

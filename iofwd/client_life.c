@@ -187,6 +187,9 @@ void amph_fwd_fork_before(void)
     fork_guard = g;
     fork_number = FWD_NUMBER_NONE;
     struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    /* A shell may not have made a call since its server ended; the one that was started in its place would not know it. */
+    if (cl)
+        fwd_client_check(cl);
     fwd_failover_fork(false);
     /* A server that cannot be reached now will be missed by the child's first call on it, with a message. */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)

@@ -82,7 +82,7 @@ libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
 libiofwd_la_LIBADD = libamphora.la
 
 bin_PROGRAMS += iofwd-server
-iofwd_server_SOURCES = iofwd/server_main.c
+iofwd_server_SOURCES = iofwd/server_main.c iofwd/prefix.c
 iofwd_server_LDADD = libiofwd.la libamphora.la
 
 # The decoders under libFuzzer, where clang is there; the deterministic half is in tests/unit_iofwd_wire.

@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/platform.h"
 #include "boot/standing.h"
+#include "iofwd/prefix.h"
 #include "iofwd/server.h"
 
 static const char usage[] =
@@ -180,6 +181,8 @@ static bool absolute(const char **path_p, char *room, size_t cap)
 
 static int run_daemon(struct given *g)
 {
+    static struct fwd_prefixes prefixes;
+    const char *why;
     static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX], default_log[2 * PATH_MAX + 8];
     if (g->prefixes[0])
         setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
@@ -188,6 +191,8 @@ static int run_daemon(struct given *g)
     amph_env_reload();
     if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
         return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");
+    if (!fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why)) /* the clients would forward nothing */
+        return wrong("-iofwd", why);
     if (g->d.own)
         return fwd_daemon_run(&g->d);
     if (!g->d.address_file)

@@ -30,21 +30,24 @@ static int let_go(struct fwd_ofile *of)
     return of ? fdtab_put(of) : 0;
 }
 
-#define OWN_LEAST 512 /* where Amphora's own descriptors begin, out of the way of shells and of select() */
+/*
+ * Where Amphora's own descriptors begin: in the upper quarter of those that the process may have, out of the way of shells, of select() and of
+ * dup2, which ask for small ones by number; but not so high that the kernel's table of them would be long.
+ */
+#define OWN_LIMIT_MOST 4096
 
-/* A process that may have fewer (ulimit -n 256) lends the upper quarter of them: small ones are what shells and dup2 ask for by number. */
 static int own_least(void)
 {
     struct rlimit may;
-    bool few = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur <= OWN_LEAST;
-    return few ? (int)(may.rlim_cur - may.rlim_cur / 4) : OWN_LEAST;
+    rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MOST ? may.rlim_cur : OWN_LIMIT_MOST;
+    return (int)(most - most / 4);
 }
 
 int fwd_own(int fd)
 {
     if (fd < 0 || !fwd_state.on)
         return fd;
-    int saved = errno, least = fd < OWN_LEAST ? own_least() : fd;
+    int saved = errno, least = own_least();
     if (fd < least) {
         int cloexec = real_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC;
         int high = real_fcntl64(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
@@ -110,7 +113,7 @@ static int stamp_of(uint32_t server)
     if (i == AMPH_COUNTOF(stamps))
         return -1;
     snprintf(name, sizeof name, FWD_PLACEHOLDER_MARK "%" PRIu32 "@", server);
-    int fd = sealed_memfd(name), high = fd < 0 ? -1 : real_fcntl64(fd, F_DUPFD_CLOEXEC, (void *)(long)OWN_LEAST);
+    int fd = sealed_memfd(name), high = fd < 0 ? -1 : real_fcntl64(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
     if (fd >= 0)
         real_close(fd);
     if (high < 0 || high >= FDTAB_MAX) {
@@ -357,7 +360,7 @@ bool fwd_hold_cwd(int fd)
     int held = -1;
     if (fwd_file_get(fd, &of) == 0) {
         /* over the old one, so that the other threads' calls go to the one or to the other */
-        held = fwd_cwd_fd ? real_dup3(fd, fwd_cwd_fd, 0) : real_fcntl64(fd, F_DUPFD, (void *)(long)OWN_LEAST);
+        held = fwd_cwd_fd ? real_dup3(fd, fwd_cwd_fd, 0) : real_fcntl64(fd, F_DUPFD, (void *)(long)own_least());
         held = fwd_enter_copy(held < 0 ? real_fcntl64(fd, F_DUPFD, (void *)3L) : held, of);
     }
     x_close(fd);

@@ -98,6 +98,8 @@ mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out
     echo "unexported $?"
     timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/nowhere" -address-file "$file"
     echo "nowhere $?"
+    timeout 20 "$server" -daemon -iofwd / -address-file "$file"
+    echo "root $?"
     timeout 20 "$run" -servers "$file" cat /fwd/n.1
     echo "nofile $?"
     timeout 20 "$run" -servers
@@ -109,6 +111,7 @@ mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out
 grep -q "are running (process $daemon watches" "$mp_dir/out" && grep -q '^second 1$' "$mp_dir/out" &&
     grep -q '"/other" is none of the paths' "$mp_dir/out" && grep -q '^unexported 1$' "$mp_dir/out" &&
     grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
+    grep -q "the root directory cannot be forwarded" "$mp_dir/out" && grep -q '^root 2$' "$mp_dir/out" &&
     grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
     grep -q 'no whole address file' "$mp_dir/out" && grep -q '^damaged 1$' "$mp_dir/out"
 mp_report $? "a second daemon, a prefix or directory that is not there, no file and a damaged file are each told in a sentence" \
@@ -120,6 +123,7 @@ rm -f "$file"
     up 2
     server_pid() { awk -v n="$1" '/^server/ && i++ == n { print $3 }' "$file"; }
     timeout 30 "$run" -servers "$file" sh -c 'exec 3>/fwd/open; touch /fwd/begun; while test ! -e "$1"; do sleep 0.02; done
+        cat /fwd/n.1 | sed s/^/child:/
         echo x >&3 || echo lost' sh "$mp_dir/killed" &
     holder=$!
     while test ! -e "$mp_dir/kept/begun"; do sleep 0.02; done
@@ -139,7 +143,7 @@ rm -f "$file"
     cat "$mp_dir/log"
 } >"$mp_dir/out" 2>&1
 { for n in 0 1; do grep -qx "served $n" "$mp_dir/out" && grep -qx "successor $n" "$mp_dir/out" || exit 1; done; } &&
-    grep -qx lost "$mp_dir/out" && test "$(cat "$mp_dir"/kept/after.*)" = "1
+    grep -q '^child:.' "$mp_dir/out" && ! grep -q 'refuses this client' "$mp_dir/out" && grep -qx lost "$mp_dir/out" && test "$(cat "$mp_dir"/kept/after.*)" = "1
 2
 3" && grep -q 'ended by signal 9 (Killed); another takes its place' "$mp_dir/log" && grep -q 'ended$' "$mp_dir/log"
 mp_report $? "a killed server of a daemon is started anew, and programs that come find one that serves" "$mp_dir/out"

@@ -9,6 +9,7 @@
  *   denied       files of another user (denied-* are there)
  *   readonly     an export that may only be read (file, dir are there)
  *   files N      open files until there are no more
+ *   user         a process that changes its user before its first call (/fwd/file is there; the directory is a local one)
  *   memory       large calls where the server keeps little memory for a client
  */
 #define _GNU_SOURCE 1
@@ -350,6 +351,16 @@ static void memory(void)
     free(back);
 }
 
+/* The servers act with the rights of the user that started the job, and serve nobody else. */
+static void user(void)
+{
+    must(seteuid(12345) == 0, "seteuid");
+    must(open("/fwd/file", O_RDONLY) == -1 && errno == EACCES, "another user is refused");
+    must(open("/fwd/new", O_WRONLY | O_CREAT, 0600) == -1 && errno == EACCES, "and stays so");
+    must(seteuid(0) == 0 && open("/fwd/file", O_RDONLY) >= 0, "the servers' user is served");
+    puts("user");
+}
+
 int main(int argc, char **argv)
 {
     static const struct part {
@@ -357,7 +368,8 @@ int main(int argc, char **argv)
         void (*fn)(void);
         bool has_number;
     } parts[] = { { "names", names, false }, { "sparse", sparse, false }, { "entries", entries, true }, { "full", full, false },
-                  { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "memory", memory, false } };
+                  { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "memory", memory, false },
+                  { "user", user, false } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;

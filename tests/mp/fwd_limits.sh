@@ -87,5 +87,9 @@ if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-all --inh-caps=-all true 2>/dev
         cat "$mp_dir/stats"; } >"$mp_dir/out" 2>&1
     diff -q "$mp_dir/local" "$mp_dir/forwarded" >/dev/null && grep -q "^14 looked at" "$mp_dir/local"
     mp_report $? "another user's files: $(grep -c . "$mp_dir/local") answers" "$mp_dir/out"
+
+    mkdir "$mp_dir/kept"
+    echo x >"$mp_dir/kept/file"
+    expect "a program that changes its user is refused" user "$program" user /
 fi
 mp_done
