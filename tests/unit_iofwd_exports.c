@@ -58,6 +58,7 @@ static void set_up(void)
     mkdir(path("in"), 0700);
     mkdir(path("in/d"), 0700);
     mkdir(path("in/d/e"), 0700);
+    mkdir(path("in/d/longer"), 0700);
     mkdir(path("in2"), 0700);
     mkdir(path("out"), 0700);
     make_file("in/a", "A");
@@ -131,7 +132,8 @@ static void look_at_all(void)
         { "/fwd/d/../../out/secret", -EACCES },
         { "/other/a", -EACCES }, { "/fwdx/a", -EACCES }, { "/fwd/none", -ENOENT }, { "/fwd/none/x", -ENOENT }, { "/fwd/a/x", -ENOTDIR },
         { "/fwd/loop", -ELOOP }, { "", -ENOENT }, { "/fwd/a/", -ENOTDIR }, { "/fwd/dirlink/", 0 }, { "/fwd/d/./b", 'B' },
-        { "/fwd/d/e/../../dirlink/e/../b", 'B' },
+        { "/fwd/d/e/../../dirlink/e/../b", 'B' }, { "/fwd/dirlink/longer/../b", 'B' }, { "/fwd/dirlink/longer/../e/../b", 'B' },
+        { "/fwd/dirlink/b/../b", -ENOTDIR }, { "/fwd/dirlink/b/.", -ENOTDIR }, { "/fwd/dirlink/./b", 'B' }, { "/fwd/d/b/..", -ENOTDIR },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
