@@ -183,6 +183,7 @@ static enum amph_status append(struct amph_netlist *list, const char *name, cons
     if (list->nplaces > before)
         return AMPH_OK;
     amph_say("the host file %s names no host; write one host name a line", name);
+    amph_netlist_free(list);
     return AMPH_ERR_ARG;
 }
 

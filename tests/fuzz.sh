@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Every parser of bytes that others send, with libFuzzer and the sanitizers; starts from tests/corpus/NAME.
-#   FUZZ_SECONDS (3) for each; FUZZ_ONLY="NAME..." leaves the others out; FUZZ_KEEP=DIR keeps what was found (DIR/NAME)
+#   FUZZ_SECONDS (3) for each; FUZZ_SEED=N for other inputs; FUZZ_ONLY="NAME..." leaves the others out; FUZZ_KEEP=DIR keeps what was
+#   found (DIR/NAME)
 srcdir=${srcdir:-.}
 builddir=${builddir:-.}
 seconds=${FUZZ_SECONDS:-3}
@@ -37,6 +38,10 @@ row() {
     agent) # the launcher's orders to a host's agent; what acts on the machine gets another name
         sources="$(ls "$srcdir"/launcher/agent*.c) $srcdir/launcher/loop.c $srcdir/launcher/inherit.c"
         flags="-Dvfork=fuzz_vfork -Dkill=fuzz_kill -Dchdir=fuzz_chdir -D_exit=fuzz_exit" ;;
+    launch) # what processes say to the launcher, its key proved or not
+        sources="$srcdir/launcher/control.c $srcdir/launcher/loop.c" ;;
+    netlist) # host files and -map
+        sources="$srcdir/launcher/netlist.c $srcdir/launcher/mapping.c" ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac
@@ -55,7 +60,7 @@ one() {
     if clang -g $level -std=gnu11 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -include "$builddir/config.h" \
         -DAMPH_BINDIR='"/nonexistent"' $flags -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/fuzz_$name.c" $present $lib \
         -o "$dir/fuzz" >"$dir/out" 2>&1 &&
-        LD_LIBRARY_PATH=$builddir/.libs timeout $((seconds + 60)) "$dir/fuzz" -max_total_time="$seconds" -max_len=2000 -seed=1 \
+        LD_LIBRARY_PATH=$builddir/.libs timeout $((seconds + 60)) "$dir/fuzz" -max_total_time="$seconds" -max_len=2000 -seed="${FUZZ_SEED:-1}" \
             -rss_limit_mb=1024 -timeout=20 -close_fd_mask=3 -artifact_prefix="$dir/" "$dir/corpus" $seeds >"$dir/out" 2>&1; then
         echo "ok - fuzzing $name: $(grep -oE 'Done [0-9]+ runs' "$dir/out")"
     else
@@ -73,7 +78,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"

@@ -21,6 +21,8 @@ EXTRA_DIST += \
 	tests/fuzz_am.c \
 	tests/fuzz_control.c \
 	tests/fuzz_emulate.c \
+	tests/fuzz_launch.c \
+	tests/fuzz_netlist.c \
 	tests/fuzz_ofi.c \
 	tests/fuzz_pmi.c \
 	tests/fuzz_server.c \
