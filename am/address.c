@@ -191,6 +191,13 @@ void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer)
     amph_ep_unlock(ep);
 }
 
+void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer)
+{
+    struct amph_cx *cx = peer < ep->max_peers ? ep->peer[peer].cx : NULL;
+    if (cx && cx->ops->peer_gone)
+        cx->ops->peer_gone(cx, peer);
+}
+
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer)
 {
     return peer < ep->max_peers && ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP];

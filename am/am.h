@@ -87,6 +87,9 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
                                   uint32_t my_id, uint32_t peer_id);
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
+/* The caller knows that peer is dead and waits for its puts and gets before it forgets the peer: those that only the peer could end
+ * end with AMPH_ERR_PEER.  Not from inside a handler. */
+void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer);
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer); /* reached through shared memory */
 const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
 

@@ -155,6 +155,9 @@ struct amph_conduit_ops {
     enum amph_status (*add_peer)(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec);
     /* Forgets the peer; its number can be used again.  Messages of it that still arrive are dropped. */
     void (*del_peer)(struct amph_cx *cx, uint32_t peer);
+    /* Optional: the caller knows that the peer is dead, so puts and gets that wait for a word of it end with AMPH_ERR_PEER.  Without any
+     * lock, not from inside a handler.  NULL: the network itself ends them. */
+    void (*peer_gone)(struct amph_cx *cx, uint32_t peer);
 
     /* Makes memory reachable for peers.  fd >= 0: it is offset `fd_offset` of that shared-memory object (smp needs this). mem is
      * filled in; it stays the caller's. */

@@ -605,6 +605,7 @@ static void lay_over(struct em_cx *em)
     em->ops.close = em_close;
     em->ops.add_peer = em_add_peer;
     em->ops.del_peer = em_del_peer;
+    em->ops.peer_gone = amph_emulate_peer_gone;
     em->ops.mem_reg = em_mem_reg;
     em->ops.mem_dereg = em_mem_dereg;
     em->ops.mem_import = em_mem_import;

@@ -370,6 +370,8 @@ static void remember(struct fwd_server *s, const struct fwd_peer *p)
 void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
 {
     p->gone = true;
+    if (p->attached && p->queued)
+        amph_am_peer_gone(s->ep, p->index); /* what it has queued may wait for its answer to a put or get */
     remember(s, p);
     fwd_exec_drop_peer(s, p);
     fwd_bells_drop_peer(s, p);

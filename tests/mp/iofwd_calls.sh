@@ -14,6 +14,12 @@ for c in smp tcp tcp-smp; do
     done
 done
 
+# Data by messages: a client that is killed meanwhile answers no more, which no network tells.
+for n in 1 3; do
+    fresh
+    AMPHORA_RMA=emulate mp_run tests/mp/iofwd_calls -n $n -c tcp -t 60 -o "-servers 2 -iofwd /fwd=$mp_dir/srv" -- "$mp_dir/srv"
+done
+
 # Strangers at the doors, also at those of IPv6: each was counted (three at the host's own door, three at the port).
 v6=""
 grep -q ' lo$' /proc/net/if_inet6 2>/dev/null && v6=::1
