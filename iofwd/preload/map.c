@@ -13,7 +13,6 @@
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
 
-#define PAGE ((size_t)4096)
 #define KEEP_OLD 4 /* MREMAP_DONTUNMAP */
 
 struct map {
@@ -47,9 +46,14 @@ static void *failed(int err)
     return MAP_FAILED;
 }
 
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static size_t whole_pages(size_t len)
 {
-    return (len + PAGE - 1) & ~(PAGE - 1);
+    return (len + page_bytes() - 1) & ~(page_bytes() - 1);
 }
 
 /* ---- what was changed goes out ---- */
@@ -282,8 +286,8 @@ static void *map_file(struct fwd_ofile *of, void *at, size_t len, int prot, int 
     void *map = map_shared(of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
     err = errno;
     fwd_pages_unlock(&g);
-    /* a file that is only read, and cannot be shared (no descriptors are left; memory from which no program may run) */
-    if (map == MAP_FAILED && access == O_RDONLY && (err == EMFILE || err == ENFILE || err == EPERM || err == ENOSPC))
+    /* a file that is only read, and cannot be shared: no descriptors are left, files are limited, memory from which no program may run */
+    if (map == MAP_FAILED && access == O_RDONLY && (err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM || err == ENOSPC))
         return map_private(of, at, len, prot, flags, off, st.st_size);
     errno = err;
     return map;
@@ -299,7 +303,7 @@ void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
     }
     if (!fwd_fd(fd))
         return real_mmap64(at, len, prot, flags, fd, off);
-    if (off < 0 || (off & (sysconf(_SC_PAGESIZE) - 1)) || len == 0 || (off_t)len < 0)
+    if (off < 0 || (off & (off_t)(page_bytes() - 1)) || len == 0 || (off_t)len < 0)
         return failed(EINVAL);
     if (fwd_file_begin(fd, &of) != 0)
         return MAP_FAILED;
@@ -325,7 +329,7 @@ static int memory_changed(int result)
 
 int x_munmap(void *at, size_t len)
 {
-    if (have_maps() && ((uintptr_t)at & (PAGE - 1)) == 0)
+    if (have_maps() && ((uintptr_t)at & (page_bytes() - 1)) == 0)
         forget(at, len);
     return memory_changed(real_munmap(at, len));
 }

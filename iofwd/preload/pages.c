@@ -19,7 +19,7 @@
 #define CHUNK ((off_t)1 << 20)      /* what is looked at together */
 #define WINDOW ((off_t)64 << 20)    /* what is read in together */
 #define KEPT_AT PAGE                /* of the control file: a byte for each piece */
-#define SHADOW_AT ((off_t)1 << 48)
+#define SHADOW_AT FWD_PAGES_SHADOW
 #define FAR INT64_MAX
 
 static char ours[CHUNK], theirs[CHUNK], base[CHUNK];
@@ -157,7 +157,7 @@ int fwd_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t of
 /* Reads [from, end), which is zero up to now, in one window. */
 static int fill_window(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
 {
-    off_t start = from & ~(PAGE - 1);
+    off_t start = from & ~(PIECE - 1); /* no machine's pages are larger */
     size_t len = (size_t)(end - start);
     if (real_fallocate64(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
         return errno;

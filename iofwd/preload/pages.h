@@ -16,11 +16,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "iofwd/preload/core.h"
 
 #define FWD_PAGES_NAME 120
+#define FWD_PAGES_SHADOW ((off_t)1 << 42) /* where the shadow begins in the control file; 32-bit kernels have files of 16 TiB */
 
 /* What the control file begins with. */
 struct fwd_pages_head {
@@ -40,10 +42,13 @@ struct fwd_pages {
 /* The calls of the core as they are without maps: coherent.c puts others in their place. */
 extern struct fwd_core fwd_under AMPH_HIDDEN;
 
-/* Of this process: signals are held back and no cancellation comes in between. */
+/* Of this process: signals are held back, no cancellation comes in between, and its limit of file sizes, which is not meant for the files
+ * of pages, is lifted. */
 struct fwd_pages_guard {
     sigset_t signals;
     int cancel;
+    bool limited;
+    struct rlimit64 limit;
 };
 void fwd_pages_lock(struct fwd_pages_guard *g);
 void fwd_pages_unlock(const struct fwd_pages_guard *g);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <sys/mman.h>
 
+#include "iofwd/preload/fsize.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
 
@@ -25,11 +26,18 @@ void fwd_pages_lock(struct fwd_pages_guard *g)
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     pthread_mutex_lock(&mutex);
+    g->limited = AMPH_UNLIKELY(fwd_is_limited()) && real_prlimit64(0, RLIMIT_FSIZE, NULL, &g->limit) == 0;
+    if (g->limited) {
+        struct rlimit64 most = { .rlim_cur = g->limit.rlim_max, .rlim_max = g->limit.rlim_max };
+        real_prlimit64(0, RLIMIT_FSIZE, &most, NULL);
+    }
 }
 
 void fwd_pages_unlock(const struct fwd_pages_guard *g)
 {
     int was;
+    if (g->limited)
+        real_prlimit64(0, RLIMIT_FSIZE, &g->limit, NULL);
     pthread_mutex_unlock(&mutex);
     pthread_setcancelstate(g->cancel, &was);
     pthread_sigmask(SIG_SETMASK, &g->signals, NULL);
@@ -348,11 +356,20 @@ static bool has_room(int dir, off_t len_bytes)
     return real_fstatfs64(dir, &fs) == 0 && (fs.f_blocks == 0 || (off_t)(fs.f_bavail / 2 * (uint64_t)fs.f_bsize) >= len_bytes);
 }
 
+/* Is the process's hard limit of file sizes too small for the shadow?  A write beyond it would be a signal. */
+static bool is_limited(void)
+{
+    struct rlimit64 now;
+    return fwd_is_limited() && real_prlimit64(0, RLIMIT_FSIZE, NULL, &now) == 0 && now.rlim_max != RLIM64_INFINITY;
+}
+
 int fwd_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict, struct fwd_pages **pages_p)
 {
     static bool swept;
     char name[FWD_PAGES_NAME];
     size_t elsewhere = 0;
+    if (is_limited())
+        return ENOMEM;
     int dir = open_space(), err = ask_name(file, space_id(dir), name, &elsewhere);
     struct fwd_pages *p = err ? NULL : find_name(name);
     if (!err && strict && (elsewhere || dir < 0 || (p && !p->named)))

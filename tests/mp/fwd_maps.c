@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -332,6 +333,27 @@ static void sparse(void)
     T(close(fd));
 }
 
+/* A limit of file sizes is for files. */
+static void limited(void)
+{
+    struct rlimit limit;
+    int fd = make("limited", 2 * PAGE);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = 2 * PAGE;
+    T(setrlimit(RLIMIT_FSIZE, &limit));
+    char *p = SHARED(fd, 2 * PAGE);
+    MAP(p);
+    p[5] = 'l';
+    T(msync(p, PAGE, MS_SYNC));
+    T(getrlimit(RLIMIT_FSIZE, &limit));
+    T(limit.rlim_cur);
+    limit.rlim_cur = before;
+    T(setrlimit(RLIMIT_FSIZE, &limit));
+    T(munmap(p, 2 * PAGE));
+    T(close(fd));
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction fault = { .sa_handler = on_fault };
@@ -349,5 +371,6 @@ int main(int argc, char **argv)
     errors();
     replaced();
     sparse();
+    limited();
     return 0;
 }
