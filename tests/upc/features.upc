@@ -233,6 +233,37 @@ static void modes(void)
     CHECK(upc_ticks_to_ns(end - begin) < 60000000000u);
 }
 
+/* As before 1989. */
+static double knr_sum();
+
+static int knr_element(p, n, row)
+    shared int *p;
+    int n;
+    shared [3] int row[];
+{
+    return p[n] + row[n];
+}
+
+static double knr_sum(a, p)
+    double a;
+    shared int *p;
+{
+    return a + *p;
+}
+
+shared int knr_a[3 * THREADS];
+shared [3] int knr_b[3 * THREADS];
+
+static void knr(void)
+{
+    for (int i = 0; i < 3; i++) {
+        knr_a[i] = 10 + i;
+        knr_b[i] = 100 * i;
+    }
+    CHECK(knr_element(knr_a, 2, knr_b) == 212);
+    CHECK(knr_sum(0.5, &knr_a[1]) == 11.5);
+}
+
 int main(int argc, char **argv, char **envp)
 {
     CHECK(argc == 1 && envp != NULL);
@@ -240,8 +271,10 @@ int main(int argc, char **argv, char **envp)
     if (MYTHREAD == THREADS - 1)
         operators();
     upc_barrier;
-    if (MYTHREAD == 0)
+    if (MYTHREAD == 0) {
         structures();
+        knr();
+    }
     upc_barrier;
     loops();
     modes();

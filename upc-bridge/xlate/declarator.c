@@ -47,7 +47,7 @@ static struct type *parse_dimension(void)
     return t;
 }
 
-static struct type *adjust_param(struct type *t, int tok)
+struct type *adjust_param(struct type *t, int tok)
 {
     if (t->kind == TY_ARRAY)
         t = ty_pointer(t->of);

@@ -214,18 +214,29 @@ static void parse_knr(struct type *f)
 {
     while (!is_punct(pos, '{')) {
         struct specs s;
+        int a = pos;
         parse_specs(&s);
         do {
             struct decl d = { 0 };
             parse_declarator(&d, s.type, false);
-            if (ty_involves_shared(d.type))
-                refuse(d.tok, "declare parameters that involve shared inside the parentheses");
+            if (ty_involves_shared(d.type) && s.has_def)
+                refuse(a, "a structure defined inside a parameter is not translated");
             for (struct param *p = f->params; p; p = p->next)
                 if (p->name == d.name)
-                    p->type = ty_decay(d.type);
+                    p->type = adjust_param(d.type, d.tok);
         } while (accept(','));
         expect(';');
     }
+}
+
+/* Its definition is written with a prototype; callers that see none pass promoted values. */
+static void knr_with_prototype(struct type *f, int tok)
+{
+    for (const struct param *p = f->params; p; p = p->next)
+        if (p->type->kind == TY_FLOAT || (p->type->kind >= TY_BOOL && p->type->kind <= TY_USHORT))
+            refuse(tok, "beside parameters that involve shared, '%s' of '%s' has to be declared inside the parentheses", p->name,
+                   ty_words(p->type));
+    f->no_proto = false;
 }
 
 static void function_definition(struct specs *s, struct decl *d, int a)
@@ -239,6 +250,8 @@ static void function_definition(struct specs *s, struct decl *d, int a)
     if (d->knr)
         parse_knr(d->type);
     if (ty_involves_shared(d->type)) {
+        if (d->knr)
+            knr_with_prototype(d->type, d->tok);
         if (s->has_def)
             refuse(a, "define the structure before the function");
         for (struct param *p = d->type->params; p; p = p->next)

@@ -211,6 +211,7 @@ struct decl {
 bool starts_type(int tok);
 void parse_specs(struct specs *s);
 void parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
+struct type *adjust_param(struct type *t, int tok); /* as a parameter: arrays and functions are pointers */
 struct type *parse_type_name(void);
 bool parse_qualifier(unsigned *quals, struct block *b);
 void parse_declaration(bool in_for);     /* one declaration, its ';' included; edits registered */
