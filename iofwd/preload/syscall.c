@@ -15,6 +15,7 @@
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/numbers.h"
+#include "iofwd/preload/procfs.h"
 #include "iofwd/preload/targets.h"
 
 /* An argument as a descriptor or number, as a pointer, as a length. */
@@ -39,8 +40,13 @@ static long sys_openat2(const long *a)
         return fwd_fail(EINVAL);
     if (!fwd_can_read(how, sizeof *how))
         return fwd_fail(EFAULT);
-    if (how->resolve & ~(uint64_t)RESOLVE_CACHED) /* the server has rules of its own for what a path may pass */
-        return fwd_fail(how->resolve & RESOLVE_CACHED ? EAGAIN : EOPNOTSUPP);
+    if (how->resolve & RESOLVE_CACHED)
+        return fwd_fail(EAGAIN);
+    if (how->resolve & ~(uint64_t)RESOLVE_NO_MAGICLINKS) /* the server has rules of its own for what a path may pass: programs fall back */
+        return fwd_fail(ENOSYS);
+    struct fwd_numbered number;
+    if (how->resolve && fwd_numbered(P(1), &number)) /* below a prefix there are none */
+        return fwd_fail(ELOOP);
     return openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
 }
 

@@ -54,16 +54,25 @@ static int read_all(DIR *dir, struct entries *e, int (*choose)(const struct dire
     return errno ? -1 : 0;
 }
 
+static DIR *opendir_at(int at, const char *path)
+{
+    int fd = x_openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
+    DIR *dir = fd < 0 ? NULL : fwd_fd(fd) ? x_fdopendir(fd) : real_fdopendir(fd);
+    int err = errno;
+    if (!dir && fd >= 0)
+        x_close(fd);
+    errno = err;
+    return dir;
+}
+
 int x_scandirat(int at, const char *path, struct dirent ***list, int (*choose)(const struct dirent *), fwd_order_fn order)
 {
     struct entries e = { 0 };
-    int saved = errno, fd = x_openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
-    DIR *dir = fd < 0 ? NULL : fwd_fd(fd) ? x_fdopendir(fd) : real_fdopendir(fd);
+    int saved = errno;
+    DIR *dir = opendir_at(at, path);
     int failed = dir ? read_all(dir, &e, choose) : -1, err = errno;
     if (dir)
         x_closedir(dir);
-    else if (fd >= 0)
-        x_close(fd);
     if (failed) {
         while (e.count)
             free(e.list[--e.count]);
@@ -128,6 +137,7 @@ struct tree {
     int (*nftw_fn)(const char *, const struct stat *, int, struct FTW *);
     int (*ftw_fn)(const char *, const struct stat *, int);
     int flags;
+    int start; /* FTW_CHDIR: the directory that path starts from; else AT_FDCWD */
     dev_t dev;
     struct seen {
         dev_t dev;
@@ -148,6 +158,23 @@ static int visit(struct tree *t, const struct stat *st, int type, size_t base, i
 }
 
 static int tree_node(struct tree *t, size_t base, int level);
+
+/* Where FTW_CHDIR asks for it the first len bytes of the path become the working directory. */
+static int tree_change(struct tree *t, size_t len)
+{
+    char name[PATH_MAX] = ".";
+    if (AMPH_LIKELY(!(t->flags & FTW_CHDIR)))
+        return 0;
+    if (len) {
+        memcpy(name, t->path, len);
+        name[len] = 0;
+    }
+    int fd = x_openat(t->start, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0), failed = fd < 0 ? -1 : x_fchdir(fd), err = errno;
+    if (fd >= 0)
+        x_close(fd);
+    errno = err;
+    return failed;
+}
 
 static int tree_entries(struct tree *t, DIR *dir, int level)
 {
@@ -196,28 +223,28 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
         return fresh;
     if ((t->flags & FTW_MOUNT) && st->st_dev != t->dev)
         return 0;
-    DIR *dir = any_opendir(t->path);
+    DIR *dir = opendir_at(t->start, t->path);
     if (!dir)
         return errno == EACCES ? visit(t, st, FTW_DNR, base, level) : -1;
     int r = t->flags & FTW_DEPTH ? 0 : visit(t, st, FTW_D, base, level);
-    if (!r)
+    if (!r && !(r = tree_change(t, strlen(t->path))))
         r = tree_entries(t, dir, level);
     else if ((t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE)
         r = 0;
     x_closedir(dir);
-    if (!r && (t->flags & FTW_DEPTH))
+    if (!r && (t->flags & FTW_DEPTH)) /* FTW_CHDIR: from inside, as the C library does */
         r = visit(t, st, FTW_DP, base, level);
-    return r;
+    return r ? r : tree_change(t, base);
 }
 
 static int tree_node(struct tree *t, size_t base, int level)
 {
     struct stat st;
     int type;
-    if (x_fstatat(AT_FDCWD, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
+    if (x_fstatat(t->start, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
         if (level == 0)
             return -1;
-        bool link = !(t->flags & FTW_PHYS) && x_fstatat(AT_FDCWD, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+        bool link = !(t->flags & FTW_PHYS) && x_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
         return visit(t, &st, link ? FTW_SLN : FTW_NS, base, level);
     }
     if (level == 0)
@@ -227,6 +254,24 @@ static int tree_node(struct tree *t, size_t base, int level)
     type = S_ISLNK(st.st_mode) ? FTW_SL : FTW_F;
     int r = visit(t, &st, type, base, level);
     return (t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE ? 0 : r;
+}
+
+static int changing_walk(struct tree *t, size_t base)
+{
+    t->start = x_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (t->start < 0)
+        return -1;
+    int r = base ? tree_change(t, base) : 0;
+    if (!r)
+        r = tree_node(t, base, 0);
+    int err = errno;
+    if (x_fchdir(t->start) != 0 && r == 0) {
+        r = -1;
+        err = errno;
+    }
+    x_close(t->start);
+    errno = err;
+    return r;
 }
 
 static int tree_walk(struct tree *t, const char *path)
@@ -240,8 +285,9 @@ static int tree_walk(struct tree *t, const char *path)
     while (len > 1 && t->path[len - 1] == '/')
         t->path[--len] = 0;
     const char *slash = strrchr(t->path, '/');
+    size_t base = slash && slash[1] ? (size_t)(slash + 1 - t->path) : 0;
     fwd_links++;
-    int r = tree_node(t, slash && slash[1] ? (size_t)(slash + 1 - t->path) : 0, 0);
+    int r = t->flags & FTW_CHDIR ? changing_walk(t, base) : tree_node(t, base, 0);
     fwd_links--;
     free(t->seen);
     return r;
@@ -249,17 +295,15 @@ static int tree_walk(struct tree *t, const char *path)
 
 int x_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags)
 {
-    struct tree t = { .nftw_fn = fn, .flags = flags };
+    struct tree t = { .nftw_fn = fn, .flags = flags, .start = AT_FDCWD };
     struct stat st;
     if ((flags & FTW_PHYS) && !fwd_path(path) && real_lstat64(path, &st) == 0)
         return real_nftw64(path, fn, DEPTH, flags); /* a local link itself */
-    if (flags & FTW_CHDIR)
-        return fwd_fail(EINVAL);
     return tree_walk(&t, path);
 }
 
 int x_ftw(const char *path, int (*fn)(const char *, const struct stat *, int))
 {
-    struct tree t = { .ftw_fn = fn };
+    struct tree t = { .ftw_fn = fn, .start = AT_FDCWD };
     return tree_walk(&t, path);
 }

@@ -5,9 +5,12 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <ftw.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,13 +217,61 @@ static void numbers(void)
     puts(name);
 }
 
+/* ---- a walk that changes directory ---- */
+
+static int see(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    char cwd[PATH_MAX];
+    printf("%s %d from %s at %d in %s: %d\n", path, type, path + at->base, at->level, getcwd(cwd, sizeof cwd),
+           access(path + at->base, F_OK));
+    return strcmp(path + at->base, "stop") == 0 ? 7 : 0;
+}
+
+static void walk_from(const char *path)
+{
+    static const int flags[] = { 0, FTW_DEPTH, FTW_PHYS, FTW_PHYS | FTW_DEPTH };
+    char cwd[PATH_MAX];
+    for (int i = 0; i < 4; i++) {
+        T(nftw(path, see, 20, flags[i] | FTW_CHDIR));
+        puts(getcwd(cwd, sizeof cwd));
+    }
+}
+
+static void walks(void)
+{
+    T(chdir(dir));
+    T(mkdir("a", 0755));
+    T(mkdir("a/b", 0755));
+    T(mkdir("a/b/c", 0755));
+    T(make("a/b/c/deep"));
+    T(symlink("b/c", "a/link"));
+    T(write(open("a/b/c/deep", O_WRONLY), "deep", 4)); /* one file with something in it */
+    walk_from("a");
+    walk_from("a/b/c/deep");
+    walk_from("./a/b");
+    walk_from(in("a/b"));
+    walk_from("nothing");
+    T(chdir("a/b"));
+    walk_from("../b");
+    T(make("c/stop"));
+    T(chdir("/"));
+    walk_from(in("a/b/c"));
+    struct open_how how = { .flags = O_RDONLY, .resolve = RESOLVE_NO_MAGICLINKS };
+    OK(syscall(SYS_openat2, AT_FDCWD, in("a/link"), &how, sizeof how));
+    OK(syscall(SYS_openat2, AT_FDCWD, number(0), &how, sizeof how));
+    int fd = open(in("a/b/c/deep"), O_RDONLY);
+    OK(syscall(SYS_openat2, AT_FDCWD, number(fd), &how, sizeof how));
+    how.resolve = RESOLVE_BENEATH; /* or ENOSYS, on which programs do without */
+    T(syscall(SYS_openat2, open(dir, O_RDONLY), "a/b", &how, sizeof how) >= 0 || errno == ENOSYS);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
     } sections[] = {
-        { "pairs", pairs }, { "pairs-here", pairs_here }, { "numbers", numbers },
+        { "pairs", pairs }, { "pairs-here", pairs_here }, { "numbers", numbers }, { "walks", walks },
     };
     if (argc != 4)
         return 2;

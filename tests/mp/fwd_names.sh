@@ -41,4 +41,5 @@ X
 fwd_both "files by the numbers of descriptors" bash "$mp_dir/numbers"
 fwd_both "what a number's name can do" "$names" numbers
 IOFWD_STRIPE=2:4K fwd_both "what a number's name can do, two servers" "$names" numbers
+fwd_both "walks that change directory" "$names" walks
 mp_done
