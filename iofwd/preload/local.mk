@@ -75,6 +75,7 @@ preload_sources = \
 	iofwd/preload/relay.c \
 	iofwd/preload/relay.h \
 	iofwd/preload/search.c \
+	iofwd/preload/socket.c \
 	iofwd/preload/spawn.c \
 	iofwd/preload/start.c \
 	iofwd/preload/start.h \
@@ -218,6 +219,7 @@ EXTRA_DIST += \
 	tests/mp/fwd_mpi.c \
 	tests/mp/fwd_python.py \
 	tests/mp/fwd_shell_commands.sh \
+	tests/mp/fwd_sockets.py \
 	tests/mp/fwd_suites_commands.sh \
 	tests/mp/fwd_relay.c \
 	tests/mp/fwd_static.c \

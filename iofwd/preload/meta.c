@@ -4,8 +4,6 @@
  *
  * Each has the same three parts: where does the path lead; the C library's own call where it turns out local; the forwarded one.
  */
-#include <stddef.h>
-#include <sys/un.h>
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/fsize.h"
@@ -108,17 +106,6 @@ int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *s
             return fwd_where_end(&w, delivered(err, to, stx));
     }
     return real_statx(w.dirfd, w.path, flags, mask, stx);
-}
-
-/* A socket of this host has no place in the server's tree. */
-int x_bind(int fd, const struct sockaddr *addr, socklen_t len)
-{
-    const struct sockaddr_un *un = (const void *)addr;
-    char path[sizeof un->sun_path + 1] = "";
-    size_t before = offsetof(struct sockaddr_un, sun_path);
-    if (addr && len > before && len <= sizeof *un && fwd_can_read(addr, len) && addr->sa_family == AF_UNIX)
-        memcpy(path, un->sun_path, len - before);
-    return path[0] && fwd_path(path) ? fwd_fail(EOPNOTSUPP) : real_bind(fd, addr, len);
 }
 
 int x_faccessat(int dir, const char *path, int amode, int flags)

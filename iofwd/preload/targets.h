@@ -76,6 +76,14 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len);
 ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
 
+/* socket.c */
+int x_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int x_connect(int fd, const struct sockaddr *addr, socklen_t len);
+ssize_t x_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr, socklen_t len);
+ssize_t x_sendmsg(int fd, const struct msghdr *msg, int flags);
+int x_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
+int x_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
+
 /* ready.c */
 int x_poll(struct pollfd *p, nfds_t n, int timeout);
 int x_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask);
@@ -93,7 +101,6 @@ void fwd_epoll_forked(void);
 int x_fstat(int fd, struct stat *st);
 int x_fstatat(int dir, const char *path, struct stat *st, int flags);
 int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
-int x_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int x_faccessat(int dir, const char *path, int amode, int flags);
 int x_statfs(const char *path, struct statfs *fs);
 int x_fstatfs(int fd, struct statfs *fs);

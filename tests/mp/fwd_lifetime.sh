@@ -62,16 +62,6 @@ os._exit(0)' "$mp_dir/go"
 os.posix_spawn("/bin/sh", ["sh", "-c", "cat <" + sys.argv[1]], os.environ,
                file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/fwd/addopen", os.O_WRONLY | os.O_CREAT, 0o600)])
 os._exit(0)' "$mp_dir/go"
-    timeout 60 "$builddir/iofwd-run" -servers "$mp_dir/addresses" python3 -c 'import errno, os, socket, sys
-os.chdir(sys.argv[1])
-for name in "/fwd/s", "/fwd/../fwd/s", "s", "\0abstract%d" % os.getpid():
-    try:
-        socket.socket(socket.AF_UNIX).bind(name)
-        print("bound")
-    except OSError as e:
-        print(errno.errorcode[e.errno])' "$mp_dir" >"$mp_dir/out" 2>&1
-    test "$(tr '\n' ' ' <"$mp_dir/out")" = "ENOTSUP ENOTSUP bound bound "
-    mp_report $? "a socket cannot have a name below a prefix, and is told so" "$mp_dir/out"
 fi
 
 # A program that nothing can be preloaded into.

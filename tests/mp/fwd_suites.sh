@@ -4,4 +4,7 @@
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 
 fwd_both "from other projects' suites" sh "$srcdir/tests/mp/fwd_suites_commands.sh"
+if command -v python3 >/dev/null; then
+    fwd_both "sockets" python3 "$srcdir/tests/mp/fwd_sockets.py"
+fi
 mp_done
