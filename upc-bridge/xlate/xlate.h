@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: UPC after the C preprocessor in, C on xlate_rt.h out.  One pass: the parser reads declarations, statements and expressions with
+ * upcxlate: UPC after the C preprocessor in, C on upcx.h out.  One pass: the parser reads declarations, statements and expressions with
  * their types; what involves the shared space is replaced by edits of token ranges, everything else stays as it was written.  A program
  * of its own, one thread; memory lives until its end.
  *
@@ -192,7 +192,7 @@ struct expr {
 };
 struct expr fold_binary(unsigned op, struct expr x, struct expr y);
 
-/* ---- decl.c ---- */
+/* ---- declare.c, declarator.c, specs.c ---- */
 struct specs {
     struct type *type;
     int storage;     /* K_TYPEDEF, K_EXTERN, K_STATIC, K_AUTO, K_REGISTER or K_NONE */
