@@ -218,6 +218,7 @@ EXTRA_DIST += \
 	tests/mp/fwd_lib.sh \
 	tests/mp/fwd_mpi.c \
 	tests/mp/fwd_python.py \
+	tests/mp/fwd_outside.sh \
 	tests/mp/fwd_shell_commands.sh \
 	tests/mp/fwd_sockets.py \
 	tests/mp/fwd_suites_commands.sh \
