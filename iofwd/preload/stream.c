@@ -80,6 +80,7 @@ static ssize_t cookie_read(void *cookie, char *buf, size_t len)
 
 static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 {
+    FILE *f = ((struct stream *)cookie)->file;
     int fd = ((struct stream *)cookie)->fd;
     size_t done = 0;
     while (done < len) {
@@ -88,6 +89,8 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
             break;
         done += (size_t)n;
     }
+    if (f->_offset >= 0) /* the C library counts what it reads, but not what a cookie writes, and would seek back by that */
+        f->_offset += (off_t)done;
     return (ssize_t)done;
 }
 

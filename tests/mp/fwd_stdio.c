@@ -182,6 +182,22 @@ static void at_exit(void)
     fputs("written by an atexit handler, flushed after it", f);
 }
 
+/* A place in the buffer, a write there, the same place again, a read. */
+static void to_and_fro(void)
+{
+    FILE *f = fopen(in("fro"), "w+");
+    for (int i = 0; i < 1000; i++)
+        fputc('a' + i % 26, f);
+    rewind(f);
+    T(fgetc(f));
+    T(fseek(f, 539, SEEK_SET));
+    T(fwrite("01", 1, 2, f));
+    T(fseek(f, 0, SEEK_CUR));
+    T(fgetc(f));
+    T(ftell(f));
+    T(fclose(f));
+}
+
 static void __attribute__((destructor)) at_end(void)
 {
     if (!dir)
@@ -203,6 +219,7 @@ int main(int argc, char **argv)
     wide();
     oriented();
     reopened();
+    to_and_fro();
     atexit(at_exit);
     FILE *f = fopen(in("unflushed"), "w");
     fprintf(f, "unflushed %s", "data");
