@@ -368,6 +368,12 @@ int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum am
     return err;
 }
 
+/* Where a call that looks for a lock has its answer. */
+static struct flock *found_lock(enum amph_fwd_id id, const union amph_fwd_args *args)
+{
+    return id == AMPH_FWD_PGETLOCK ? args->pgetlock.got : id == AMPH_FWD_GETLOCK ? args->getlock.got : NULL;
+}
+
 int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
     const struct fwd_call_desc *desc = &fwd_calls[id];
@@ -385,6 +391,8 @@ int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
     err = fwd_client_simple(cl, link, id, args);
     if (AMPH_UNLIKELY(err == EXDEV))
         err = fwd_client_pair(cl, link, id, args);
+    if (!err && cl->nlinks > 1 && found_lock(id, args))
+        fwd_name_holder(cl, file, found_lock(id, args));
     if (!err && id == AMPH_FWD_OPEN)
         fwd_stripe_open(cl, args);
     else if (file && file->nparts > 1) {

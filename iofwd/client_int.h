@@ -180,6 +180,9 @@ int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fw
 /* The same on a file of several parts; home: the way to its first. */
 int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d);
 
+/* client_holder.c: a lock that a server has found, where to its kernel another server holds it: names that one's client instead */
+void fwd_name_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found);
+
 /* client_bell.c */
 bool fwd_bell_owns(int fd);
 void fwd_bells_forget(void); /* in a forked child: they are its parent's */

@@ -33,6 +33,7 @@ struct fwd_ofile {
     bool ready; /* `file` is filled in */
     struct amph_fwd_file file;
     bool locked;                 /* a record lock was taken through it */
+    bool closing;                /* an exec that is about to come closes one of its descriptors */
     int oflags;                  /* as it was opened */
     char path[FWD_PATH_INLINE];  /* absolute, clean, in the forwarded name space; "" if not known or too long */
 };

@@ -30,6 +30,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client_failover.c \
 	iofwd/client_failover.h \
 	iofwd/client_flight.c \
+	iofwd/client_holder.c \
 	iofwd/client_int.h \
 	iofwd/client_joint.c \
 	iofwd/client_life.c \

@@ -31,9 +31,11 @@
 
 /* Services that are no calls of calls.def. */
 enum { FWD_SERVICE_STATS = 200, FWD_SERVICE_HOLD_ONLY = 201, FWD_SERVICE_SEGMENT = 202, FWD_SERVICE_CANCEL = 203,
-    FWD_SERVICE_COLLECT = 204 };
+    FWD_SERVICE_COLLECT = 204, FWD_SERVICE_HOLDER = 205 };
 
 #define FWD_COLLECT_MOST 64            /* events of one answer to FWD_SERVICE_COLLECT */
+
+#define FWD_HOLDER_UNKNOWN UINT64_MAX   /* FWD_SERVICE_HOLDER: a lock of this server's that may just be coming or going */
 
 /* iofwd's two handlers. */
 enum { FWD_AM_REQUEST = 96, FWD_AM_REPLY = 97 };

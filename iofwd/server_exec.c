@@ -550,6 +550,22 @@ static size_t answer_collect(struct fwd_request *rq, uint8_t *out)
     return rq->error ? fwd_request_reply(rq, out) : put_body(rq, out, n, amph_wr_len(&w));
 }
 
+/* Another server's client has found a lock whose holder is this process, to the kernel. */
+static size_t answer_holder(struct fwd_request *rq, uint8_t *out)
+{
+    struct amph_rd r;
+    struct amph_wr w;
+    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+    uint64_t dev = amph_rd_u64(&r), ino = amph_rd_u64(&r), from = amph_rd_u64(&r), len = amph_rd_u64(&r);
+    uint64_t type = amph_rd_u64(&r), pid = amph_rd_u64(&r);
+    size_t n = fwd_request_reply(rq, out);
+    amph_wr_init(&w, out + n, FWD_MSG_MOST - n);
+    bool mine = !r.bad && pid == (uint64_t)getpid();
+    uint32_t holder = mine ? fwd_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from, (off_t)len, (short)type) : 0;
+    amph_wr_u64(&w, mine && !holder ? FWD_HOLDER_UNKNOWN : holder);
+    return put_body(rq, out, n, amph_wr_len(&w));
+}
+
 static struct fwd_request *take_from(struct fwd_request **at, const struct fwd_peer *peer, uint64_t seq)
 {
     while (*at && ((*at)->peer != peer || (*at)->seq != seq))
@@ -602,6 +618,8 @@ static size_t answer_special(struct fwd_request *rq, uint8_t *out)
     }
     if (rq->service == FWD_SERVICE_COLLECT)
         return answer_collect(rq, out);
+    if (rq->service == FWD_SERVICE_HOLDER)
+        return answer_holder(rq, out);
     struct amph_rd r;
     size_t len;
     uint64_t numbers[FWD_MSG_MOST / sizeof(uint64_t)];

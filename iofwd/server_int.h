@@ -322,12 +322,15 @@ int fwd_joint_run(struct fwd_request *rq);         /* any thread: reads or write
 bool fwd_lock_is(enum amph_fwd_id id);
 void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq); /* one that fwd_lock_is; it comes back by fwd_work_done */
 void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h); /* the client has closed h: its locks on that file go */
+void fwd_lock_left(struct fwd_peer *p, const struct fwd_handle *h);   /* by exec: also those that were taken by other descriptors go */
 void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq);           /* that request of p's waits no longer: EINTR */
 void fwd_lock_drop_peer(struct fwd_peer *p);
 void fwd_lock_renew(struct fwd_peer *from, struct fwd_peer *to);  /* a new image of the process: its locks stay, what waited is gone */
 /* A lock found on fd, as the kernel gives it, has our process for its owner where a client of ours holds it: gives that client's process
  * instead.  false: there was none, the lock may just be coming or going.  Any thread. */
 bool fwd_lock_owner(int fd, struct flock *found);
+/* The process of the client that holds such a lock on a file by this server; 0: none.  Any thread. */
+uint32_t fwd_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type);
 
 /* server_bell.c: what tells a client that waits in its own kernel that files have become ready (progress thread) */
 enum amph_status fwd_bells_open(struct fwd_server *s);

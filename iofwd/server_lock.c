@@ -125,30 +125,42 @@ static void note_lock(struct fwd_locker *lk, int fd, const struct flock *l)
     pthread_mutex_unlock(&agents_lock);
 }
 
-static bool holds(const struct fwd_locker *lk, const struct stat *st, const struct fwd_range *r)
+static bool holds(const struct fwd_locker *lk, dev_t dev, ino_t ino, const struct fwd_range *r)
 {
-    const struct kept *k = first_of(lk->kept, st->st_dev, st->st_ino);
+    const struct kept *k = first_of(lk->kept, dev, ino);
     for (uint32_t i = 0; k && i < k->held.n; i++)
         if (k->held.item[i].type == r->type && k->held.item[i].from < r->to && r->from < k->held.item[i].to)
             return true;
     return false;
 }
 
+/* The process of the client that holds it here; 0: none. */
+static uint32_t holder(dev_t dev, ino_t ino, const struct fwd_range *r)
+{
+    uint32_t pid = 0;
+    pthread_mutex_lock(&agents_lock);
+    for (const struct fwd_locker *lk = agents; lk && !pid; lk = lk->next)
+        pid = holds(lk, dev, ino, r) ? lk->pid : 0;
+    pthread_mutex_unlock(&agents_lock);
+    return pid;
+}
+
+uint32_t fwd_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type)
+{
+    bool to_end = len <= 0 || len > FWD_RANGE_END - from;
+    return holder(dev, ino, &(struct fwd_range){ .from = from, .to = to_end ? FWD_RANGE_END : from + len, .type = type });
+}
+
 bool fwd_lock_owner(int fd, struct flock *found)
 {
     struct fwd_range r;
     struct stat st;
-    bool known = false;
     if (found->l_type == F_UNLCK || found->l_pid != getpid() || fstat(fd, &st) != 0 || !range_of(fd, found, &r))
         return true;
-    pthread_mutex_lock(&agents_lock);
-    for (const struct fwd_locker *lk = agents; lk && !known; lk = lk->next)
-        if (holds(lk, &st, &r)) {
-            found->l_pid = (pid_t)lk->pid;
-            known = true;
-        }
-    pthread_mutex_unlock(&agents_lock);
-    return known;
+    uint32_t pid = holder(st.st_dev, st.st_ino, &r);
+    if (pid)
+        found->l_pid = (pid_t)pid;
+    return pid;
 }
 
 static void list_agent(struct fwd_locker *lk)
@@ -560,6 +572,12 @@ void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq)
 void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h)
 {
     if (p->locker && find_kept(p->locker->known, h->number))
+        order_close(p->locker, h->fd, NULL);
+}
+
+void fwd_lock_left(struct fwd_peer *p, const struct fwd_handle *h)
+{
+    if (p->locker)
         order_close(p->locker, h->fd, NULL);
 }
 

@@ -145,8 +145,10 @@ void fwd_peer_keep_only(struct fwd_server *s, struct fwd_peer *peer, const uint6
             continue;
         for (size_t i = 0; i < n && !keep; i++)
             keep = numbers[i] == h->number;
-        if (!keep)
-            fwd_handle_drop(s, peer, h);
+        if (keep)
+            continue;
+        fwd_lock_left(peer, h);
+        fwd_handle_drop(s, peer, h);
     }
     for (size_t i = 0; i < n; i++) {
         struct fwd_handle *h = fwd_handle_find(s, numbers[i]);

@@ -27,7 +27,7 @@ bool fwd_env_is(const char *entry, const char *name)
 void fwd_environment_keep(char **env)
 {
     for (; env && *env && nkept < FWD_ENV_KEPT; env++) {
-        if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
+        if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, FWD_LOCKS_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
             continue;
         if (fwd_env_is(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0)
             nkept += (kept[nkept] = strdup(*env)) != NULL;
@@ -93,7 +93,8 @@ void fwd_env_make(char *const envp[], char **out, struct fwd_env_room *room, boo
     if (same_process && fwd_core.loaded && fwd_core.exec_env(room->door, sizeof room->door))
         out[n++] = room->door;
     if (same_process && fwd_has_locks()) {
-        snprintf(room->locks, sizeof room->locks, FWD_LOCKS_NAME "=%ld", (long)getpid());
+        strcpy(room->locks, FWD_LOCKS_NAME "=");
+        fwd_locks_tell(room->locks + strlen(room->locks), sizeof room->locks - strlen(room->locks));
         out[n++] = room->locks;
     }
     out[n] = NULL;

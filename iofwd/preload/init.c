@@ -235,8 +235,7 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     fwd_state.umask = mask;
     fwd_limits_changed(0);
     const char *locks = setting(env, FWD_LOCKS_NAME);
-    if (locks && atol(locks) == (long)getpid())
-        fwd_locks_came_along();
+    locks = fwd_locks_came_along(locks) ? strdup(locks) : NULL;
     fwd_core_astray = part == PART_ASTRAY;
     if (part == PART_COMPUTE) {
         open_rank();
@@ -246,8 +245,8 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     fwd_environment_keep(env);
     restore_cwd(env);
     fwd_state.on = true;
-    if (fwd_has_locks()) /* those on files that exec has closed are to go now */
-        fwd_core_enter();
+    if (locks)
+        fwd_locks_drop_closed(locks);
     take_libraries(env);
     find_exe(argc > 0 ? argv[0] : NULL);
     for (int fd = 0; fd < 3; fd++)

@@ -21,9 +21,65 @@ bool fwd_has_locks(void)
     return __atomic_load_n(&any, __ATOMIC_RELAXED);
 }
 
-void fwd_locks_came_along(void)
+/* ---- over exec: what closes descriptors there drops the locks of their files, also where copies of them stay ---- */
+
+struct closing {
+    char *text;
+    size_t cap, len;
+};
+
+static void note_kept(int fd, struct fwd_ofile *of, void *arg)
 {
-    any = true;
+    struct closing *c = arg;
+    int flags = real_fcntl64(fd, F_GETFD, NULL);
+    if (flags < 0 || (flags & FD_CLOEXEC) || !of->closing)
+        return;
+    int n = snprintf(c->text + c->len, c->cap - c->len, ":%d", fd);
+    if (n > 0 && (size_t)n < c->cap - c->len)
+        c->len += (size_t)n;
+    of->closing = false; /* one copy is enough to name the file by */
+}
+
+static void note_closing(int fd, struct fwd_ofile *of, void *arg)
+{
+    int flags = real_fcntl64(fd, F_GETFD, NULL);
+    of->closing = of->closing || (flags >= 0 && (flags & FD_CLOEXEC));
+}
+
+static void note_open(int fd, struct fwd_ofile *of, void *arg)
+{
+    of->closing = false;
+}
+
+void fwd_locks_tell(char *text, size_t cap)
+{
+    int n = snprintf(text, cap, "%ld", (long)getpid());
+    struct closing c = { .text = text, .cap = cap, .len = (size_t)n };
+    fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
+    fdtab_each(0, FDTAB_MAX - 1, note_closing, NULL);
+    fdtab_each(0, FDTAB_MAX - 1, note_kept, &c);
+    text[c.len] = 0;
+}
+
+bool fwd_locks_came_along(const char *told)
+{
+    any = told && strtol(told, NULL, 10) == (long)getpid();
+    return any;
+}
+
+void fwd_locks_drop_closed(const char *told)
+{
+    struct fwd_ofile *of;
+    char *at = NULL;
+    if (fwd_core_enter() != 0) /* takes over the descriptors; the servers drop the locks on those that it does not find */
+        return;
+    for ((void)strtol(told, &at, 10); *at == ':';) {
+        int fd = (int)strtol(at + 1, &at, 10);
+        if (fwd_file_get(fd, &of) != 0)
+            continue;
+        fwd_core.punlock(fwd_core.client, &of->file);
+        fdtab_put(of);
+    }
 }
 
 void fwd_file_left(struct fwd_ofile *of)

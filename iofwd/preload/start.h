@@ -18,7 +18,7 @@ bool fwd_is_static_at(const char *path);
 #define FWD_ENV_KEPT 64
 #define FWD_ENV_EXTRA (FWD_ENV_KEPT + 6) /* entries; one is for the copies of libraries */
 struct fwd_env_room {
-    char door[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[64];
+    char door[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024];
 };
 size_t fwd_env_entries(char *const list[]); /* of argv, too */
 bool fwd_env_is(const char *entry, const char *name);

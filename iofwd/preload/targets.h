@@ -158,8 +158,11 @@ int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock);
 void fwd_file_left(struct fwd_ofile *of); /* a descriptor of it is closed: its maps are written, the process's record locks on it go */
 void fwd_forget_locks(void);              /* in a forked child */
 bool fwd_has_locks(void);                 /* has this process taken a record lock? */
-void fwd_locks_came_along(void);          /* the image before this one had */
-#define FWD_LOCKS_NAME "IOFWD_PRIVATE_LOCKS" /* of a process that goes on as another program: its number */
+/* Of a process that goes on as another program: its number, and descriptors of the files of which exec closes other copies. */
+#define FWD_LOCKS_NAME "IOFWD_PRIVATE_LOCKS"
+void fwd_locks_tell(char *text, size_t cap);
+bool fwd_locks_came_along(const char *told); /* had this process taken one before? */
+void fwd_locks_drop_closed(const char *told); /* those on files of which exec has closed a descriptor */
 
 /* map.c */
 int fwd_maps_flush(const struct fwd_ofile *of); /* NULL: of all files; 0 or an errno value */

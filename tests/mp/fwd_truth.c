@@ -532,9 +532,43 @@ static void went_on(void)
     execl(self, self, "gone-on", dir, scratch, NULL);
 }
 
+/* exec closes a copy of the descriptor, then another one of the file; both end the locks, although the first stays open. */
 static void gone_on(void)
 {
+    int fd = open(in("held"), O_RDWR), copy;
+    char number[16];
     look("closed by exec");
+    snprintf(number, sizeof number, "%d", fd);
+    setenv("HELD_FD", number, 1);
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, 20);
+    T(copy);
+    look("held");
+    execl(self, self, "copy-gone", dir, scratch, NULL);
+}
+
+static void copy_gone(void)
+{
+    int fd = atoi(getenv("HELD_FD"));
+    look("copy closed by exec");
+    T(fcntl(20, F_GETFD));
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    T(open(in("held"), O_RDONLY | O_CLOEXEC) >= 0);
+    look("held");
+    execl(self, self, "other-gone", dir, scratch, NULL);
+}
+
+static void other_gone(void)
+{
+    int fd = atoi(getenv("HELD_FD"));
+    look("other descriptor closed by exec");
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    execl(self, self, "still-held", dir, scratch, NULL);
+}
+
+static void still_held(void)
+{
+    look("nothing closed by exec");
 }
 
 static void locked(void)
@@ -554,6 +588,30 @@ static void locked(void)
     T(waitpid(pid, &status, 0) == pid && status == 0);
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10)); /* it has ended */
     close(fd);
+}
+
+/* Two clients, each with a server of its own: the one says whose lock it finds. */
+static void held_by(void)
+{
+    char go[PATH_MAX], done[PATH_MAX];
+    pid_t pid = getpid();
+    int fd = open(in("held"), O_RDWR | O_CREAT, 0600);
+    snprintf(go, sizeof go, "%s/go", scratch);
+    snprintf(done, sizeof done, "%s/done", scratch);
+    if (strcmp(getenv("AMPHORA_RANK"), "0") == 0) {
+        if (lock(fd, F_SETLK, F_WRLCK, 10, 20) != 0 || write(open(go, O_WRONLY), &pid, sizeof pid) != sizeof pid)
+            exit(3);
+        close(open(done, O_RDONLY)); /* until the other has looked */
+        return;
+    }
+    if (read(open(go, O_RDONLY), &pid, sizeof pid) != sizeof pid)
+        exit(4);
+    for (int i = 0; i < 2; i++) {
+        struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+        int r = fcntl(fd, i ? F_OFD_GETLK : F_GETLK, &l);
+        printf("held by the other: %d %d %d from %ld, %ld bytes\n", r, l.l_type == F_WRLCK, l.l_pid == pid, (long)l.l_start, (long)l.l_len);
+    }
+    close(open(done, O_WRONLY));
 }
 
 /* ---- cancellation ---- */
@@ -581,6 +639,55 @@ static void *reads(void *arg)
     printf("has read %d\n", (int)read(at_fifo, &c, 1));
     pthread_cleanup_pop(0);
     return NULL;
+}
+
+/* Calls on files act on what came before them: nothing of the call is done. */
+static int at_file, which_call;
+
+static void *calls_file(void *arg)
+{
+    char c[16] = "new";
+    struct iovec v = { c, 3 };
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cancel(pthread_self());
+    T(pread(at_file, c, 3, 0)); /* not while it is off */
+    pthread_cleanup_push(clean, NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    switch (which_call) {
+    case 0: (void)!read(at_file, c, 3); break;
+    case 1: (void)!write(at_file, "new", 3); break;
+    case 2: (void)!pread(at_file, c, 3, 0); break;
+    case 3: (void)!pwrite(at_file, "new", 3, 0); break;
+    case 4: fsync(at_file); break;
+    case 5: open(in("made"), O_CREAT | O_RDWR, 0600); break;
+    case 6: close(at_file); break;
+    case 7: (void)!readv(at_file, &v, 1); break;
+    case 8: (void)!writev(at_file, &v, 1); break;
+    case 9: fdatasync(at_file); break;
+    default: lseek(at_file, 0, SEEK_CUR); break; /* no cancellation point */
+    }
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void cancelled_before(void)
+{
+    char text[8] = "";
+    at_file = open(in("calm"), O_RDWR | O_CREAT, 0600);
+    T(write(at_file, "old", 3));
+    T(lseek(at_file, 0, SEEK_SET));
+    for (which_call = 0; which_call <= 10; which_call++) {
+        pthread_t thread;
+        void *result = NULL;
+        T(pthread_create(&thread, NULL, calls_file, NULL));
+        T(pthread_join(thread, &result));
+        T(result == PTHREAD_CANCELED);
+        T(cleaned);
+        T(lseek(at_file, 0, SEEK_CUR));
+    }
+    T(access(in("made"), F_OK));
+    T(pread(at_file, text, 7, 0));
+    printf("%s\n", text);
 }
 
 static void cancelled(void)
@@ -613,7 +720,9 @@ int main(int argc, char **argv)
         void (*run)(void);
     } sections[] = {
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
-        { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "cancelled", cancelled }, { "gone-on", gone_on },
+        { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "cancelled", cancelled },
+        { "cancelled-before", cancelled_before }, { "gone-on", gone_on }, { "held-by", held_by },
+        { "copy-gone", copy_gone }, { "other-gone", other_gone }, { "still-held", still_held },
     };
     if (argc != 4)
         return 2;

@@ -17,4 +17,10 @@ fwd_both "the limit of file sizes" "$truth" limit
 fwd_both "links that lead out" "$truth" links
 fwd_both "record locks and exec" "$truth" locked
 fwd_both "cancelled threads" "$truth" cancelled
+
+mkdir -p "$mp_dir/two"
+mkfifo "$mp_dir/go" "$mp_dir/done"
+timeout 60 "$AMPHORA_RUN" -n 2 -servers 2 -iofwd "/fwd=$mp_dir/two" -timeout 50 "$truth" held-by /fwd "$mp_dir" >"$mp_dir/out" 2>&1
+test "$(grep -c '^held by the other: 0 1 1 from 10, 20 bytes$' "$mp_dir/out")" -eq 2
+mp_report $? "F_GETLK names the client of another server" "$mp_dir/out"
 mp_done
