@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pthread_cancel.  The client keeps cancellation out while it works, and nothing tells it that a cancellation is waiting: so those that
- * come are noted here, and a call that waits at a FIFO or for a lock ends for them.  Layer: iofwd (preload).  Thread rule: any thread.
+ * come are noted here, and a call that begins, or waits at a FIFO or for a lock, ends for them.  Layer: iofwd (preload).  Thread rule: any
+ * thread.
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
@@ -9,41 +10,61 @@
 
 #define NOTED 64 /* the oldest makes room: it has been acted on, or its thread waits for nothing here */
 
-static pthread_t noted[NOTED]; /* 0: none */
-static unsigned next;
+static struct {
+    pthread_t thread; /* 0: none */
+    unsigned number;  /* of the cancellation */
+} noted[NOTED];
+unsigned fwd_cancels;
 
-static pthread_t *note_of(pthread_t thread)
+static int note_of(pthread_t thread)
 {
-    for (int i = 0; i < NOTED; i++)
-        if (__atomic_load_n(&noted[i], __ATOMIC_ACQUIRE) == thread)
-            return &noted[i];
-    return NULL;
+    int i = 0;
+    while (i < NOTED && __atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) != thread)
+        i++;
+    return i < NOTED ? i : -1;
 }
 
 int x_pthread_cancel(pthread_t thread)
 {
     int err = real_pthread_cancel(thread);
-    if (!err && !note_of(thread))
-        __atomic_store_n(&noted[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % NOTED], thread, __ATOMIC_RELEASE);
+    if (!err) {
+        unsigned number = __atomic_add_fetch(&fwd_cancels, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&noted[number % NOTED].thread, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&noted[number % NOTED].number, number, __ATOMIC_RELEASE);
+        __atomic_store_n(&noted[number % NOTED].thread, thread, __ATOMIC_RELEASE);
+    }
     return err;
 }
 
-void fwd_cancel_forget(pthread_t thread)
+unsigned fwd_cancels_now(void)
 {
-    pthread_t *note = __atomic_load_n(&next, __ATOMIC_RELAXED) ? note_of(thread) : NULL;
-    if (note)
-        __atomic_compare_exchange_n(note, &thread, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    return __atomic_load_n(&fwd_cancels, __ATOMIC_RELAXED);
+}
+
+void fwd_cancel_forget(pthread_t thread, unsigned until)
+{
+    for (int i = 0; until && i < NOTED; i++) {
+        pthread_t it = thread;
+        if (__atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) == thread && __atomic_load_n(&noted[i].number, __ATOMIC_ACQUIRE) <= until)
+            __atomic_compare_exchange_n(&noted[i].thread, &it, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    }
 }
 
 bool fwd_is_cancelled(void)
 {
-    return __atomic_load_n(&next, __ATOMIC_RELAXED) && note_of(pthread_self());
+    return __atomic_load_n(&fwd_cancels, __ATOMIC_RELAXED) && note_of(pthread_self()) >= 0;
+}
+
+void fwd_cancel_act(void)
+{
+    if (fwd_is_cancelled())
+        pthread_testcancel(); /* comes back where cancellation is switched off */
 }
 
 void fwd_wait_ended(void)
 {
     if (!fwd_is_cancelled())
         return;
-    fwd_cancel_forget(pthread_self());
+    fwd_cancel_forget(pthread_self(), fwd_cancels_now());
     pthread_testcancel();
 }

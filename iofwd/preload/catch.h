@@ -42,6 +42,15 @@ bool fwd_led(const char *path);
 /* How many calls of this thread are being made again for that reason: what is found local is followed through such links. */
 extern __thread int fwd_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
+/* The C library's cancellation points act where they begin.  How many threads have been cancelled by now. */
+extern unsigned fwd_cancels AMPH_HIDDEN;
+void fwd_cancel_act(void);
+static inline void fwd_cancel_point(void)
+{
+    if (AMPH_UNLIKELY(__atomic_load_n(&fwd_cancels, __ATOMIC_RELAXED)) && !fwd_inside)
+        fwd_cancel_act();
+}
+
 bool fwd_stream_known(FILE *f);
 bool fwd_is_exe(const char *path); /* /proc/self/exe, and the program runs from a copy */
 

@@ -104,6 +104,8 @@ int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock)
             *lock = got;
         return fwd_result(err);
     }
+    if (command == F_SETLKW)
+        fwd_cancel_point();
     err = command == F_SETLK ? fwd_core.psetlock(c, &of->file, lock) : fwd_core.pwaitlock(c, &of->file, lock);
     if (!err && lock->l_type != F_UNLCK) {
         __atomic_store_n(&any, true, __ATOMIC_RELAXED);

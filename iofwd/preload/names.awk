@@ -116,6 +116,13 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
     }
 }
 
+# Those of glibc that act on a thread's cancellation; what may wait for long looks again while it does.
+function is_cancel_point(name) {
+    return name ~ /^(__)?(open|openat|creat|close|read|write|pread|pwrite)(64)?(_2|_chk)?$/ ||
+        name ~ /^(readv|writev|preadv|pwritev|fallocate|posix_fallocate)(64)?(v?2)?$/ ||
+        name ~ /^(fsync|fdatasync|sync_file_range|msync|copy_file_range|splice)$/
+}
+
 # Takes one function apart: proto (as the C library has it), fixed (without dots), args, and how the variadic part is read.
 function shape_of(c,    n, i, p, v, w) {
     n = split_params(f_params[c], p)
@@ -209,14 +216,15 @@ function make_c(    c, ret, real, call) {
             print "    if (" va_cond ") {\n        va_list ap;\n        va_start(ap, " va_last ");"
             print "        " va_name " = va_arg(ap, " va_type ");\n        va_end(ap);\n    }"
         }
+        point = is_cancel_point(f_name[c]) ? "fwd_cancel_point();" : ""
         if (f_guard[c] == "1") {
-            print "    " ret f_target[c] ";\n}\n"
+            print (point ? "    " point "\n" : "") "    " ret f_target[c] ";\n}\n"
             continue
         }
         real = "real_" f_name[c] "(" args ")"
         if (f_after[c] == "new") real = "fwd_note_local(" real ")"
         else if (f_after[c] != "-" && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
-        print "    if (" f_guard[c] ")\n        " ret f_target[c] ";"
+        print "    if (" f_guard[c] ")" (point ? " {\n        " point : "") "\n        " ret f_target[c] ";" (point ? "\n    }" : "")
         if (f_links[c] != "") {
             # what the kernel did not find may lie behind a link into a prefix
             print "    " star(f_type[c]) "result = " real ";"
@@ -273,13 +281,12 @@ function make_doc(    c, how) {
     print "RLIMIT_FSIZE is looked at when a program starts and when it sets it by itself: what another process"
     print "sets by prlimit is not noticed; several processes that share an offset may together pass it by one call's length; with a hard limit"
     print "(ulimit -f) below some MiB nothing can be forwarded (EIO), and with any hard limit no"
-    print "shared map is writable (ENOMEM). pthread_cancel ends calls that wait at a FIFO or for a lock, but not calls on files;"
+    print "shared map is writable (ENOMEM). In calls on regular files pthread_cancel acts where they begin, not in their middle;"
     print "an epoll set tells of forwarded FIFOs the process that made it, not those that it forks, and not by a copy (dup) of the set\047s"
     print "descriptor; poll and its relatives asked for by syscall() find a forwarded FIFO always ready; of ioctl only"
     print "what asks for and sets a file's marks (lsattr, chattr), FIONREAD, FIGETBSZ and those of descriptors are known, others give ENOTTY;"
     print "statx leaves out what is about mounts and about O_DIRECT; the locks of a process that ends without"
-    print "freeing them are free a moment after its parent hears of its end; F_GETLK names the holder by its number on its own host, or, if it is"
-    print "served by another server, that server."
+    print "freeing them are free a moment after its parent hears of its end; F_GETLK names the holder by its number on its own host."
     print "On 32-bit machines programs have to be built for large files (_FILE_OFFSET_BITS=64), as Debian's are; others get EOVERFLOW where a"
     print "call fills in a record. The names of glibc's 64-bit times (`__stat64_time64` and its like) are forwarded there too, but for ftw, fts,"
     print "glob and aio_suspend.\n"

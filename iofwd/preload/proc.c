@@ -86,9 +86,10 @@ static void *run_inside(void *p)
 int x_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
     if (!fwd_inside) {
+        unsigned until = fwd_cancels_now();
         int failed = real_pthread_create(thread, attr, fn, arg);
         if (!failed)
-            fwd_cancel_forget(*thread);
+            fwd_cancel_forget(*thread, until); /* it may have been cancelled by now */
         return failed;
     }
     struct start *start = malloc(sizeof *start);

@@ -45,7 +45,9 @@ int x_ioctl(int fd, unsigned long request, void *arg);
 
 /* cancel.c */
 int x_pthread_cancel(pthread_t thread);
-void fwd_cancel_forget(pthread_t thread); /* a new thread has that name */
+/* A new thread has that name: what was noted under it until then (fwd_cancels_now) was of another. */
+unsigned fwd_cancels_now(void);
+void fwd_cancel_forget(pthread_t thread, unsigned until);
 
 /* fsize.c */
 int fwd_limits_changed(int result); /* the limits may be others now; gives result back */

@@ -643,6 +643,7 @@ static void *reads(void *arg)
 
 /* Calls on files act on what came before them: nothing of the call is done. */
 static int at_file, which_call;
+static ssize_t calm;
 
 static void *calls_file(void *arg)
 {
@@ -650,7 +651,7 @@ static void *calls_file(void *arg)
     struct iovec v = { c, 3 };
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_cancel(pthread_self());
-    T(pread(at_file, c, 3, 0)); /* not while it is off */
+    calm = pread(at_file, c, 3, 0); /* not while it is off */
     pthread_cleanup_push(clean, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     switch (which_call) {
@@ -681,6 +682,7 @@ static void cancelled_before(void)
         void *result = NULL;
         T(pthread_create(&thread, NULL, calls_file, NULL));
         T(pthread_join(thread, &result));
+        T(calm);
         T(result == PTHREAD_CANCELED);
         T(cleaned);
         T(lseek(at_file, 0, SEEK_CUR));

@@ -17,6 +17,7 @@ fwd_both "the limit of file sizes" "$truth" limit
 fwd_both "links that lead out" "$truth" links
 fwd_both "record locks and exec" "$truth" locked
 fwd_both "cancelled threads" "$truth" cancelled
+fwd_both "threads cancelled before a call" "$truth" cancelled-before
 
 mkdir -p "$mp_dir/two"
 mkfifo "$mp_dir/go" "$mp_dir/done"
