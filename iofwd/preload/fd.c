@@ -34,7 +34,7 @@ static int let_go(struct fwd_ofile *of)
  * Where Amphora's own descriptors begin: in the upper quarter of those that the process may have, out of the way of shells, of select() and
  * of dup2, which ask for small ones by number; but not so high that the kernel's table of them would be long.
  */
-#define OWN_LIMIT_MOST 4096
+#define OWN_LIMIT_MOST 1024
 
 static int own_least(void)
 {
