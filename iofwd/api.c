@@ -29,6 +29,7 @@ int iofwd_attach(const char *address_file)
     if (!text)
         return ENOMEM;
     amph_standing_own(text);
+    amph_fwd_try_again();
     return 0;
 }
 

@@ -561,6 +561,13 @@ int amph_fwd_process(struct amph_fwd_client **client_p)
     return err;
 }
 
+void amph_fwd_try_again(void)
+{
+    pthread_mutex_lock(&fwd_state.lock);
+    fwd_state.failed = 0;
+    pthread_mutex_unlock(&fwd_state.lock);
+}
+
 struct amph_fwd_client *amph_fwd_process_if_open(void)
 {
     return atomic_load_explicit(&fwd_state.client, memory_order_acquire);

@@ -51,6 +51,9 @@ static inline bool amph_fwd_file_waits(const struct amph_fwd_file *file)
  * nothing was logged), EIO (the cause was logged in one sentence). */
 int amph_fwd_process(struct amph_fwd_client **client_p);
 
+/* A client that could not be opened is tried again: servers have been named since. */
+void amph_fwd_try_again(void);
+
 /* Has the process's client been opened?  Cheap; NULL if not. */
 struct amph_fwd_client *amph_fwd_process_if_open(void);
 

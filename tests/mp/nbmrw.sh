@@ -49,6 +49,9 @@ looks_right >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw: every kind of row, JSON, box plots" "$mp_dir/out"
 shows_figures "1 MiB" 5 >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw --figures: in the segment and not" "$mp_dir/out"
+timeout 20 ./nbmrw --figures="no such row" >"$mp_dir/out" 2>&1
+test $? -eq 2 && grep -q 'no row of --figures has "no such row"' "$mp_dir/out"
+mp_report $? "nbmrw --figures: a row that is none" "$mp_dir/out"
 shows_figures "clients" 2 >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw --figures: 4 clients on 2 servers" "$mp_dir/out"
 shows_figures "tcp, 4" 2 >"$mp_dir/out" 2>&1

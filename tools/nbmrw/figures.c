@@ -261,12 +261,25 @@ static void note_missed(const struct options *o)
         fclose(f);
 }
 
+static bool is_wanted(const struct figure *f, const char *match)
+{
+    return !match || strstr(f->text, match);
+}
+
+bool nbmrw_figures_some(const char *match)
+{
+    size_t i = 0;
+    while (i < NFIGURES && !is_wanted(&figures[i], match))
+        i++;
+    return i < NFIGURES;
+}
+
 static int measure_job(const struct options *o, unsigned job, FILE *table, FILE *json)
 {
     bool speaks = gex_TM_QueryRank(team) == 0;
     for (unsigned i = 0; i < NFIGURES; i++) {
         struct measured m;
-        if (figures[i].job != job || (o->match && !strstr(figures[i].text, o->match)))
+        if (figures[i].job != job || !is_wanted(&figures[i], o->match))
             continue;
         if (!measure(o, &figures[i], &m))
             return 1;

@@ -353,6 +353,10 @@ static int start_figures(const struct options *o, int argc, char **argv, const c
 {
     int worst = 0;
     char missed[4200];
+    if (!nbmrw_figures_some(o->match)) {
+        fprintf(stderr, "nbmrw: no row of --figures has \"%s\"\n", o->match);
+        return 2;
+    }
     if (o->json && strcmp(o->json, "-") != 0)
         unlink(o->json); /* each job appends to it */
     if (!o->json || strcmp(o->json, "-") != 0)

@@ -84,6 +84,7 @@ struct nbmrw_job {
     const char *smp;     /* AMPHORA_SMP */
 };
 extern const struct nbmrw_job nbmrw_jobs[NBMRW_JOBS];
+bool nbmrw_figures_some(const char *match); /* is there a row with that text? */
 void nbmrw_figures_head(FILE *out);
 int nbmrw_figures_inside(struct options *o, unsigned job);
 
