@@ -5,6 +5,7 @@
  */
 #include "iofwd/client_noted.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -80,13 +81,15 @@ static bool find_table(void)
 {
     static const char name[] = "/memfd:" TABLE_NAME " ";
     static bool looked;
-    char path[40], target[64];
-    for (int fd = 3; !all.table && !looked && fd < 1024; fd++) {
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        ssize_t n = readlink(path, target, sizeof target);
+    char target[64];
+    DIR *dir = all.table || looked ? NULL : opendir("/proc/self/fd");
+    for (const struct dirent *d; dir && !all.table && (d = readdir(dir));) {
+        ssize_t n = readlinkat(dirfd(dir), d->d_name, target, sizeof target);
         if (n > (ssize_t)sizeof name && memcmp(target, name, sizeof name - 1) == 0)
-            map_table(fd);
+            map_table(atoi(d->d_name));
     }
+    if (dir)
+        closedir(dir);
     looked = true;
     return all.table != NULL;
 }

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -67,7 +68,7 @@ static int kill_newest(void)
 {
     static pid_t done[8];
     static int n;
-    for (int fd = 1023; fd >= 3; fd--) {
+    for (int fd = FD_MOST; fd >= 3; fd--) {
         struct ucred cred = { .pid = 0 };
         socklen_t len = sizeof cred;
         int seen = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || !is_server(cred.pid);
@@ -340,6 +341,17 @@ static int lock_and_exec(char **argv, bool many)
     return execl(argv[0], argv[0], many ? "locked-much" : "locked", dir, number, NULL);
 }
 
+/* What the client opens from now on, and what of it goes through exec, has high numbers. */
+static void use_low_descriptors(void)
+{
+    struct rlimit most;
+    MUST(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    most.rlim_cur = FD_MOST + 1;
+    MUST(setrlimit(RLIMIT_NOFILE, &most) == 0);
+    for (int fd = 0; fd < 1500;)
+        MUST((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0);
+}
+
 static int locked_much(int fd)
 {
     struct stat st;
@@ -461,6 +473,8 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strncmp(argv[1], "exec", 4) == 0) {
         dir = argv[2];
+        if (strcmp(argv[1], "exec-high") == 0)
+            use_low_descriptors();
         return lock_and_exec(argv, strcmp(argv[1], "exec-much") == 0);
     }
     if (argc == 3 && strcmp(argv[1], "renamed") == 0) {

@@ -67,6 +67,7 @@ one() {
     mp_report $? "$one_name" "$mp_dir/out"
 }
 one "record locks survive exec and then their server" exec /fwd
+one "and with descriptors above 1023" exec-high /fwd
 one "more locks than go through exec: the file is lost with its server, for others it is not" exec-much /fwd
 one "files and directories that were renamed before their server dies" renamed /fwd
 for delay in 3000 9000 20000; do

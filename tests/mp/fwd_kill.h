@@ -24,6 +24,8 @@ static inline bool is_server(pid_t pid)
     return is;
 }
 
+enum { FD_MOST = 2047 }; /* where a program's descriptors and the client's are looked for */
+
 /* At the other end of a connection; 0: it is none, or not to a server. */
 static inline pid_t server_behind(int fd)
 {
@@ -36,7 +38,7 @@ static inline pid_t server_behind(int fd)
 static inline pid_t newest_server(void)
 {
     pid_t pid = 0;
-    for (int fd = 1023; fd >= 3 && !pid; fd--)
+    for (int fd = FD_MOST; fd >= 3 && !pid; fd--)
         pid = server_behind(fd);
     return pid;
 }
