@@ -194,7 +194,7 @@ void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer)
 void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer)
 {
     struct amph_cx *cx = peer < ep->max_peers ? ep->peer[peer].cx : NULL;
-    if (cx && cx->ops->peer_gone)
+    if (cx)
         cx->ops->peer_gone(cx, peer);
 }
 

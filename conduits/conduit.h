@@ -155,8 +155,8 @@ struct amph_conduit_ops {
     enum amph_status (*add_peer)(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec);
     /* Forgets the peer; its number can be used again.  Messages of it that still arrive are dropped. */
     void (*del_peer)(struct amph_cx *cx, uint32_t peer);
-    /* Optional: the caller knows that the peer is dead, so puts and gets that wait for a word of it end with AMPH_ERR_PEER.  Without any
-     * lock, not from inside a handler.  NULL: the network itself ends them. */
+    /* The caller knows that the peer is dead, so puts and gets that wait for a word of it end with AMPH_ERR_PEER.  Without any lock, not
+     * from inside a handler.  amph_conduit_no_peer_gone: the network itself ends them. */
     void (*peer_gone)(struct amph_cx *cx, uint32_t peer);
 
     /* Makes memory reachable for peers.  fd >= 0: it is offset `fd_offset` of that shared-memory object (smp needs this). mem is
@@ -206,6 +206,7 @@ enum amph_status amph_conduit_no_commit(struct amph_cx *, uint32_t, enum amph_la
 enum amph_status amph_conduit_no_atomic(struct amph_cx *, uint32_t, const struct amph_rmem *, uint64_t, unsigned, unsigned, uint64_t,
                                         uint64_t, uint64_t *, struct amph_op *);
 void amph_conduit_no_flush(struct amph_cx *);
+void amph_conduit_no_peer_gone(struct amph_cx *, uint32_t peer);
 
 /* ---- registry.c ---- */
 

@@ -52,6 +52,10 @@ void amph_conduit_no_flush(struct amph_cx *cx)
 {
 }
 
+void amph_conduit_no_peer_gone(struct amph_cx *cx, uint32_t peer)
+{
+}
+
 static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
 {
     return strstr(info->dlpi_name, "libc.so") != NULL;

@@ -418,10 +418,19 @@ static void finish_joint(struct fwd_request *carrier)
     free(j);
 }
 
+/* A process's locks are free when its parent hears of its end.  Who holds the lock may have ended, and the word of it be under way to here. */
+static void look_for_leavers(struct fwd_request *rq)
+{
+    bool asks = rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK;
+    if (asks && rq->error == EAGAIN)
+        rq->again = rq->again || fwd_peers_leave(rq->server) || fwd_lock_agents_leave(rq);
+}
+
 /* Ends a request that has run, in whichever thread. */
 static void finish(struct fwd_request *rq)
 {
     struct fwd_server *s = rq->server;
+    look_for_leavers(rq);
     if (rq->again && !rq->peer->gone) {
         rq->next = s->locks;
         s->locks = rq;
@@ -664,6 +673,7 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
         refs_take(&rq);
         if (begin_piece(rq.handle, &rq))
             fwd_request_run(&rq);
+        look_for_leavers(&rq);
         stage_put(s, rq.stage);
         if (rq.again || rq.worker) { /* it has to wait: start again as a request of its own */
             refs_give(&rq);
@@ -759,6 +769,10 @@ static void try_locks(struct fwd_server *s)
     while ((rq = list)) {
         list = rq->next;
         rq->again = false;
+        if (fwd_lock_is(rq->id)) {
+            fwd_lock_give(s, rq);
+            continue;
+        }
         fwd_request_run(rq);
         finish(rq);
     }

@@ -153,6 +153,7 @@ struct fwd_request {
     struct fwd_request *next_running;
     _Atomic bool unwanted;       /* a signal handler has run in the client: what blocks ends with EINTR */
     bool again;                  /* the lock was not to be had: try again later */
+    uint32_t agents_left;        /* of clients that have ended, when the lock was tried */
     int newfd;                   /* of an open: becomes a handle in the progress thread; -1: none */
     bool newfd_regular, newfd_nonblock;
     const struct fwd_export *export; /* of a call by path */
@@ -243,6 +244,7 @@ static inline bool fwd_is_mapped(const struct fwd_request *rq)
 /* server_peer.c: clients and handles (progress thread) */
 void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news);
 void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *conn);
+bool fwd_peers_leave(const struct fwd_server *s); /* has a client's connection ended, of which fwd_peer_gone has not been told yet? */
 void fwd_peer_free(struct fwd_server *s, struct fwd_peer *peer);
 void fwd_peer_end(struct fwd_server *s, struct fwd_peer *peer);
 struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number);
@@ -320,6 +322,7 @@ int fwd_joint_run(struct fwd_request *rq);         /* any thread: reads or write
 
 /* server_lock.c: record locks (progress thread) */
 bool fwd_lock_is(enum amph_fwd_id id);
+bool fwd_lock_agents_leave(const struct fwd_request *rq); /* do clients that have ended hold record locks, or did when rq was tried? */
 void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq); /* one that fwd_lock_is; it comes back by fwd_work_done */
 void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h); /* the client has closed h: its locks on that file go */
 void fwd_lock_left(struct fwd_peer *p, const struct fwd_handle *h);   /* by exec: also those that were taken by other descriptors go */

@@ -73,6 +73,7 @@ struct fwd_locker {
     int sock;            /* agent's end; until it has left, and afterwards in the server's table as well */
     sem_t left;          /* counts 1 when the agent has left the table, or could not */
     bool apart;          /* it has: set before left is */
+    _Atomic bool dropped; /* counted in `leaving` */
     struct kept *kept;   /* agent's */
     pthread_mutex_t lock; /* of waiters */
     struct waiter *waiters;
@@ -82,6 +83,14 @@ struct fwd_locker {
 /* What the agents have locked, so that F_GETLK can name the holder: the kernel knows this process only. */
 static pthread_mutex_t agents_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fwd_locker *agents;
+
+/* Agents whose clients have ended: those that still hold what those had locked, and those that did. */
+static _Atomic uint32_t leaving, have_left;
+
+bool fwd_lock_agents_leave(const struct fwd_request *rq)
+{
+    return atomic_load(&leaving) > 0 || (rq->id == AMPH_FWD_PSETLOCK && rq->agents_left != atomic_load(&have_left));
+}
 
 bool fwd_lock_is(enum amph_fwd_id id)
 {
@@ -429,6 +438,10 @@ static void *agent(void *arg)
         lk->kept = k->next;
         close_kept(k);
     }
+    if (atomic_load(&lk->dropped)) {
+        atomic_fetch_add(&have_left, 1);
+        atomic_fetch_sub(&leaving, 1);
+    }
     kernel_close(lk->sock);
     pthread_mutex_destroy(&lk->lock);
     sem_destroy(&lk->left);
@@ -557,6 +570,7 @@ void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq)
     struct fwd_peer *p = rq->peer;
     bool drops = rq->id == AMPH_FWD_PUNLOCK;
     rq->error = 0;
+    rq->agents_left = atomic_load(&have_left);
     if (drops && !p->locker) {
         fwd_work_done(s, rq);
         return;
@@ -611,6 +625,8 @@ void fwd_lock_drop_peer(struct fwd_peer *p)
     if (lk->apart)
         close(lk->sock);
     int door = lk->door;
+    atomic_fetch_add(&leaving, 1);
+    atomic_store(&lk->dropped, true);
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     close(door); /* the agent ends by itself */
 }

@@ -397,8 +397,20 @@ void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
     free(p);
 }
 
+bool fwd_peers_leave(const struct fwd_server *s)
+{
+    char c;
+    for (uint32_t i = 0; i < s->max_peers; i++) {
+        const struct fwd_peer *p = s->peer[i];
+        if (p && !p->gone && p->conn && recv(p->conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+            return true;
+    }
+    return false;
+}
+
 void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
 {
+    s->locks_changed = true;
     if (c->peer)
         fwd_peer_free(s, c->peer);
     if (c->bell)

@@ -29,7 +29,8 @@ static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph
 
 /* What every family does alike. */
 #define COMMON_OPERATIONS \
-    .close = ofi_close, .add_peer = ofi_add_peer, .del_peer = ofi_del_peer, .mem_reg = ofi_mem_reg, .mem_dereg = ofi_mem_dereg, \
+    .close = ofi_close, .add_peer = ofi_add_peer, .del_peer = ofi_del_peer, .peer_gone = amph_conduit_no_peer_gone, \
+    .mem_reg = ofi_mem_reg, .mem_dereg = ofi_mem_dereg, \
     .mem_import = ofi_mem_import, .am_send = ofi_am_send, .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, \
     .put = ofi_put, .get = ofi_get, .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, .progress = ofi_progress, \
     .wait_fd = ofi_wait_fd, .arm = ofi_arm

@@ -188,6 +188,7 @@ const struct amph_conduit_ops amph_smp_ops = {
     .close = smp_close,
     .add_peer = smp_add_peer,
     .del_peer = smp_del_peer,
+    .peer_gone = amph_conduit_no_peer_gone,
     .mem_reg = smp_mem_reg,
     .mem_dereg = smp_mem_dereg,
     .mem_import = smp_mem_import,

@@ -311,6 +311,7 @@ const struct amph_conduit_ops amph_udp_ops = {
     .close = udp_close,
     .add_peer = udp_add_peer,
     .del_peer = udp_del_peer,
+    .peer_gone = amph_conduit_no_peer_gone,
     .mem_reg = udp_mem_reg,
     .mem_dereg = udp_mem_dereg,
     .mem_import = udp_mem_import,

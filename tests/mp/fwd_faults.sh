@@ -38,10 +38,12 @@ compare() {
 
 # A small call that took long sends no large ones of its file to workers, which each costs a wake-up.
 slow_once() {
+    rm -f "$mp_dir/addresses.log"
     up AMPHORA_STATS=1
     timeout 60 "$builddir/iofwd-run" -servers "$mp_dir/addresses" "$program" slow /fwd
     code=$?
     down
+    timeout 20 sh -c 'until grep -q "ended$" "$1"; do sleep 0.02; done' sh "$mp_dir/addresses.log"
     cat "$mp_dir/addresses.log"
     [ $code = 0 ] && awk '/handed to workers/ { for (i = 4; i <= NF; i++) if ($i == "handed") { n += $(i - 2); seen = 1 } }
         END { exit !(seen && n < 200) }' "$mp_dir/addresses.log"

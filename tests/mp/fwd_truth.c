@@ -588,6 +588,19 @@ static void locked(void)
     T(waitpid(pid, &status, 0) == pid && status == 0);
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10)); /* it has ended */
     close(fd);
+    int denied = 0;
+    for (int i = 0; i < 100; i++) { /* what a process had locked is free when its parent has waited for it */
+        if ((pid = fork()) == 0) {
+            fd = open(in("held"), O_RDWR);
+            _exit(lock(fd, F_SETLK, F_WRLCK, 0, 10) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0);
+        }
+        denied += waitpid(pid, &status, 0) != pid || status != 0;
+        fd = open(in("held"), O_RDWR);
+        denied += lock(fd, F_SETLK, F_WRLCK, 0, 10) != 0;
+        denied += flock(fd, LOCK_EX | LOCK_NB) != 0;
+        close(fd);
+    }
+    T(denied);
 }
 
 /* Two clients, each with a server of its own: the one says whose lock it finds. */
