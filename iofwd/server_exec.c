@@ -418,7 +418,7 @@ static void finish_joint(struct fwd_request *carrier)
     free(j);
 }
 
-/* A process's locks are free when its parent hears of its end.  Who holds the lock may have ended, and the word of it be under way to here. */
+/* A process's locks are free when its parent hears of its end.  Who holds the lock may have ended, and the word of it be under way. */
 static void look_for_leavers(struct fwd_request *rq)
 {
     bool asks = rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK;
