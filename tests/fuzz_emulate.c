@@ -42,7 +42,8 @@ static void below_close(struct amph_cx *cx)
 }
 static enum amph_status below_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p);
 static const struct amph_conduit_ops below = { .name = "below", .open = below_open, .close = below_close, .add_peer = below_add_peer,
-                                               .del_peer = below_del_peer, .peer_gone = amph_conduit_no_peer_gone, .am_send = below_send, .progress = below_progress,
+                                               .del_peer = below_del_peer,
+                                               .peer_gone = amph_conduit_no_peer_gone, .am_send = below_send, .progress = below_progress,
                                                .flush = amph_conduit_no_flush };
 static enum amph_status below_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {

@@ -239,7 +239,8 @@ static enum amph_status arm(struct amph_cx *cx, enum amph_arm how, uint64_t time
 
 const struct amph_conduit_ops fake_ops = {
     .name = "fake", .summary = "queues inside one process", .probe = probe, .open = fake_open, .close = fake_close,
-    .add_peer = add_peer, .del_peer = del_peer, .peer_gone = amph_conduit_no_peer_gone, .mem_reg = mem_reg, .mem_dereg = mem_dereg, .mem_import = mem_import,
+    .add_peer = add_peer, .del_peer = del_peer, .peer_gone = amph_conduit_no_peer_gone,
+    .mem_reg = mem_reg, .mem_dereg = mem_dereg, .mem_import = mem_import,
     .am_send = am_send, .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, .put = put, .get = get,
     .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, .progress = progress, .wait_fd = wait_fd, .arm = arm,
 };
