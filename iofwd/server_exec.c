@@ -421,8 +421,9 @@ static void finish_joint(struct fwd_request *carrier)
 /* A process's locks are free when its parent hears of its end.  Who holds the lock may have ended, and the word of it be under way. */
 static void look_for_leavers(struct fwd_request *rq)
 {
-    bool asks = rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK;
-    if (asks && rq->error == EAGAIN)
+    if (AMPH_LIKELY(rq->error != EAGAIN))
+        return;
+    if (rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK)
         rq->again = rq->again || fwd_peers_leave(rq->server) || fwd_lock_agents_leave(rq);
 }
 

@@ -45,24 +45,24 @@ static void end(bool loaded, pid_t pid)
     errno = saved;
 }
 
-pid_t x_fork(void)
+static pid_t fork_by(pid_t (*real)(void))
 {
     if (!fwd_state.on || fwd_inside)
-        return real_fork();
+        return real();
     bool loaded = begin();
-    pid_t pid = real_fork();
+    pid_t pid = real();
     end(loaded, pid);
     return pid;
 }
 
+pid_t x_fork(void)
+{
+    return fork_by(real_fork);
+}
+
 pid_t x__Fork(void)
 {
-    if (!fwd_state.on || fwd_inside)
-        return real__Fork();
-    bool loaded = begin();
-    pid_t pid = real__Fork();
-    end(loaded, pid);
-    return pid;
+    return fork_by(real__Fork);
 }
 
 struct child {

@@ -19,6 +19,7 @@
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
 #define LINK ".name"
 #define PATH_BYTES sizeof((struct sockaddr_un *)0)->sun_path
+
 /* The path of a socket's address, if it may lie below a prefix. */
 static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH_BYTES + 1])
 {

@@ -267,10 +267,7 @@ static void walks(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } sections[] = {
+    static const struct section sections[] = {
         { "pairs", pairs }, { "pairs-here", pairs_here }, { "numbers", numbers }, { "walks", walks },
     };
     if (argc != 4)
@@ -278,8 +275,5 @@ int main(int argc, char **argv)
     self = argv[0];
     dir = argv[2];
     scratch = argv[3];
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-        if (strcmp(argv[1], sections[i].name) == 0)
-            sections[i].run();
-    return 0;
+    return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }

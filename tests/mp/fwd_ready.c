@@ -567,18 +567,12 @@ static void blocking(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } sections[] = {
+    static const struct section sections[] = {
         { "states", states }, { "files", files }, { "mixed", mixed }, { "many", many }, { "interrupted", interrupted }, { "sets", sets },
         { "watched", watched }, { "blocking", blocking },
     };
     if (argc != 4)
         return 2;
     dir = argv[2];
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-        if (strcmp(argv[1], sections[i].name) == 0)
-            sections[i].run();
-    return 0;
+    return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,5 +38,22 @@ static long say(int line, const char *text, long result)
 #define T(call) (errno = 0, say(__LINE__, #call, (long)(call)))
 /* descriptors are compared as valid or not */
 #define OK(call) T((call) < 0 ? -1 : 0)
+
+/* A part of such a program, asked for by its name. */
+struct section {
+    const char *name;
+    void (*run)(void);
+};
+
+/* false: there is none of that name. */
+static inline bool run_section(const struct section *sections, size_t n, const char *name)
+{
+    size_t i = 0;
+    while (i < n && strcmp(sections[i].name, name) != 0)
+        i++;
+    if (i < n)
+        sections[i].run();
+    return i < n;
+}
 
 #endif

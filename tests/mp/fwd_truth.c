@@ -731,10 +731,7 @@ static void cancelled(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } sections[] = {
+    static const struct section sections[] = {
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
         { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "cancelled", cancelled },
         { "cancelled-before", cancelled_before }, { "gone-on", gone_on }, { "held-by", held_by },
@@ -745,8 +742,5 @@ int main(int argc, char **argv)
     self = argv[0];
     dir = argv[2];
     scratch = argv[3];
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-        if (strcmp(argv[1], sections[i].name) == 0)
-            sections[i].run();
-    return 0;
+    return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }
