@@ -42,28 +42,56 @@ static int connect_bell(struct amph_fwd_client *cl, struct fwd_link *link, struc
     return 0;
 }
 
-int amph_fwd_bell_take(struct amph_fwd_client *cl, uint32_t server, struct amph_fwd_bell *bell_p)
+/* One of that server that has been given back. */
+static bool take_used(uint32_t server, struct amph_fwd_bell *bell_p)
 {
-    struct fwd_link *link;
-    int err = fwd_link_to(cl, server, &link);
-    for (unsigned i = 0; i < BELLS && !err; i++) {
+    for (unsigned i = 0; i < BELLS; i++) {
         if (!change(i, BELL_FREE, BELL_TAKEN))
             continue;
         *bell_p = bells[i].bell;
         if (bell_p->server == server)
-            return 0;
+            return true;
         atomic_store(&bells[i].state, BELL_FREE);
     }
-    for (unsigned i = 0; i < BELLS && !err; i++)
+    return false;
+}
+
+static int take_new(struct amph_fwd_client *cl, struct fwd_link *link, struct amph_fwd_bell *bell_p)
+{
+    for (unsigned i = 0; i < BELLS; i++)
         if (change(i, BELL_NONE, BELL_TAKEN)) {
             bells[i].bell.fd = -1;
-            err = connect_bell(cl, link, &bells[i].bell);
+            int err = connect_bell(cl, link, &bells[i].bell);
             *bell_p = bells[i].bell;
             if (err)
                 atomic_store(&bells[i].state, BELL_NONE);
             return err;
         }
-    return err ? err : EMFILE;
+    return EMFILE;
+}
+
+/* One that nobody uses makes room. */
+static void drop_used(void)
+{
+    for (unsigned i = 0; i < BELLS; i++)
+        if (change(i, BELL_FREE, BELL_TAKEN)) {
+            amph_fwd_bell_give(&bells[i].bell, true);
+            return;
+        }
+}
+
+int amph_fwd_bell_take(struct amph_fwd_client *cl, uint32_t server, bool fresh, struct amph_fwd_bell *bell_p)
+{
+    struct fwd_link *link;
+    int err = fwd_link_to(cl, server, &link);
+    if (err || (!fresh && take_used(server, bell_p)))
+        return err;
+    err = take_new(cl, link, bell_p);
+    if (err == EMFILE) {
+        drop_used();
+        err = take_new(cl, link, bell_p);
+    }
+    return err;
 }
 
 bool amph_fwd_bell_hear(const struct amph_fwd_bell *bell)

@@ -105,7 +105,7 @@ static int bell_of(struct set *s, uint32_t server, struct amph_fwd_bell **bell_p
         return 0;
     if (i == BELLS)
         return ENOSPC;
-    int err = fwd_core.bell_take(fwd_core.client, server, &s->bell[i]);
+    int err = fwd_core.bell_take(fwd_core.client, server, true, &s->bell[i]);
     if (err)
         return err == EMFILE ? ENOSPC : err;
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = (uintptr_t)s };

@@ -283,7 +283,7 @@ function make_doc(    c, how) {
     print "(ulimit -f) below some MiB nothing can be forwarded (EIO), and with any hard limit no"
     print "shared map is writable (ENOMEM). In calls on regular files pthread_cancel acts where they begin, not in their middle;"
     print "an epoll set tells of forwarded FIFOs the process that made it, not those that it forks, and not by a copy (dup) of the set\047s"
-    print "descriptor; poll and its relatives asked for by syscall() find a forwarded FIFO always ready; of ioctl only"
+    print "descriptor; of ioctl only"
     print "what asks for and sets a file's marks (lsattr, chattr), FIONREAD, FIGETBSZ and those of descriptors are known, others give ENOTTY;"
     print "statx leaves out what is about mounts and about O_DIRECT; the locks of a process that ends without"
     print "freeing them are free a moment after its parent hears of its end; F_GETLK names the holder by its number on its own host."

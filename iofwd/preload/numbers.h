@@ -19,6 +19,9 @@
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
 #endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
 
 /* Machines younger than the calls with a directory have those only. */
 #ifndef SYS_open
@@ -42,6 +45,18 @@
 #define SYS_lchown FWD_ABSENT(17)
 #define SYS_utimes FWD_ABSENT(18)
 #define SYS_futimesat FWD_ABSENT(19)
+#endif
+#ifndef SYS_poll
+#define SYS_poll FWD_ABSENT(49)
+#endif
+#ifndef SYS_epoll_wait
+#define SYS_epoll_wait FWD_ABSENT(50)
+#endif
+#if __SIZEOF_POINTER__ == 4 && defined SYS__newselect /* the older number takes one pointer to its arguments */
+#undef SYS_select
+#define SYS_select SYS__newselect
+#elif !defined SYS_select
+#define SYS_select FWD_ABSENT(51)
 #endif
 #ifndef SYS_utime
 #define SYS_utime FWD_ABSENT(20)

@@ -54,7 +54,7 @@ int64_t fwd_left(int64_t until)
     return until > now ? until - now : 0;
 }
 
-static struct timespec span(int64_t ns)
+struct timespec fwd_span(int64_t ns)
 {
     return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }
@@ -88,7 +88,7 @@ static struct amph_fwd_bell *bell_of(struct wait *w, uint32_t server, bool **fre
     unsigned i = 0;
     while (i < w->nbells && w->bell[i].server != server)
         i++;
-    if (i == BELLS || (i == w->nbells && fwd_core.bell_take(fwd_core.client, server, &w->bell[i]) != 0))
+    if (i == BELLS || (i == w->nbells && fwd_core.bell_take(fwd_core.client, server, false, &w->bell[i]) != 0))
         return NULL;
     if (i == w->nbells) {
         w->fresh[i] = true;
@@ -178,7 +178,7 @@ static int wait_for(struct wait *w, int64_t until, const sigset_t *mask)
         int64_t left = n ? 0 : fwd_left(until);
         if (!armed && left > 0)
             continue;
-        struct timespec span_left = span(left);
+        struct timespec span_left = fwd_span(left);
         for (unsigned i = 0; i < w->nbells; i++)
             w->q[w->n + i] = (struct pollfd){ .fd = w->bell[i].fd, .events = POLLIN };
         int local = real_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left, mask);

@@ -14,5 +14,6 @@ bool fwd_waits(int fd);
 int64_t fwd_clock_ns(void);
 int64_t fwd_until(const struct timespec *limit);
 int64_t fwd_left(int64_t until);
+struct timespec fwd_span(int64_t ns);
 
 #endif

@@ -4,6 +4,9 @@
  * Thread rule: as the functions.
  */
 #include <linux/openat2.h>
+#include <linux/time_types.h>
+#include <signal.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -16,6 +19,7 @@
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/numbers.h"
 #include "iofwd/preload/procfs.h"
+#include "iofwd/preload/ready.h"
 #include "iofwd/preload/targets.h"
 
 /* An argument as a descriptor or number, as a pointer, as a length. */
@@ -87,6 +91,73 @@ static long sys_futimens(const long *a)
     return P(1) ? utimensat(I(0), P(1), P(2), I(3)) : futimens(I(0), P(2));
 }
 
+/* ---- waiting: the kernel's calls have the length of a set of signals with it, and say in the limit what is left of it ---- */
+
+#define SIGNALS_BYTES (size_t)(_NSIG / 8)
+
+static bool has_length(const sigset_t *mask, size_t bytes)
+{
+    return !mask || bytes == SIGNALS_BYTES;
+}
+
+/* Calls a wait with a limit of its own, and tells the program's what is left of it.  -1: the kernel says what is wrong with it. */
+static long limited(long number, const long *a, struct timespec *limit, long (*wait)(const long *a, const struct timespec *limit))
+{
+    if (limit && !fwd_can_read(limit, sizeof *limit))
+        return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    struct timespec own = limit ? *limit : (struct timespec){ 0, 0 };
+    bool valid = limit && own.tv_sec >= 0 && own.tv_nsec >= 0 && own.tv_nsec < 1000000000;
+    int64_t until = valid ? fwd_until(&own) : INT64_MAX;
+    long n = wait(a, limit ? &own : NULL);
+    if (limit && until != INT64_MAX && fwd_can_write(limit, sizeof *limit))
+        *limit = fwd_span(fwd_left(until));
+    return n;
+}
+
+static long ppoll_for(const long *a, const struct timespec *limit)
+{
+    return ppoll(P(0), (nfds_t)a[1], limit, P(3));
+}
+
+static long sys_ppoll(const long *a)
+{
+    return has_length(P(3), L(4)) ? limited(SYS_ppoll, a, P(2), ppoll_for) : fwd_fail(EINVAL);
+}
+
+/* The last argument of pselect6. */
+struct signals {
+    const sigset_t *mask;
+    size_t bytes;
+};
+
+static long pselect_for(const long *a, const struct timespec *limit)
+{
+    const struct signals *signals = P(5);
+    return pselect(I(0), P(1), P(2), P(3), limit, signals ? signals->mask : NULL);
+}
+
+static long sys_pselect6(const long *a)
+{
+    const struct signals *signals = P(5);
+    if (signals && !fwd_can_read(signals, sizeof *signals))
+        return fwd_fail(EFAULT);
+    return !signals || has_length(signals->mask, signals->bytes) ? limited(SYS_pselect6, a, P(4), pselect_for) : fwd_fail(EINVAL);
+}
+
+static long sys_epoll_pwait(const long *a)
+{
+    return has_length(P(4), L(5)) ? epoll_pwait(I(0), P(1), I(2), I(3), P(4)) : fwd_fail(EINVAL);
+}
+
+static long sys_epoll_pwait2(const long *a)
+{
+    const struct __kernel_timespec *given = P(3); /* on 32-bit machines, too */
+    if (given && !fwd_can_read(given, sizeof *given))
+        return fwd_fail(EFAULT);
+    const struct timespec limit = { .tv_sec = given ? (time_t)given->tv_sec : 0, .tv_nsec = given ? (long)given->tv_nsec : 0 };
+    return has_length(P(4), L(5)) ? epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4)) : fwd_fail(EINVAL);
+}
+
 #define CALLS(X) \
     X(read, read(I(0), P(1), L(2))) X(write, write(I(0), P(1), L(2))) X(close, close(I(0))) \
     X(open, open(P(0), I(1), (mode_t)a[2])) X(openat, openat(I(0), P(1), I(2), (mode_t)a[3])) X(openat2, sys_openat2(a)) \
@@ -124,6 +195,9 @@ static long sys_futimens(const long *a)
     X(fgetxattr, fgetxattr(I(0), P(1), P(2), L(3))) X(listxattr, listxattr(P(0), P(1), L(2))) \
     X(llistxattr, llistxattr(P(0), P(1), L(2))) X(flistxattr, flistxattr(I(0), P(1), L(2))) X(removexattr, removexattr(P(0), P(1))) \
     X(lremovexattr, lremovexattr(P(0), P(1))) X(fremovexattr, fremovexattr(I(0), P(1))) X(execve, execve(P(0), P(1), P(2))) \
+    X(poll, poll(P(0), (nfds_t)a[1], I(2))) X(ppoll, sys_ppoll(a)) X(select, select(I(0), P(1), P(2), P(3), P(4))) \
+    X(pselect6, sys_pselect6(a)) X(epoll_ctl, epoll_ctl(I(0), I(1), I(2), P(3))) X(epoll_wait, epoll_wait(I(0), P(1), I(2), I(3))) \
+    X(epoll_pwait, sys_epoll_pwait(a)) X(epoll_pwait2, sys_epoll_pwait2(a)) \
     X(fork, x_fork_call(SYS_fork, a)) X(vfork, x_fork_call(SYS_fork, a)) X(clone, x_fork_call(SYS_clone, a)) \
     X(clone3, x_fork_call(SYS_clone3, a)) X(exit_group, (_exit(I(0)), 0L))
 

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -512,6 +513,88 @@ static void watched(void)
     refused(ep);
 }
 
+/* ---- by number ---- */
+
+/* The calls that every machine has; their limit says afterwards what is left of it. */
+static void by_number_new(void)
+{
+    struct pollfd p = { .fd = fifo, .events = POLLIN };
+    struct timespec limit = { .tv_nsec = SOON_MS * 1000000L }, far = { .tv_sec = 100 }, wrong = { .tv_nsec = -1 };
+    sigset_t usr1;
+    struct {
+        const sigset_t *mask;
+        size_t bytes;
+    } signals_given = { &usr1, _NSIG / 8 };
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    T(syscall(SYS_ppoll, &p, 1, &limit, NULL, 0));
+    T(limit.tv_sec == 0 && limit.tv_nsec == 0);
+    T(syscall(SYS_ppoll, &p, 1, &wrong, NULL, 0));
+    T(syscall(SYS_ppoll, &p, 1, nowhere, NULL, 0));
+    T(syscall(SYS_ppoll, &p, 1, &far, &usr1, 5));
+    in_all(fifo);
+    limit.tv_nsec = SOON_MS * 1000000L;
+    T(syscall(SYS_pselect6, fifo + 1, &r, NULL, NULL, &limit, NULL));
+    T(limit.tv_sec == 0 && limit.tv_nsec == 0);
+    T(syscall(SYS_pselect6, fifo + 1, &r, NULL, NULL, NULL, nowhere));
+    pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+    in_all(fifo);
+    T(syscall(SYS_pselect6, fifo + 1, &r, NULL, NULL, &far, &signals_given));
+    T(FD_ISSET(fifo, &r));
+    T(far.tv_sec > 90 && far.tv_sec < 100);
+    pthread_join(t, NULL);
+    signals_given.bytes = 5;
+    T(syscall(SYS_pselect6, fifo + 1, &r, NULL, NULL, &far, &signals_given));
+    T(syscall(SYS_ppoll, &p, 1, &far, &usr1, _NSIG / 8));
+    T(p.revents);
+}
+
+static void by_number_old(void)
+{
+#if defined SYS_poll && defined SYS_select && __SIZEOF_POINTER__ == 8
+    struct pollfd p = { .fd = fifo, .events = POLLIN };
+    struct timeval limit = { .tv_usec = SOON_MS * 1000 };
+    T(syscall(SYS_poll, &p, 1, SOON_MS));
+    in_all(fifo);
+    T(syscall(SYS_select, fifo + 1, &r, NULL, NULL, &limit));
+    T(limit.tv_sec == 0 && limit.tv_usec == 0);
+    T(write(fifo, "x", 1));
+    T(syscall(SYS_poll, &p, 1, -1));
+    T(p.revents);
+    in_all(fifo);
+    T(syscall(SYS_select, fifo + 1, &r, NULL, NULL, NULL));
+#endif
+}
+
+static void by_number(void)
+{
+    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x1122334455667788 }, out = { 0 };
+    struct timespec limit = { .tv_nsec = SOON_MS * 1000000L };
+    char block[16];
+    open_mixed();
+    by_number_new();
+    T(read(fifo, block, sizeof block));
+    by_number_old();
+    drain(fifo);
+    int ep = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+    T(syscall(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, fifo, &ev));
+    T(syscall(SYS_epoll_pwait, ep, &out, 1, SOON_MS, NULL, 0));
+    pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+    T(syscall(SYS_epoll_pwait, ep, &out, 1, -1, NULL, 0));
+    T(out.data.u64 == ev.data.u64);
+    pthread_join(t, NULL);
+#ifdef SYS_epoll_wait
+    T(syscall(SYS_epoll_wait, ep, &out, 1, -1));
+#endif
+    drain(fifo);
+#if defined SYS_epoll_pwait2 && __SIZEOF_POINTER__ == 8
+    T(syscall(SYS_epoll_pwait2, ep, &out, 1, &limit, NULL, 0));
+    T(syscall(SYS_epoll_pwait2, ep, &out, 1, nowhere, NULL, 0));
+#endif
+    T(syscall(SYS_epoll_ctl, ep, EPOLL_CTL_DEL, fifo, NULL));
+    T(limit.tv_nsec == SOON_MS * 1000000L);
+}
+
 /* ---- what does not wait, and what waits for itself ---- */
 
 static void *reads(void *arg)
@@ -569,7 +652,8 @@ int main(int argc, char **argv)
 {
     static const struct section sections[] = {
         { "states", states }, { "files", files }, { "mixed", mixed }, { "many", many }, { "interrupted", interrupted }, { "sets", sets },
-        { "watched", watched }, { "blocking", blocking },
+        { "watched", watched }, { "by_number", by_number },
+        { "blocking", blocking },
     };
     if (argc != 4)
         return 2;

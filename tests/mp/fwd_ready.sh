@@ -12,5 +12,6 @@ fwd_both "many FIFOs" "$ready" many
 fwd_both "signals and cancellation" "$ready" interrupted
 fwd_both "select" "$ready" sets
 fwd_both "epoll" "$ready" watched
+fwd_both "waits by syscall()" "$ready" by_number
 fwd_both "what waits and what does not" "$ready" blocking
 mp_done
