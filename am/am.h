@@ -186,11 +186,13 @@ struct amph_waiter {
     uint64_t start_ns;
     uint64_t nap_ns;
     uint32_t seen;  /* what had happened when the condition was last looked at */
-    uint32_t phase; /* what the next idle step does */
+    uint8_t phase;  /* what the next idle step does */
+    bool spun;      /* it has spun in vain before it yielded */
     bool soon;      /* set by who waits for something that is being done now: sleeps late also where processes outnumber cores */
+    uint32_t yields; /* since it spun */
 };
 enum amph_waiter_phase { AMPH_WAITER_SPINS, AMPH_WAITER_YIELDS, AMPH_WAITER_SLEEPS };
-#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0, false }
+#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0, false, false, 0 }
 
 /* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions
  * which no message announces are seen too.  Use: while (!condition) amph_am_wait_step(ep, &w); */
@@ -277,6 +279,8 @@ struct amph_job {
     struct amph_gather *gather;    /* amph_job_allgather's */
     uint8_t wait_mode;             /* enum amph_wait_mode */
     bool wait_mode_set, crowded;
+    uint8_t vain_spins;            /* waits in a row whose spin kept the sender from this core */
+    uint8_t left_out;              /* spins that were left out for that */
     void (*on_event)(const struct amph_boot_event *event); /* told of each event of the job before it is acted on; or NULL */
     void *extended;                /* extended/'s own state */
     void (*wait_step)(struct amph_waiter *w); /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */

@@ -27,6 +27,7 @@
 #define YIELD_NS (500 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
 
 enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, SOON_YIELDS = 1024, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
+enum { VAIN_SPINS = 4, SOON_AFTER_YIELDS = 2, TRIES_BETWEEN = 64 };
 
 /* ---- the policy of the process ---- */
 
@@ -229,20 +230,50 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 
 /* ---- waiting ---- */
 
+/*
+ * Who spins keeps a core, and the process that is waited for may need that very core: others compute on the remaining ones, or nobody
+ * could count the processes (programs that come to standing servers).  Such a wait spins in vain and ends with its first yields.  After
+ * some of these in a row waits begin with the yields; one in many still spins, and once that was good for something all do again.
+ */
+static bool spin_is_vain(void)
+{
+    if (__atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED) < VAIN_SPINS)
+        return false;
+    uint8_t left_out = (uint8_t)((__atomic_load_n(&amph_job.left_out, __ATOMIC_RELAXED) + 1) % TRIES_BETWEEN);
+    __atomic_store_n(&amph_job.left_out, left_out, __ATOMIC_RELAXED);
+    return left_out != 0;
+}
+
+static void learn(const struct amph_waiter *w)
+{
+    uint8_t vain = __atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED);
+    if (w->phase == AMPH_WAITER_SPINS) {
+        if (vain)
+            __atomic_store_n(&amph_job.vain_spins, 0, __ATOMIC_RELAXED);
+    } else if (w->phase == AMPH_WAITER_YIELDS && w->spun && w->yields <= SOON_AFTER_YIELDS && vain < VAIN_SPINS) {
+        __atomic_store_n(&amph_job.vain_spins, vain + 1, __ATOMIC_RELAXED);
+    }
+}
+
 /* The clock is read once in many rounds. */
 static void spin_or_yield(struct amph_waiter *w)
 {
     if (w->rounds % ROUNDS_BETWEEN_CLOCKS == 1) {
         uint64_t now = amph_now_ns(), spin_ns = amph_env_ns(AMPH_ENV_SPIN);
-        if (w->rounds == 1)
+        if (w->rounds == 1) {
             w->start_ns = now;
-        if (now - w->start_ns >= spin_ns)
+            w->spun = spin_ns && !spin_is_vain();
+            w->yields = 0;
+        }
+        if (!w->spun || now - w->start_ns >= spin_ns)
             w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? AMPH_WAITER_SLEEPS : AMPH_WAITER_YIELDS;
     }
-    if (w->phase == AMPH_WAITER_SPINS)
+    if (w->phase == AMPH_WAITER_SPINS) {
         amph_cpu_relax();
-    else
+    } else {
+        w->yields++;
         sched_yield();
+    }
 }
 
 static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_wait_mode mode)
@@ -270,6 +301,8 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
 void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     if (amph_ep_poll_once(ep)) {
+        if (w->rounds)
+            learn(w);
         w->rounds = 0;
         w->phase = AMPH_WAITER_SPINS;
         w->nap_ns = 0;

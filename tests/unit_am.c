@@ -770,6 +770,46 @@ Test(am, watched_descriptors_end_a_sleep, .timeout = 20)
     cr_assert_eq(a->nwatch, 0);
 }
 
+/* A wait of b for a message that comes as soon as b yields, or, where its sender has a core of its own, after two rounds of whatever
+ * kind.  Tells how many steps it took, and what the last did. */
+static unsigned steps_of_wait(bool own_core, enum amph_waiter_phase *phase_p)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    unsigned had = seen.n, steps = 0;
+    bool sent = false;
+    while (seen.n == had) {
+        if (!sent && (own_core ? w.rounds == 2 : w.phase != AMPH_WAITER_SPINS)) {
+            cr_assert_eq(send_short(20, 0, 0), AMPH_OK);
+            sent = true;
+        }
+        *phase_p = w.phase;
+        amph_am_wait_step(b, &w);
+        steps++;
+    }
+    return steps;
+}
+
+/* How many waits it takes until 20 in a row have been as wanted; 1000: that never came. */
+static unsigned waits_until(bool own_core, enum amph_waiter_phase wanted, unsigned most_steps)
+{
+    unsigned waits = 0, row = 0;
+    enum amph_waiter_phase phase;
+    while (row < 20 && waits < 1000) {
+        waits++;
+        unsigned steps = steps_of_wait(own_core, &phase);
+        row = phase == wanted && steps <= most_steps ? row + 1 : 0;
+    }
+    return waits;
+}
+
+Test(am, who_is_waited_for_needs_this_core, .timeout = 20)
+{
+    amph_am_set_wait_mode(AMPH_WAIT_ADAPTIVE);
+    add(b, 20, count, 1, 1, 0);
+    cr_assert_lt(waits_until(false, AMPH_WAITER_YIELDS, 3), 1000, "waits spin although the sender runs only when they yield");
+    cr_assert_lt(waits_until(true, AMPH_WAITER_SPINS, 5), 1000, "waits yield although the sender has a core of its own");
+}
+
 /* ---- page sizes ---- */
 
 Test(pages, negotiation)
