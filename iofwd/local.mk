@@ -66,6 +66,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server_append.c \
 	iofwd/server_bell.c \
 	iofwd/server_direct.c \
+	iofwd/server_fifo.c \
 	iofwd/server_door.c \
 	iofwd/server_exec.c \
 	iofwd/server_file.c \

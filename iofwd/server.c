@@ -191,7 +191,7 @@ int fwd_server_run(struct fwd_server *s)
             __atomic_store_n(&s->posted, false, __ATOMIC_RELEASE);
             did += take_news(s);
             did += fwd_exec_progress(s);
-        } else if (s->unsent || s->transfers || s->locks)
+        } else if (s->unsent || s->transfers || s->locks || s->leaving)
             did += fwd_exec_progress(s);
         if (s->draining && (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
             break;

@@ -5,6 +5,7 @@
  * only.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -192,6 +193,8 @@ static void settle(struct fwd_request *rq)
             h->regular = rq->newfd_regular;
             h->nonblock = rq->newfd_nonblock;
             h->append = rq->u.open.flags & O_APPEND;
+            if (rq->newfd_fifo)
+                fwd_fifo_open(h);
             fwd_direct_open(h, rq->u.open.flags);
             h->export = rq->export;
             rq->u.open.file = h->number;
@@ -246,6 +249,8 @@ static void rq_free(struct fwd_request *rq)
     struct fwd_peer *p = rq->peer;
     refs_give(rq);
     stage_put(s, rq->stage);
+    if (rq->door >= 0)
+        close(rq->door);
     free(rq->out);
     p->memory -= rq->room;
     free(rq);
@@ -380,6 +385,8 @@ static void start(struct fwd_request *rq)
     }
     if (wants_worker(rq)) {
         rq->state = FWD_RQ_RUNNING;
+        if (is_bulk(rq) && rq->file->fifo)
+            rq->door = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
         if (h)
             h->busy = true;
         fwd_work_give(rq->server, rq);
@@ -779,6 +786,18 @@ static void try_locks(struct fwd_server *s)
     }
 }
 
+/* What workers do for clients that have gone is nobody's any more. */
+static void hurry_leavers(struct fwd_server *s)
+{
+    uint64_t now = amph_now_ns();
+    if (now - s->hurried_ns < LOCK_TRY_NS)
+        return;
+    s->hurried_ns = now;
+    for (uint32_t i = 0; i < s->max_peers; i++)
+        if (s->peer[i] && s->peer[i]->gone)
+            fwd_work_wake_all(s, s->peer[i]);
+}
+
 static unsigned send_waiting(struct fwd_server *s)
 {
     unsigned n = 0;
@@ -802,6 +821,8 @@ unsigned fwd_exec_progress(struct fwd_server *s)
     if (s->transfers)
         n += move_transfers(s);
     try_locks(s);
+    if (s->leaving)
+        hurry_leavers(s);
     return n;
 }
 
@@ -823,6 +844,7 @@ void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
     peer->queued++; /* keeps it alive until the end of this function */
     drop_from(&s->locks, peer);
     fwd_lock_drop_peer(peer);
+    fwd_work_wake_all(s, peer);
     for (uint32_t i = 0; i < s->nslots; i++) {
         struct fwd_handle *h = s->handle[i];
         if (!h)

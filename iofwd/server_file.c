@@ -100,6 +100,8 @@ static int do_read(struct fwd_request *rq, struct fwd_args_read *a)
         a->buf_len = 0;
         return 0;
     }
+    if (a->file->fifo)
+        return fwd_fifo_read(rq, a->file, a->buf, a->buf_cap, &a->buf_len);
     if (rq->bulk.rwf)
         return read_by(rq, &(struct fwd_args_pread){ .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap }, -1, &a->buf_len);
     return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
@@ -112,6 +114,8 @@ int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
 
 static int do_write(struct fwd_request *rq, struct fwd_args_write *a)
 {
+    if (a->file->fifo)
+        return fwd_fifo_write(rq, a->file, a->data, a->data_len, &a->done);
     if (a->file->gather)
         return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
     if (rq->bulk.rwf)
@@ -305,7 +309,7 @@ int fwd_do_getflags(struct fwd_request *rq, struct fwd_args_getflags *a)
 
 int fwd_do_setflags(struct fwd_request *rq, struct fwd_args_setflags *a)
 {
-    if (fcntl(a->file->fd, F_SETFL, a->flags) < 0)
+    if (fcntl(a->file->fd, F_SETFL, a->flags | (a->file->fifo ? O_NONBLOCK : 0)) < 0)
         return errno;
     a->file->nonblock = a->flags & O_NONBLOCK;
     a->file->append = a->flags & O_APPEND;

@@ -42,6 +42,7 @@ struct fwd_handle {
     uint32_t slot;
     int fd;
     bool regular;
+    bool fifo;                /* server_fifo.c: the descriptor itself never blocks */
     bool nonblock, append;    /* the client asked for O_NONBLOCK, O_APPEND */
     bool direct, direct_on, direct_asked; /* server_direct.c: aligned data passes the page cache; the descriptor's flag now; the client's */
     const struct fwd_export *export;
@@ -151,11 +152,12 @@ struct fwd_request {
     bool in_worker;              /* runs in one */
     pthread_t thread;            /* which; while it is in server->running */
     struct fwd_request *next_running;
-    _Atomic bool unwanted;       /* a signal handler has run in the client: what blocks ends with EINTR */
+    _Atomic bool unwanted;       /* a signal handler has run in the client, or it has gone: what blocks ends with EINTR */
     bool again;                  /* the lock was not to be had: try again later */
     uint32_t agents_left;        /* of clients that have ended, when the lock was tried */
     int newfd;                   /* of an open: becomes a handle in the progress thread; -1: none */
-    bool newfd_regular, newfd_nonblock;
+    bool newfd_regular, newfd_fifo, newfd_nonblock;
+    int door;                    /* of a call on a FIFO: another descriptor of its client's connection, or -1 */
     const struct fwd_export *export; /* of a call by path */
     uint64_t ns;                 /* how long it took */
     uint8_t *stage;              /* data of an area that is not mapped here, or that is streamed into it */
@@ -182,6 +184,8 @@ struct fwd_server {
 
     struct fwd_peer **peer;      /* by index */
     uint32_t max_peers, npeers, next_number;
+    uint32_t leaving;            /* clients that have gone, of which workers or transfers still have something */
+    uint64_t hurried_ns;
     struct fwd_handle **handle;  /* by slot */
     uint32_t nslots, nhandles;
     uint64_t noise[32];          /* for handles; nnoise of them are unused */
@@ -280,6 +284,11 @@ void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t of
 bool fwd_direct_leave(struct fwd_handle *h);
 int fwd_direct_flags(const struct fwd_handle *h, int flags); /* as the client is to see them */
 
+/* server_fifo.c: a file that has just been opened is one; its reads and writes, which may wait (workers).  0 or an errno value. */
+void fwd_fifo_open(struct fwd_handle *h);
+int fwd_fifo_read(struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, size_t *done_p);
+int fwd_fifo_write(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p);
+
 /* server_append.c: a call begins; one of its pieces, where h->gather is set; it has ended, in whatever way. */
 void fwd_append_begin(struct fwd_handle *h, const struct fwd_request *rq);
 int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p);
@@ -290,6 +299,9 @@ void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);
 void fwd_work_stop(struct fwd_server *s);
 /* If a worker waits in a system call for that request, it hears of it: see rq->unwanted. */
 void fwd_work_wake(struct fwd_server *s, const struct fwd_peer *p, uint64_t seq);
+/* The same for all that workers have or are to get of that client, which has gone.  Again and again: one of them may have been about to
+ * wait when it heard. */
+void fwd_work_wake_all(struct fwd_server *s, const struct fwd_peer *p);
 /* A thread lets FWD_WAKE_SIGNAL in for a call that may wait for long, or keeps it out again; errno stays. */
 #define FWD_WAKE_SIGNAL SIGURG
 void fwd_wake_let_in(bool in);

@@ -193,6 +193,7 @@ int fwd_do_open(struct fwd_request *rq, struct fwd_args_open *a)
         return -fd;
     rq->newfd = fd;
     rq->newfd_regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    rq->newfd_fifo = S_ISFIFO(st.st_mode) && !(a->flags & O_PATH);
     rq->newfd_nonblock = a->flags & O_NONBLOCK;
     rq->export = pl.export;
     return 0;

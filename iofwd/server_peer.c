@@ -372,6 +372,7 @@ static void remember(struct fwd_server *s, const struct fwd_peer *p)
 void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
 {
     p->gone = true;
+    s->leaving++;
     if (p->attached && p->queued)
         amph_am_peer_gone(s->ep, p->index); /* what it has queued may wait for its answer to a put or get */
     remember(s, p);
@@ -394,6 +395,7 @@ void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
     if (p->attached)
         amph_am_del_peer(s->ep, p->index);
     s->peer[p->index] = NULL;
+    s->leaving--;
     free(p);
 }
 

@@ -63,7 +63,7 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
     rq->peer = peer;
     rq->msg = msg;
     rq->msg_len = len;
-    rq->newfd = -1;
+    rq->newfd = rq->door = -1;
     amph_rd_init(&r, msg, len);
     if (!fwd_get_req_head(&r, &head) || (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
         return EPROTO;

@@ -32,14 +32,31 @@ void fwd_wake_let_in(bool in)
     errno = err;
 }
 
+/* One that a worker has.  With the lock held. */
+static void wake(struct fwd_request *rq)
+{
+    atomic_store(&rq->unwanted, true);
+    pthread_kill(rq->thread, FWD_WAKE_SIGNAL);
+}
+
 void fwd_work_wake(struct fwd_server *s, const struct fwd_peer *p, uint64_t seq)
 {
     pthread_mutex_lock(&s->lock);
     for (struct fwd_request *rq = s->running; rq; rq = rq->next_running)
-        if (rq->peer == p && rq->seq == seq) {
+        if (rq->peer == p && rq->seq == seq)
+            wake(rq);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void fwd_work_wake_all(struct fwd_server *s, const struct fwd_peer *p)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct fwd_request *rq = s->running; rq; rq = rq->next_running)
+        if (rq->peer == p)
+            wake(rq);
+    for (struct fwd_request *rq = s->work; rq; rq = rq->next)
+        if (rq->peer == p)
             atomic_store(&rq->unwanted, true);
-            pthread_kill(rq->thread, FWD_WAKE_SIGNAL);
-        }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -76,7 +93,10 @@ static void *worker(void *arg)
             s->work_tail = &s->work;
         list_running(s, rq);
         pthread_mutex_unlock(&s->lock);
-        fwd_request_run(rq);
+        if (atomic_load(&rq->unwanted)) /* its client had gone before */
+            rq->error = EINTR;
+        else
+            fwd_request_run(rq);
         pthread_mutex_lock(&s->lock);
         unlist_running(s, rq);
         pthread_mutex_unlock(&s->lock);
