@@ -48,6 +48,7 @@ struct bulk_op {
     uint64_t slots;            /* that this call has; 0: inline */
     uint32_t number;           /* of this op, the same in all its pieces */
     bool begun, closed;        /* the first, the last piece has been sent */
+    bool answered;             /* its first piece */
     bool told;                 /* an answer has come that counts moves */
     bool segment;              /* the server reaches the caller's buffer in place, from segment_at on */
     uint64_t segment_at;
@@ -238,12 +239,14 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
     c->inflight--;
 }
 
-/* Sends what there is room for.  Only a call that has nothing under way may wait for a record: others hold theirs meanwhile. */
-static void feed(struct bulk_op *op)
+/* Sends what there is room for, up to most pieces under way.  Only a call that has nothing under way may wait for a record: others hold
+ * theirs meanwhile. */
+static void feed(struct bulk_op *op, unsigned most)
 {
     if (!op->begun && is_past_end(op))
         op->closed = true; /* its server need not know of the call at all */
-    while (!op->closed && op->inflight < op->window) {
+    most = op->window < most ? op->window : most;
+    while (!op->closed && op->inflight < most) {
         struct fwd_pend *pend = op->call->inflight ? fwd_pend_try(op->cl) : fwd_pend_take(op->cl);
         if (!pend)
             return;
@@ -270,17 +273,33 @@ static bool may_take(const struct bulk_op *op)
 /*
  * Of the servers of this host a few more than there are cores work on a call at one time, each with few pieces: fewer leave cores idle
  * whenever one of them ends and the next is to be woken, and the pieces of them all would not fit into one cache.  Of those that write one
- * file fewer: its file system lets them in one after the other.
+ * file fewer: its file system lets them in one after the other.  But each of these has its first piece at once, and the order of the
+ * answers is the order in which the system lets the processes run: who comes next is then not the one that it comes to last.
  */
-static void feed_all(struct bulk_op *op, unsigned n)
+static void feed_all(struct bulk_op *const *in_turn, unsigned n)
 {
-    unsigned busy = 0, near_most = op[0].call->d->reads ? op[0].cl->near_readers : op[0].cl->near_writers;
+    bool reads = in_turn[0]->call->d->reads;
+    unsigned busy = 0, near_most = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
     for (unsigned i = 0; i < n; i++) {
-        if (op[i].closed || (op[i].link->near && busy >= near_most))
+        struct bulk_op *op = in_turn[i];
+        bool waits = op->link->near && busy >= near_most;
+        if (op->closed || (waits && (reads || op->begun)))
             continue;
-        feed(&op[i]);
-        busy += op[i].link->near && !op[i].closed;
+        feed(op, waits ? 1 : op->window);
+        busy += op->link->near && !op->closed && !waits;
     }
+}
+
+/* The op has its first answer: it comes after those that had theirs before. */
+static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned turn)
+{
+    unsigned at = turn;
+    while (in_turn[at] != op)
+        at++;
+    for (; at > turn; at--)
+        in_turn[at] = in_turn[at - 1];
+    in_turn[turn] = op;
+    op->answered = true;
 }
 
 /* The op whose oldest piece has its answer, from the turn's on; NULL: all that is under way has been taken.  Whichever comes first goes
@@ -303,11 +322,17 @@ static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned tu
 
 static void run(struct bulk_op *op, unsigned n, struct fwd_guard *g)
 {
+    struct bulk_op *in_turn[AMPH_FWD_PARTS_MAX];
+    unsigned answered = 0;
+    for (unsigned i = 0; i < n; i++)
+        in_turn[i] = &op[i];
     for (unsigned turn = 0;; turn++) {
-        feed_all(op, n);
+        feed_all(in_turn, n);
         struct bulk_op *next = n > 1 ? next_answered(op, n, turn, g) : op[0].inflight ? &op[0] : NULL;
         if (!next)
             return;
+        if (!next->answered)
+            set_in_turn(in_turn, next, answered++);
         take_piece(next, g);
     }
 }
