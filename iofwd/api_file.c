@@ -23,12 +23,11 @@ int fwd_file_make(struct amph_fwd_client *cl, const struct amph_fwd_file *f, boo
     return 0;
 }
 
-/* What the kernel would do with the mode of a new file; the servers leave it alone. */
-static mode_t masked(mode_t mode)
+static mode_t with_mask(mode_t mode)
 {
     mode_t mask = umask(077);
     umask(mask);
-    return mode & ~mask;
+    return amph_fwd_new_mode(mode & 07777, mask);
 }
 
 int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
@@ -37,7 +36,7 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
     struct amph_fwd_file f;
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
     if (!err)
-        err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC, flags & (O_CREAT | O_TMPFILE) ? masked(mode) : mode, &f);
+        err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC, flags & (O_CREAT | O_TMPFILE) ? with_mask(mode) : mode, &f);
     if (!err && (err = fwd_file_make(cl, &f, false, file_p)))
         amph_fwd_close(cl, &f);
     return err;
@@ -131,7 +130,7 @@ int iofwd_mkdir(const char *path, mode_t mode)
 {
     struct amph_fwd_client *cl;
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
-    return err ? err : amph_fwd_mkdir(cl, NULL, path, masked(mode));
+    return err ? err : amph_fwd_mkdir(cl, NULL, path, with_mask(mode));
 }
 
 int iofwd_rename(const char *from, const char *to)

@@ -44,6 +44,20 @@ static inline bool amph_fwd_file_waits(const struct amph_fwd_file *file)
     return file->nparts > 0 && (file->part[0].handle & AMPH_FWD_HANDLE_WAITS);
 }
 
+/* The mode of something new, as amph_fwd_open, amph_fwd_mkdir and amph_fwd_mknod take it.  The umask travels beside it, for the server
+ * to apply: a directory's default ACL takes its place. */
+#define AMPH_FWD_MODE_BITS 0177777
+#define AMPH_FWD_MASK_BITS(mask) ((mode_t)(mask) << 16)
+static inline mode_t amph_fwd_new_mode(mode_t mode, mode_t mask)
+{
+    return (mode & AMPH_FWD_MODE_BITS) | AMPH_FWD_MASK_BITS(mask & 0777);
+}
+
+static inline mode_t amph_fwd_mode_mask(mode_t mode)
+{
+    return mode >> 16 & 0777;
+}
+
 #include "iofwd/calls.h"
 
 /* The client of this process, opened at the first call: attaches to the job (AMPHORA_JOB), opens the endpoint, greets its servers.

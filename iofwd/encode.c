@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/platform.h"
+#include "iofwd/client.h"
 
 /* ---- errno ---- */
 
@@ -72,10 +73,16 @@ static const struct fwd_pair type_field[] = {
     { 0, 0 },          { S_IFIFO, 0x1000 }, { S_IFCHR, 0x2000 },  { S_IFDIR, 0x4000 },
     { S_IFBLK, 0x6000 }, { S_IFREG, 0x8000 }, { S_IFLNK, 0xa000 }, { S_IFSOCK, 0xc000 },
 };
+#define MASK(bit) AMPH_FWD_MASK_BITS(bit)
 static const struct fwd_pair mode_bits[] = {
     { S_IXOTH, 1 }, { S_IWOTH, 2 }, { S_IROTH, 4 }, { S_IXGRP, 8 }, { S_IWGRP, 16 }, { S_IRGRP, 32 },
     { S_IXUSR, 64 }, { S_IWUSR, 128 }, { S_IRUSR, 256 }, { S_ISVTX, 512 }, { S_ISGID, 1024 }, { S_ISUID, 2048 },
+    /* the client's umask, which travels beside the mode of something new */
+    { MASK(S_IXOTH), 1 << 16 }, { MASK(S_IWOTH), 2 << 16 },  { MASK(S_IROTH), 4 << 16 },  { MASK(S_IXGRP), 8 << 16 },
+    { MASK(S_IWGRP), 16 << 16 }, { MASK(S_IRGRP), 32 << 16 }, { MASK(S_IXUSR), 64 << 16 }, { MASK(S_IWUSR), 128 << 16 },
+    { MASK(S_IRUSR), 256 << 16 },
 };
+#undef MASK
 static const struct fwd_pair at_bits[] = {
     { AT_SYMLINK_NOFOLLOW, 1 }, { AT_SYMLINK_FOLLOW, 2 },
     { AT_EMPTY_PATH, 4 },       { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call says which is meant */

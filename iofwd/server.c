@@ -30,7 +30,7 @@ static void set_limits(void)
     struct sigaction wake = { .sa_handler = on_wake }; /* ends the system call that it finds a thread in, and does nothing else */
     struct rlimit lim;
     sigaction(FWD_WAKE_SIGNAL, &wake, NULL);
-    umask(0); /* clients apply their own */
+    umask(0); /* each call brings its client's */
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 128 << 20);

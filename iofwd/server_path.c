@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,6 +98,24 @@ static bool is_itself(const char *last)
 
 /* ---- open ---- */
 
+/* The mode of something new.  The client's umask is the kernel's to apply, which knows of the directory's default ACL; so each thread that
+ * comes here takes a umask for itself, where that is allowed (some containers forbid it). */
+static mode_t new_mode(mode_t mode)
+{
+    static _Thread_local bool own;
+    static _Thread_local mode_t has;
+    mode_t mask = amph_fwd_mode_mask(mode), bits = mode & AMPH_FWD_MODE_BITS;
+    if (!bits)
+        return 0;
+    if (!own && unshare(CLONE_FS) != 0)
+        return bits & ~mask;
+    if (!own || has != mask)
+        umask(mask);
+    own = true;
+    has = mask;
+    return bits;
+}
+
 /* Opens a FIFO again to wait for a partner; the first descriptor keeps our end open meanwhile. */
 static int wait_fifo(const struct fwd_request *rq, int fd, int flags)
 {
@@ -123,7 +142,7 @@ static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, con
     if (fd >= 0)
         fd = wait_fifo(rq, fd, a->flags);
     else
-        while ((fd = fwd_place_open(pl, a->flags | O_NOCTTY, a->mode)) == -EINTR && !atomic_load(&rq->unwanted))
+        while ((fd = fwd_place_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR && !atomic_load(&rq->unwanted))
             ;
     fwd_wake_let_in(false);
     return fd;
@@ -160,7 +179,7 @@ static int open_quickly(struct fwd_request *rq, struct fwd_place *pl, const stru
     if (refused)
         return refused;
     int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL) : a->flags;
-    int fd = fwd_place_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, a->mode);
+    int fd = fwd_place_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, new_mode(a->mode));
     if (fd == -ENXIO && !nonblock && write_only)
         fd = open_slowly(rq, pl, -1, a);
     if (fd < 0)
@@ -376,7 +395,7 @@ int fwd_do_mkdir(struct fwd_request *rq, struct fwd_args_mkdir *a)
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
         return -fd;
-    int err = outcome(mkdirat(fd, last, a->mode & 07777));
+    int err = outcome(mkdirat(fd, last, new_mode(a->mode) & 07777));
     fwd_place_put_parent(&pl, fd);
     return err;
 }
@@ -388,7 +407,7 @@ int fwd_do_mknod(struct fwd_request *rq, struct fwd_args_mknod *a)
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
         return -fd;
-    int err = outcome(mknodat(fd, last, a->mode, a->dev));
+    int err = outcome(mknodat(fd, last, new_mode(a->mode), a->dev));
     fwd_place_put_parent(&pl, fd);
     return err;
 }

@@ -187,7 +187,8 @@ static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
     if (!of)
         return fwd_where_end(w, ENOMEM);
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
-    int err = fwd_core.open(fwd_core.client, FWD_AT(w), flags & ~O_CLOEXEC, creates ? mode & ~fwd_state.umask & 07777 : 0, &of->file);
+    mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, fwd_state.umask) : 0;
+    int err = fwd_core.open(fwd_core.client, FWD_AT(w), flags & ~O_CLOEXEC, new_mode, &of->file);
     if (err) {
         char out[PATH_MAX];
         bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);

@@ -192,7 +192,7 @@ int x_mkdirat(int dir, const char *path, mode_t mode)
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.mkdir(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask & 07777);
+        int err = fwd_core.mkdir(CLIENT, FWD_AT(&w), amph_fwd_new_mode(mode & 07777, fwd_state.umask));
         if (!fwd_went_out(&w, err, true))
             return fwd_where_end(&w, err);
     }
@@ -205,7 +205,7 @@ int x_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
     if (!fwd_where_find(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.mknod(CLIENT, FWD_AT(&w), mode & ~fwd_state.umask, dev);
+        int err = fwd_core.mknod(CLIENT, FWD_AT(&w), amph_fwd_new_mode(mode, fwd_state.umask), dev);
         if (!fwd_went_out(&w, err, true))
             return fwd_where_end(&w, err);
     }

@@ -729,13 +729,76 @@ static void cancelled(void)
     close(guard);
 }
 
+/* ---- the umask, and what takes its place ---- */
+
+static void made(const char *under, const char *what, int r)
+{
+    struct stat st = { 0 };
+    char name[64];
+    snprintf(name, sizeof name, "%s/%s", under, what);
+    T(r);
+    T(lstat(in(name), &st));
+    printf("%s: %o\n", name, st.st_mode);
+    T(S_ISDIR(st.st_mode) ? rmdir(in(name)) : unlink(in(name)));
+}
+
+static void make_all(const char *under)
+{
+    struct stat st = { 0 };
+    char name[64];
+    snprintf(name, sizeof name, "%s/new", under);
+    int fd = open(in(name), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    T(write(fd, "x", 1));
+    made(under, "new", fd < 0 ? fd : close(fd));
+    made(under, "new", mkdir(in(name), 01777));
+    made(under, "new", mkfifo(in(name), 0664));
+    made(under, "new", mknod(in(name), S_IFREG | 0777, 0));
+    made(under, "new", symlink("nowhere", in(name)));
+    fd = open(in(under), O_WRONLY | O_TMPFILE, 0666);
+    T(fstat(fd, &st));
+    printf("no name: %o\n", st.st_mode);
+    close(fd);
+}
+
+/* A directory's default ACL decides alone on the modes of what is made in it: the umask does not count there. */
+static void masked(void)
+{
+    static const unsigned char acl[] = { 2, 0, 0, 0, /* version; then tag, rights and number of the owner, the group and others */
+                                         1, 0, 7, 0, 255, 255, 255, 255, 4, 0, 6, 0, 255, 255, 255, 255, 32, 0, 5, 0, 255, 255, 255, 255 };
+    static const mode_t masks[] = { 0, 022, 077, 0777 };
+    T(mkdir(in("plain"), 0755));
+    T(mkdir(in("with"), 0755));
+    T(setxattr(in("with"), "system.posix_acl_default", acl, sizeof acl, 0));
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+        T(umask(masks[i]));
+        printf("umask %o\n", masks[i]);
+        make_all("with");
+        make_all("plain");
+    }
+    /* Several at once, each with a mask of its own. */
+    for (int i = 0; i < 4; i++)
+        if (fork() == 0) {
+            struct stat st;
+            char name[32];
+            int wrong = 0;
+            umask((mode_t)i * 011);
+            for (int k = 0; k < 300; k++) {
+                snprintf(name, sizeof name, "plain/%d-%d", i, k);
+                wrong += mkdir(in(name), 0777) || stat(in(name), &st) || (st.st_mode & 07777) != 0777 - (mode_t)i * 011 || rmdir(in(name));
+            }
+            _exit(wrong ? 1 : 0);
+        }
+    for (int i = 0, status; i < 4; i++)
+        T(wait(&status) > 0 && status == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
         { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "cancelled", cancelled },
         { "cancelled-before", cancelled_before }, { "gone-on", gone_on }, { "held-by", held_by },
-        { "copy-gone", copy_gone }, { "other-gone", other_gone }, { "still-held", still_held },
+        { "masked", masked }, { "copy-gone", copy_gone }, { "other-gone", other_gone }, { "still-held", still_held },
     };
     if (argc != 4)
         return 2;

@@ -15,6 +15,7 @@ IOFWD_CONSISTENCY=session fwd_both "flags of one call, gathered" "$truth" flagge
 IOFWD_STRIPE=2:4K fwd_both "flags of one call, two servers" "$truth" flagged
 fwd_both "the limit of file sizes" "$truth" limit
 fwd_both "links that lead out" "$truth" links
+fwd_both "the umask and default ACLs" "$truth" masked
 fwd_both "record locks and exec" "$truth" locked
 fwd_both "cancelled threads" "$truth" cancelled
 fwd_both "threads cancelled before a call" "$truth" cancelled-before
