@@ -45,6 +45,7 @@ void fwd_flight_begin(struct fwd_flight *f, struct fwd_shared *s)
     fwd_told = (struct fwd_told){ .calls = 0 };
     bool goes_on = f->stranded && count(f, -STRANDED);
     f->stranded = false;
+    f->seat = s ? fwd_seat_now(s) : NULL;
     if (goes_on || !s)
         return;
     f->shared = s;
@@ -66,9 +67,9 @@ void fwd_flight_end(struct fwd_flight *f)
     struct fwd_shared *s = f->shared;
     if (!s || fwd_flight_is_given_up(f))
         return;
-    uint32_t most = atomic_load(&s->moves);
-    atomic_fetch_add(&s->answered, fwd_told.calls);
-    while (most < fwd_told.moves && !atomic_compare_exchange_weak(&s->moves, &most, fwd_told.moves))
+    uint32_t most = atomic_load(&f->seat->moves);
+    atomic_fetch_add(&f->seat->answered, fwd_told.calls);
+    while (most < fwd_told.moves && !atomic_compare_exchange_weak(&f->seat->moves, &most, fwd_told.moves))
         ;
     count(f, -UNDER_WAY - (f->stranded ? STRANDED : 0));
 }
@@ -87,5 +88,6 @@ void fwd_flights_wait(struct fwd_shared *s)
 
 bool fwd_flights_tangled(struct fwd_shared *s)
 {
-    return !(atomic_load(&s->oflags) & (O_APPEND | O_DIRECTORY)) && atomic_load(&s->moves) > atomic_load(&s->answered);
+    const struct fwd_seat *seat = fwd_seat_now(s);
+    return !(atomic_load(&s->oflags) & (O_APPEND | O_DIRECTORY)) && atomic_load(&seat->moves) > atomic_load(&seat->answered);
 }

@@ -231,7 +231,8 @@ void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *
     struct fwd_guard g;
     struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = &st };
     struct fwd_noted *e = calloc(1, sizeof *e);
-    if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || !(e->path = whole_path(a->path_dir, a->path)) ||
+    /* What has no name is lost with its server, and so are the bytes in a FIFO. */
+    if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) || !(e->path = whole_path(a->path_dir, a->path)) ||
         (fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0 &&
          (open_again(cl, e->path, a) != 0 || fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
         if (e)
@@ -245,14 +246,12 @@ void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *
     fwd_noted_lock(&g);
     if ((e->shared = take_slot()) != NULL) {
         publish(e);
-        atomic_store(&e->shared->server, e->name.server);
-        atomic_store(&e->shared->handle, e->name.handle);
+        e->shared->seat[0] = (struct fwd_seat){ .server = e->name.server, .handle = e->name.handle };
+        atomic_store(&e->shared->turns, 0);
+        atomic_store(&e->shared->now, 0);
         atomic_store(&e->shared->pos, 0);
-        atomic_store(&e->shared->lost, 0);
         atomic_store(&e->shared->mover, 0);
         atomic_store(&e->shared->flights, 0);
-        atomic_store(&e->shared->answered, 0);
-        atomic_store(&e->shared->moves, 0);
         atomic_store(&e->shared->locks_of, 0);
         enlist(e);
     }
@@ -332,7 +331,8 @@ struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct 
     fwd_noted_unlock(&g);
     if (!s)
         return now;
-    now = (struct amph_fwd_ref){ atomic_load(&s->server), atomic_load(&s->handle) };
+    const struct fwd_seat *seat = fwd_seat_now(s);
+    now = (struct amph_fwd_ref){ seat->server, seat->handle };
     struct amph_fwd_file there = { .nparts = 1, .part = { now } };
     e = calloc(1, sizeof *e);
     if (!e || !learn(cl, e, &there, s)) {
@@ -392,7 +392,7 @@ struct fwd_noted *fwd_noted_pin_locked(struct amph_fwd_client *cl)
     fwd_noted_lock(&g);
     for (unsigned i = 0; i < BUCKETS && !found; i++)
         for (struct fwd_noted *e = all.bucket[i]; e && !found; e = e->next)
-            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) && !atomic_load(&e->shared->lost) &&
+            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) && !fwd_seat_now(e->shared)->lost &&
                 fwd_server_is_dead(cl, e->held.server))
                 found = e;
     if (found)

@@ -18,29 +18,40 @@
 #define FWD_LOCK_OF_FILE 0 /* kind of a noted lock: of the open file */
 #define FWD_LOCK_OF_PROCESS 1 /* of the process (F_SETLK) */
 
+/* Where an open file is.  Written by the thread that has its number, before it counts (fwd_shared.now). */
+struct fwd_seat {
+    uint64_t handle;
+    uint32_t server;         /* absolute number */
+    int lost;                /* it could not be taken over: why */
+    _Atomic uint32_t answered, moves; /* calls at the offset that were; the most that an answer has counted before it (client_flight.c) */
+};
+#define FWD_SEATS 8          /* so many servers one after the other before a place is used again */
+
 /* What the processes that share an open file share of it. */
 struct fwd_shared {
     _Atomic uint32_t users;  /* processes; 0: free.  One that is killed or makes way for a new image stays counted. */
     struct amph_fwd_ref name; /* as its users call it */
-    _Atomic uint32_t mover;  /* thread that is looking for another server; a futex */
-    _Atomic uint32_t server; /* absolute number: where the file is open now */
-    _Atomic int lost;        /* it could not be taken over: why */
-    _Atomic uint64_t handle;
+    _Atomic uint64_t mover;  /* thread that is looking for another server (client_takeover.c), or 0 */
+    _Atomic uint32_t turns, now; /* numbers of seats: given out, and the one that counts */
+    struct fwd_seat seat[FWD_SEATS]; /* by number mod FWD_SEATS */
     _Atomic int64_t pos;
     /* for images that come to it by exec; empty path: too long, they ask the server */
     _Atomic int oflags;
     dev_t dev;
     ino_t ino;
     char path[424];
-    /* calls at the offset: under way (client_flight.c); answered; the most that an answer has counted before it */
-    _Atomic uint64_t flights;
-    _Atomic uint32_t answered, moves;
+    _Atomic uint64_t flights; /* calls at the offset that are under way (client_flight.c) */
     /* locks of a process that goes on as another program */
     _Atomic int32_t locks_of; /* which; 0: none */
     uint32_t nlocks;
     int flock_op;
     struct fwd_range lock[FWD_LOCKS_PASSED];
 };
+
+static inline struct fwd_seat *fwd_seat_now(struct fwd_shared *s)
+{
+    return &s->seat[atomic_load(&s->now) % FWD_SEATS];
+}
 
 /* An open file. */
 struct fwd_noted {
@@ -85,6 +96,7 @@ void fwd_noted_unpin(struct fwd_noted *e);
 /* A call at the offset, as the other processes that share the file have to know of it. */
 struct fwd_flight {
     struct fwd_shared *shared; /* NULL: none */
+    struct fwd_seat *seat;     /* where the call is made */
     uint32_t round;
     bool stranded;
 };

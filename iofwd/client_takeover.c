@@ -23,6 +23,7 @@
 #include "base/log.h"
 
 #define MOVER_CHECK_NS (50 * AMPH_NS_PER_MS)
+#define STOPPED_MOST_NS (1 * AMPH_NS_PER_S)
 #define HELD_MOST_NS (2 * AMPH_NS_PER_S)
 #define HELD_NAP_NS (1 * AMPH_NS_PER_MS)
 
@@ -70,6 +71,12 @@ static int replay_locks(struct amph_fwd_client *cl, struct fwd_noted *e, const s
     return err;
 }
 
+static void close_again(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+{
+    struct amph_fwd_args_close a = { .file = file };
+    fwd_client_once(cl, AMPH_FWD_CLOSE, &a);
+}
+
 /* Opens the file anew at one server: the same file, at its offset, with its locks. */
 static int reopen_at(struct amph_fwd_client *cl, struct fwd_noted *e, struct fwd_link *link, struct amph_fwd_file *file)
 {
@@ -93,20 +100,27 @@ static int reopen_at(struct amph_fwd_client *cl, struct fwd_noted *e, struct fwd
         err = 0;
     if (!err)
         err = replay_locks(cl, e, file);
-    if (err) {
-        struct amph_fwd_args_close close_args = { .file = file };
-        fwd_client_once(cl, AMPH_FWD_CLOSE, &close_args);
-    }
+    if (err)
+        close_again(cl, file);
     return err;
 }
 
-/* The next server in the mod order that is there (or the same, where only the open file has gone).  With e's mover being this process. */
-static void move(struct amph_fwd_client *cl, struct fwd_noted *e)
+/* The seat counts from now on, unless another thread, which took this one for dead or stopped, has been faster. */
+static bool take_seat(struct fwd_shared *s, uint32_t before, struct fwd_seat seat)
 {
-    uint32_t old = atomic_load(&e->shared->server);
+    uint32_t number = atomic_fetch_add(&s->turns, 1) + 1;
+    s->seat[number % FWD_SEATS] = seat;
+    return atomic_compare_exchange_strong(&s->now, &before, number);
+}
+
+/* The next server in the mod order that is there (or the same, where only the open file has gone).  With e's mover being this thread;
+ * before: the number of the seat that the file has left. */
+static void move(struct amph_fwd_client *cl, struct fwd_noted *e, uint32_t before)
+{
+    uint32_t old = e->shared->seat[before % FWD_SEATS].server;
     int err = EIO;
     bool dead = fwd_server_is_dead(cl, old), tangled;
-    struct fwd_told before = fwd_told;
+    struct fwd_told told_before = fwd_told;
     if (dead)
         fwd_flights_wait(e->shared);
     tangled = dead && fwd_flights_tangled(e->shared);
@@ -120,28 +134,26 @@ static void move(struct amph_fwd_client *cl, struct fwd_noted *e)
         err = reopen_at(cl, e, link, &file);
         if (err && fwd_server_is_dead(cl, server))
             continue;
-        if (!err) {
+        if (!err && take_seat(e->shared, before, (struct fwd_seat){ .handle = file.part[0].handle, .server = server,
+                                                                    .answered = fwd_told.calls, .moves = fwd_told.moves }))
             e->held = file.part[0];
-            atomic_store(&e->shared->answered, fwd_told.calls);
-            atomic_store(&e->shared->moves, fwd_told.moves);
-            atomic_store(&e->shared->handle, file.part[0].handle);
-            atomic_store(&e->shared->server, server);
-        }
+        else if (!err)
+            close_again(cl, &file);
         break;
     }
-    fwd_told = before;
-    if (!err)
-        return;
-    atomic_store(&e->shared->lost, err);
-    amph_error("%s cannot be taken over from I/O server %" PRIu32 " (%s): calls on it give EIO", e->path, old, strerror(err));
+    fwd_told = told_before;
+    if (err && take_seat(e->shared, before, (struct fwd_seat){ .server = old, .lost = err }))
+        amph_error("%s cannot be taken over from I/O server %" PRIu32 " (%s): calls on it give EIO", e->path, old, strerror(err));
 }
 
-/* Has that thread ended?  A zombie has: its parent may be who asks. */
-static bool is_gone(pid_t tid)
+/* ---- who moves the file ---- */
+
+/* Word of a thread in fwd_shared.mover: its number below, a futex; above it the time when it began, for its number may be another's some
+ * time after its end.  *state_p: as the kernel gives it.  0: it is not there. */
+static uint64_t look_at(pid_t tid, char *state_p)
 {
-    char path[40], text[256];
-    if (kill(tid, 0) != 0)
-        return errno == ESRCH;
+    char path[40], text[1024];
+    unsigned long long began;
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)tid);
     struct fwd_guard g; /* the preload library leaves the file alone meanwhile */
     fwd_guard_enter(&g);
@@ -151,45 +163,74 @@ static bool is_gone(pid_t tid)
         close(fd);
     fwd_guard_leave(&g);
     text[n > 0 ? n : 0] = 0;
-    const char *state = strrchr(text, ')');
-    return state && (state[2] == 'Z' || state[2] == 'X');
+    const char *after = strrchr(text, ')'); /* 19 numbers stand between its state and that */
+    if (!after || sscanf(after, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", state_p, &began) != 2)
+        return 0;
+    return began << 32 | (uint32_t)tid;
+}
+
+/* A look at a mover that is stopped. */
+struct stopped {
+    uint64_t mover, since_ns;
+};
+
+/* Has that thread ended, or been stopped for long?  A zombie has ended: its parent may be who asks. */
+static bool is_out(uint64_t mover, struct stopped *stopped)
+{
+    char state = 0;
+    uint64_t now = look_at((pid_t)(uint32_t)mover, &state);
+    if (now == 0) /* or /proc cannot be read */
+        return kill((pid_t)(uint32_t)mover, 0) != 0 && errno == ESRCH;
+    if (now != mover || state == 'Z' || state == 'X')
+        return true;
+    if ((state != 'T' && state != 't') || stopped->mover != mover) {
+        *stopped = (struct stopped){ .mover = state == 'T' || state == 't' ? mover : 0, .since_ns = amph_now_ns() };
+        return false;
+    }
+    return amph_now_ns() - stopped->since_ns > STOPPED_MOST_NS;
 }
 
 static long mover_futex(struct fwd_shared *s, int op, uint32_t value, const struct timespec *timeout)
 {
-    return syscall(SYS_futex, &s->mover, op, value, timeout, NULL, 0);
+    uint32_t *low = (uint32_t *)&s->mover + (AMPH_BIG_ENDIAN ? 1 : 0);
+    return syscall(SYS_futex, low, op, value, timeout, NULL, 0);
 }
 
-/* Makes this thread the one that moves the file, 0, or waits for the one that is at it, EAGAIN.  EDEADLK: that is what a handler of this
- * thread has come in between. */
-static int become_mover(struct fwd_shared *s)
+/* Makes this thread, self, the one that moves the file, 0, or waits for the one that is at it, EAGAIN.  EDEADLK: that is what a handler of
+ * this thread has come in between. */
+static int become_mover(struct fwd_shared *s, uint64_t self, struct stopped *stopped)
 {
     /* Nothing tells of a mover's death: who waits looks now and then. */
     const struct timespec most = { .tv_nsec = MOVER_CHECK_NS };
-    uint32_t self = (uint32_t)gettid(), other = 0;
+    uint64_t other = 0;
     if (atomic_compare_exchange_strong(&s->mover, &other, self))
         return 0;
     if (other == self)
         return EDEADLK;
-    if (is_gone((pid_t)other) && atomic_compare_exchange_strong(&s->mover, &other, self))
+    if (is_out(other, stopped) && atomic_compare_exchange_strong(&s->mover, &other, self))
         return 0;
-    mover_futex(s, FUTEX_WAIT, other, &most);
+    mover_futex(s, FUTEX_WAIT, (uint32_t)other, &most);
     return EAGAIN;
 }
 
-static void end_move(struct fwd_shared *s)
+static void end_move(struct fwd_shared *s, uint64_t self)
 {
-    atomic_store(&s->mover, 0);
-    mover_futex(s, FUTEX_WAKE, INT_MAX, NULL);
+    if (atomic_compare_exchange_strong(&s->mover, &self, 0))
+        mover_futex(s, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 int fwd_noted_settle(struct amph_fwd_client *cl, struct fwd_noted *e)
 {
+    struct stopped stopped = { .mover = 0 };
+    uint64_t self = 0;
+    char state;
     for (;;) {
         struct fwd_shared *s = e->shared;
-        if (atomic_load(&s->lost))
+        uint32_t number = atomic_load(&s->now);
+        const struct fwd_seat *seat = &s->seat[number % FWD_SEATS];
+        if (seat->lost)
             return EIO;
-        struct amph_fwd_file file = { .nparts = 1, .part = { { atomic_load(&s->server), atomic_load(&s->handle) } } };
+        struct amph_fwd_file file = { .nparts = 1, .part = { { seat->server, seat->handle } } };
         struct amph_fwd_args_hold a = { .file = &file };
         bool there = !fwd_server_is_dead(cl, file.part[0].server);
         if (there && fwd_ref_same(&file.part[0], &e->held))
@@ -200,14 +241,16 @@ int fwd_noted_settle(struct amph_fwd_client *cl, struct fwd_noted *e)
             continue;
         }
         /* Its server has died, or who moved it has ended before this process came to hold it. */
-        int err = become_mover(s);
+        if (self == 0 && (self = look_at(gettid(), &state)) == 0)
+            self = (uint64_t)gettid();
+        int err = become_mover(s, self, &stopped);
         if (err == EDEADLK)
             return EIO;
         if (err)
             continue;
-        if (!atomic_load(&s->lost) && atomic_load(&s->handle) == file.part[0].handle)
-            move(cl, e);
-        end_move(s);
+        if (atomic_load(&s->now) == number)
+            move(cl, e, number);
+        end_move(s, self);
     }
 }
 

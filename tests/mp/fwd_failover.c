@@ -292,11 +292,13 @@ static pid_t start_writer(int fd, const char *line, int *go)
     return pid;
 }
 
-static int wait_only(void)
+/* how: what happens to the one that is held up.  One that is stopped goes on later, when the other has long brought the file elsewhere. */
+static int wait_only(int how)
 {
     enum { HELD_US = 300000, SWITCHES_MOST = 60 }; /* naps of a millisecond would make 250 */
     static const char voluntary[] = "voluntary_ctxt_switches";
     char text[16] = "";
+    const char *wanted = how == SIGKILL ? "a\nc\n" : "a\nc\nb\n";
     int status, go[2], fd = open(in("moved", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
     MUST(fd >= 0 && write(fd, "a\n", 2) == 2);
     pid_t first = start_writer(fd, "b\n", &go[0]), second = start_writer(fd, "c\n", &go[1]);
@@ -311,10 +313,14 @@ static int wait_only(void)
     long before = status_of(second, voluntary);
     usleep(HELD_US);
     long switches = status_of(second, voluntary) - before;
-    MUST(kill(first, SIGKILL) == 0 && kill(other, SIGCONT) == 0);
-    MUST(waitpid(first, &status, 0) == first && WIFSIGNALED(status));
+    MUST(kill(first, how) == 0);
+    while (how == SIGSTOP && process_state(first) != 'T')
+        usleep(1000);
+    MUST(kill(other, SIGCONT) == 0);
+    MUST(how != SIGKILL || (waitpid(first, &status, 0) == first && WIFSIGNALED(status)));
     MUST(waitpid(second, &status, 0) == second && status == 0);
-    MUST(pread(fd, text, sizeof text, 0) == 4 && strcmp(text, "a\nc\n") == 0);
+    MUST(how != SIGSTOP || (kill(first, SIGCONT) == 0 && waitpid(first, &status, 0) == first && status == 0));
+    MUST(pread(fd, text, sizeof text, 0) == (ssize_t)strlen(wanted) && strcmp(text, wanted) == 0);
     printf("%ld times awake\n", switches);
     return switches < 1 || switches > SWITCHES_MOST; /* 0: it spins */
 }
@@ -424,14 +430,17 @@ static size_t make_record(char *record, int who, int seq)
     return len;
 }
 
-static int share_offset(void)
+/* how, after: what happens, so long after the server's death, to one of the writers; 0: nothing.  One that is stopped goes on when the
+ * others have ended. */
+static int share_offset(int how, useconds_t after)
 {
     static char record[RECORD_MOST];
     int result[SHARERS][2], fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600), said[SHARERS], lost = 0;
+    pid_t pid[SHARERS];
     MUST(fd >= 0);
     for (int who = 0; who < SHARERS; who++) {
         MUST(pipe(result[who]) == 0);
-        if (fork() == 0) {
+        if ((pid[who] = fork()) == 0) {
             int seq = 0;
             while (seq < RECORDS && write(fd, record, make_record(record, who, seq)) > 0)
                 seq++;
@@ -442,9 +451,13 @@ static int share_offset(void)
     kills = 1;
     while (!kill_newest())
         usleep(1000);
-    for (int who = 0, status; who < SHARERS; who++) {
-        MUST(wait(&status) > 0 && status == 0);
-        MUST(read(result[who][0], &said[who], sizeof said[who]) == sizeof said[who]);
+    usleep(after);
+    MUST(how == 0 || kill(pid[0], how) == 0);
+    for (int who = SHARERS - 1, status; who >= 0; who--) {
+        said[who] = 0;
+        MUST(who != 0 || how != SIGSTOP || kill(pid[0], SIGCONT) == 0);
+        MUST(waitpid(pid[who], &status, 0) == pid[who] && (status == 0 || (who == 0 && how == SIGKILL)));
+        MUST(status != 0 || read(result[who][0], &said[who], sizeof said[who]) == sizeof said[who]);
     }
     int again = open(in("shared", 0), O_RDONLY);
     struct stat st;
@@ -492,11 +505,20 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "share") == 0) {
         dir = argv[2];
         delay = (useconds_t)atol(argv[3]);
-        return share_offset();
+        return share_offset(0, 0);
     }
     if (argc == 3 && strcmp(argv[1], "wait") == 0) {
         dir = argv[2];
-        return wait_only();
+        return wait_only(SIGKILL);
+    }
+    if (argc == 3 && strcmp(argv[1], "wait-stopped") == 0) {
+        dir = argv[2];
+        return wait_only(SIGSTOP);
+    }
+    if (argc == 6 && strcmp(argv[1], "share") == 0) {
+        dir = argv[2];
+        delay = (useconds_t)atol(argv[3]);
+        return share_offset(strcmp(argv[4], "kill") == 0 ? SIGKILL : SIGSTOP, (useconds_t)atol(argv[5]));
     }
     if (argc == 3 && strcmp(argv[1], "kill") == 0) {
         dir = argv[2];

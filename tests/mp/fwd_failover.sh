@@ -58,6 +58,10 @@ AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death fa
     "$program" wait /fwd >"$mp_dir/out" 2>&1 </dev/null
 mp_report $? "who waits for another process to find a server sleeps, and does it itself when that one is killed" "$mp_dir/out"
 
+AMPHORA_SMP=1 timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 20 \
+    "$program" wait-stopped /fwd >"$mp_dir/out" 2>&1 </dev/null
+mp_report $? "and when that one is stopped, which goes on later" "$mp_dir/out"
+
 # one NAME ARGUMENT...: the program, with two servers
 one() {
     one_name=$1
@@ -72,6 +76,11 @@ one "more locks than go through exec: the file is lost with its server, for othe
 one "files and directories that were renamed before their server dies" renamed /fwd
 for delay in 3000 9000 20000; do
     one "three processes write at one offset when its server dies (after $delay us)" share /fwd "$delay"
+done
+for how in kill stop; do
+    for after in 0 300 1000 3000 9000; do
+        one "and one of them is ${how}ed $after us later" share /fwd 9000 $how $after
+    done
 done
 
 # with one of two processes stopped, see fwd_stopped.c
