@@ -148,8 +148,9 @@ enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **ser
     return AMPH_OK;
 }
 
-void fwd_server_succeeds(struct fwd_server *s)
+void fwd_server_succeeds(struct fwd_server *s, unsigned before)
 {
+    s->life = (uint8_t)before;
     amph_random(&s->next_number, sizeof s->next_number);
 }
 

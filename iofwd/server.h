@@ -21,8 +21,9 @@ enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **ser
 /* Serves until the job has no more clients (or is being ended).  Gives the exit code. */
 int fwd_server_run(struct fwd_server *server);
 
-/* Before it runs: it takes the place of one that has died, and gives its clients other numbers. */
-void fwd_server_succeeds(struct fwd_server *server);
+/* Before it runs: it takes the place of one that has died, the `before`th, gives its clients other numbers, and says EIO of the files that
+ * were open there. */
+void fwd_server_succeeds(struct fwd_server *server, unsigned before);
 
 /* Closes all files and leaves the job. */
 void fwd_server_close(struct fwd_server *server);

@@ -34,6 +34,7 @@ struct member {
     int control; /* 'D' written to it: drain; closed: end */
     int value;   /* what it publishes */
     uint64_t start_ns;
+    unsigned starts; /* of processes in this place */
     bool serves; /* it has published once */
     bool due;    /* it has died and is to be started anew */
 };
@@ -88,7 +89,7 @@ static bool publish(void *arg, const void *value, size_t len)
     return len <= AMPH_STANDING_VALUE_MOST && send(fd, value, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-static int serve(const struct watch *w, uint32_t index, bool anew, int control, int value)
+static int serve(const struct watch *w, uint32_t index, int control, int value)
 {
     struct amph_standing_place place = { .index = index, .n = w->set.n, .id = w->set.id, .control_fd = control,
                                          .published = publish, .arg = &value };
@@ -102,8 +103,8 @@ static int serve(const struct watch *w, uint32_t index, bool anew, int control, 
     if (amph_boot_stand(&place, &boot) != AMPH_OK || fwd_server_open(boot, &server) != AMPH_OK)
         return 1;
     close(value);
-    if (anew)
-        fwd_server_succeeds(server);
+    if (w->member[index].starts > 0)
+        fwd_server_succeeds(server, w->member[index].starts);
     if (w->d->log && !open_log(w->d->log))
         return 1;
     int code = fwd_server_run(server);
@@ -118,7 +119,7 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-static bool start_member(struct watch *w, uint32_t index, bool anew)
+static bool start_member(struct watch *w, uint32_t index)
 {
     int control[2], value[2];
     sigset_t none;
@@ -148,7 +149,7 @@ static bool start_member(struct watch *w, uint32_t index, bool anew)
         signal(SIGINT, SIG_IGN); /* a terminal's is for the watching process, which ends us */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        int code = serve(w, index, anew, control[0], value[1]);
+        int code = serve(w, index, control[0], value[1]);
         fflush(NULL);
         _exit(code);
     }
@@ -160,7 +161,8 @@ static bool start_member(struct watch *w, uint32_t index, bool anew)
         close(value[0]);
         return false;
     }
-    w->member[index] = (struct member){ .pid = pid, .control = control[1], .value = value[0], .start_ns = amph_now_ns() };
+    w->member[index] = (struct member){ .pid = pid, .control = control[1], .value = value[0], .start_ns = amph_now_ns(),
+                                        .starts = w->member[index].starts + 1 };
     w->alive++;
     return true;
 }
@@ -245,7 +247,7 @@ static bool start_all(struct watch *w)
     bool ok = true;
     uint32_t started = 0;
     for (; started < n && ok; started += ok)
-        ok = start_member(w, started, false);
+        ok = start_member(w, started);
     for (uint32_t i = 0; i < started && ok; i++)
         ok = take_value(w, i, deadline);
     return ok;
@@ -327,7 +329,7 @@ static int start_successors(struct watch *w)
         struct member *m = &w->member[i];
         if (!m->due || w->ending)
             continue;
-        if (now >= m->start_ns + AGAIN_NS && !start_member(w, i, true))
+        if (now >= m->start_ns + AGAIN_NS && !start_member(w, i))
             m->start_ns = now; /* no process is to be had at the moment */
         if (m->due && m->start_ns + AGAIN_NS < next)
             next = m->start_ns + AGAIN_NS;

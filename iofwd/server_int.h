@@ -142,6 +142,7 @@ struct fwd_request {
     struct fwd_bulk bulk;
     union fwd_args u;
     int error;
+    bool bereft;                 /* it names a file that was open at the server before this one */
     const char *reason;
     bool tells_whole;            /* what comes with the answer: how many bytes of all its pieces have been done */
     uint64_t whole;
@@ -190,6 +191,7 @@ struct fwd_server {
     uint32_t nslots, nhandles;
     uint64_t noise[32];          /* for handles; nnoise of them are unused */
     unsigned nnoise;
+    uint8_t life;                /* how many servers have been in this one's place before it, mod 256 */
     uint32_t client_files;       /* most of one client */
     uint64_t client_memory;
     uint64_t all_calls, all_bytes_in, all_bytes_out, refused, handed;
@@ -252,6 +254,7 @@ bool fwd_peers_leave(const struct fwd_server *s); /* has a client's connection e
 void fwd_peer_free(struct fwd_server *s, struct fwd_peer *peer);
 void fwd_peer_end(struct fwd_server *s, struct fwd_peer *peer);
 struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number);
+bool fwd_handle_of_another(const struct fwd_server *s, uint64_t number); /* has the server before this one given it? */
 /* Makes a handle of fd, held by peer; NULL: no memory (fd stays the caller's). */
 struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd, bool waits);
 int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h);

@@ -21,9 +21,11 @@
 #define NUMBER_GIVEN UINT32_C(0x80000000)
 #define NUMBER_SERVER_SHIFT 20
 
-/* A handle: its slot in the low bits, randomness above. */
+/* A handle: its slot in the low bits, randomness above, and above that which of the servers that have followed each other has given it. */
 #define SLOT_BITS 20
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
+#define LIFE_SHIFT 54
+#define LIFE_MASK (UINT64_C(0xff) << LIFE_SHIFT)
 
 /* ---- open files ---- */
 
@@ -32,6 +34,11 @@ struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number)
     uint64_t slot = number & SLOT_MASK;
     struct fwd_handle *h = slot < s->nslots ? s->handle[slot] : NULL;
     return h && h->number == number && h->nholders > 0 ? h : NULL;
+}
+
+bool fwd_handle_of_another(const struct fwd_server *s, uint64_t number)
+{
+    return (number & AMPH_FWD_HANDLE_TOP) && (number & LIFE_MASK) >> LIFE_SHIFT != s->life;
 }
 
 static bool free_slot(struct fwd_server *s, uint32_t *slot_p)
@@ -70,7 +77,8 @@ struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, 
         return NULL;
     }
     uint64_t noise = draw(s);
-    h->number = (noise & ~SLOT_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot | AMPH_FWD_HANDLE_TOP; /* never 0 */
+    h->number = (noise & ~SLOT_MASK & ~LIFE_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot | AMPH_FWD_HANDLE_TOP; /* never 0 */
+    h->number |= (uint64_t)s->life << LIFE_SHIFT;
     h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
     h->fd = fd;
     h->queue_tail = &h->queue_head;

@@ -15,6 +15,7 @@ static struct fwd_handle *find(void *ctx, uint64_t number)
     struct fwd_handle *h = fwd_handle_find(rq->server, number);
     if (h && rq->nrefs < AMPH_COUNTOF(rq->ref))
         rq->ref[rq->nrefs++] = h;
+    rq->bereft = rq->bereft || (!h && fwd_handle_of_another(rq->server, number));
     return h;
 }
 
@@ -81,7 +82,7 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
     struct fwd_resolver resolver = { .find = find, .ctx = rq };
     int err = fwd_get_args(&r, rq->desc, &rq->u, &resolver);
     if (err)
-        return err;
+        return err == EBADF && rq->bereft ? EIO : err;
     if (rq->desc->flags & FWD_CALL_BULK)
         err = take_bulk(&r, rq);
     if (!err && fwd_joint_is(rq->id))

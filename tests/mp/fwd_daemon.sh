@@ -124,7 +124,8 @@ rm -f "$file"
     server_pid() { awk -v n="$1" '/^server/ && i++ == n { print $3 }' "$file"; }
     timeout 30 "$run" -servers "$file" sh -c 'exec 3>/fwd/open; touch /fwd/begun; while test ! -e "$1"; do sleep 0.02; done
         cat /fwd/n.1 | sed s/^/child:/
-        echo x >&3 || echo lost' sh "$mp_dir/killed" &
+        echo x >&3 || echo lost
+        cat /fwd/n.1 >&3' sh "$mp_dir/killed" &
     holder=$!
     while test ! -e "$mp_dir/kept/begun"; do sleep 0.02; done
     for n in 0 1; do
@@ -143,7 +144,8 @@ rm -f "$file"
     cat "$mp_dir/log"
 } >"$mp_dir/out" 2>&1
 { for n in 0 1; do grep -qx "served $n" "$mp_dir/out" && grep -qx "successor $n" "$mp_dir/out" || exit 1; done; } &&
-    grep -q '^child:.' "$mp_dir/out" && ! grep -q 'refuses this client' "$mp_dir/out" && grep -qx lost "$mp_dir/out" && test "$(cat "$mp_dir"/kept/after.*)" = "1
+    grep -q '^child:.' "$mp_dir/out" && ! grep -q 'refuses this client' "$mp_dir/out" && grep -qx lost "$mp_dir/out" &&
+    grep -q '^cat: .*: Input/output error' "$mp_dir/out" && test "$(cat "$mp_dir"/kept/after.*)" = "1
 2
 3" && grep -q 'ended by signal 9 (Killed); another takes its place' "$mp_dir/log" && grep -q 'ended$' "$mp_dir/log"
 mp_report $? "a killed server of a daemon is started anew, and programs that come find one that serves" "$mp_dir/out"
