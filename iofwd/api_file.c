@@ -13,12 +13,12 @@
 #include "iofwd/client_collect.h"
 #include "iofwd/client_nb.h"
 
-int fwd_file_make(struct amph_fwd_client *cl, const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
+int fwd_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
 {
     iofwd_file_t *file = malloc(sizeof *file);
     if (!file)
         return ENOMEM;
-    *file = (iofwd_file_t){ .cl = cl, .file = *f, .borrowed = borrowed };
+    *file = (iofwd_file_t){ .file = *f, .borrowed = borrowed };
     *file_p = file;
     return 0;
 }
@@ -37,7 +37,7 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
     if (!err)
         err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC, flags & (O_CREAT | O_TMPFILE) ? with_mask(mode) : mode, &f);
-    if (!err && (err = fwd_file_make(cl, &f, false, file_p)))
+    if (!err && (err = fwd_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
     return err;
 }
@@ -51,63 +51,84 @@ int iofwd_of_fd(int fd, iofwd_file_t **file_p)
         err = ENOTSUP;
     if (!err)
         err = amph_fwd_process(&cl);
-    return err ? err : fwd_file_make(cl, &f, true, file_p);
+    return err ? err : fwd_file_make(&f, true, file_p);
 }
 
 int iofwd_close(iofwd_file_t *file)
 {
-    int err = file->borrowed ? 0 : amph_fwd_close(file->cl, &file->file);
+    struct amph_fwd_client *cl;
+    int err = file->borrowed ? 0 : amph_fwd_process(&cl);
+    if (!file->borrowed && !err)
+        err = amph_fwd_close(cl, &file->file);
     free(file);
     return err;
 }
 
 int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done_p)
 {
+    struct amph_fwd_client *cl;
     size_t unasked;
-    return amph_fwd_read(file->cl, &file->file, buf, len, done_p ? done_p : &unasked);
+    int err = amph_fwd_process(&cl);
+    return err ? err : amph_fwd_read(cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done_p)
 {
+    struct amph_fwd_client *cl;
     size_t unasked;
-    return amph_fwd_write(file->cl, &file->file, buf, len, done_p ? done_p : &unasked);
+    int err = amph_fwd_process(&cl);
+    return err ? err : amph_fwd_write(cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done_p)
 {
+    struct amph_fwd_client *cl;
     size_t unasked;
-    return off < 0 ? EINVAL : amph_fwd_pread(file->cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
+    int err = off < 0 ? EINVAL : amph_fwd_process(&cl);
+    return err ? err : amph_fwd_pread(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, size_t *done_p)
 {
+    struct amph_fwd_client *cl;
     size_t unasked;
-    return off < 0 ? EINVAL : amph_fwd_pwrite(file->cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
+    int err = off < 0 ? EINVAL : amph_fwd_process(&cl);
+    return err ? err : amph_fwd_pwrite(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos_p)
 {
-    return amph_fwd_lseek(file->cl, &file->file, off, whence, pos_p);
+    struct amph_fwd_client *cl;
+    int err = amph_fwd_process(&cl);
+    return err ? err : amph_fwd_lseek(cl, &file->file, off, whence, pos_p);
 }
 
 int iofwd_ftruncate(iofwd_file_t *file, off_t length)
 {
-    return length < 0 ? EINVAL : amph_fwd_ftruncate(file->cl, &file->file, length);
+    struct amph_fwd_client *cl;
+    int err = length < 0 ? EINVAL : amph_fwd_process(&cl);
+    return err ? err : amph_fwd_ftruncate(cl, &file->file, length);
 }
 
 int iofwd_fallocate(iofwd_file_t *file, off_t off, off_t length)
 {
-    return off < 0 || length <= 0 ? EINVAL : amph_fwd_fallocate(file->cl, &file->file, 0, off, length);
+    struct amph_fwd_client *cl;
+    int err = off < 0 || length <= 0 ? EINVAL : amph_fwd_process(&cl);
+    return err ? err : amph_fwd_fallocate(cl, &file->file, 0, off, length);
 }
 
 int iofwd_fsync(iofwd_file_t *file)
 {
-    return amph_fwd_fsync(file->cl, &file->file);
+    struct amph_fwd_client *cl;
+    int err = amph_fwd_process(&cl);
+    return err ? err : amph_fwd_fsync(cl, &file->file);
 }
 
 int iofwd_fstat(iofwd_file_t *file, struct stat *st)
 {
-    return amph_fwd_fstat(file->cl, &file->file, st);
+    struct amph_fwd_client *cl;
+    int err = amph_fwd_process(&cl);
+    return err ? err : amph_fwd_fstat(cl, &file->file, st);
 }
 
 /* ---- by path ---- */
@@ -144,24 +165,32 @@ int iofwd_rename(const char *from, const char *to)
 
 int iofwd_file_write_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
 {
-    return fwd_collect_announce(file->cl, &file->file, true, bytes, calls);
+    struct amph_fwd_client *cl;
+    int err = amph_fwd_process(&cl);
+    return err ? err : fwd_collect_announce(cl, &file->file, true, bytes, calls);
 }
 
 int iofwd_file_read_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
 {
-    return fwd_collect_announce(file->cl, &file->file, false, bytes, calls);
+    struct amph_fwd_client *cl;
+    int err = amph_fwd_process(&cl);
+    return err ? err : fwd_collect_announce(cl, &file->file, false, bytes, calls);
 }
 
 /* ---- non-blocking ---- */
 
 int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_op_t *op_p)
 {
-    return fwd_nb_start(file->cl, &file->file, false, buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
+    struct amph_fwd_client *cl;
+    int err = amph_fwd_process(&cl);
+    return err ? err : fwd_nb_start(cl, &file->file, false, buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
 }
 
 int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, iofwd_op_t *op_p)
 {
-    return fwd_nb_start(file->cl, &file->file, true, (void *)buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
+    struct amph_fwd_client *cl;
+    int err = amph_fwd_process(&cl);
+    return err ? err : fwd_nb_start(cl, &file->file, true, (void *)buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
 }
 
 int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)

@@ -169,7 +169,7 @@ static void start(struct joint_call *c, struct iofwd_joint *s)
     *f = (struct flight){ .stretch = s, .slot = SLOT_NONE };
     s->done = 0;
     s->error = 0;
-    int err = s->file->cl == c->cl ? fwd_link_to(c->cl, s->file->file.part[0].server, &f->link) : EINVAL;
+    int err = fwd_link_to(c->cl, s->file->file.part[0].server, &f->link);
     if (err) {
         s->error = err;
         return;
@@ -201,11 +201,11 @@ static unsigned flight_of(const struct iofwd_joint *stretch, size_t n)
 
 static int run(struct iofwd_joint *stretch, size_t n, bool writing)
 {
-    int err = 0;
-    if (n == 0)
-        return 0;
+    struct joint_call c = { .writing = writing };
+    int err = n ? amph_fwd_process(&c.cl) : 0;
+    if (n == 0 || err)
+        return err;
     unsigned most = flight_of(stretch, n);
-    struct joint_call c = { .cl = stretch[0].file->cl, .writing = writing };
     fwd_collect_settle_all(); /* what this process has written before is to be there before */
     for (size_t i = 0; i < n; i++) {
         if (c.n == most)
@@ -233,8 +233,9 @@ int iofwd_pread_joint(struct iofwd_joint *stretch, size_t n)
 
 size_t iofwd_joint_most(const iofwd_file_t *file)
 {
+    struct amph_fwd_client *cl;
     struct fwd_link *link;
-    return fwd_link_to(file->cl, file->file.part[0].server, &link) ? 0 : most_of(file->cl, link);
+    return amph_fwd_process(&cl) || fwd_link_to(cl, file->file.part[0].server, &link) ? 0 : most_of(cl, link);
 }
 
 uint32_t iofwd_file_server(const iofwd_file_t *file)
@@ -255,7 +256,7 @@ int iofwd_open_name(const char *name, iofwd_file_t **file_p)
     int err = name && amph_fwd_file_parse(name, &f) && f.nparts == 1 ? amph_fwd_process(&cl) : EINVAL;
     if (!err)
         err = amph_fwd_hold(cl, &f);
-    if (!err && (err = fwd_file_make(cl, &f, false, file_p)))
+    if (!err && (err = fwd_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
     return err;
 }

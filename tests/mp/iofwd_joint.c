@@ -7,6 +7,7 @@
 #include <gasnetex.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,6 +267,50 @@ static void missing_child(const char *path)
     meet();
 }
 
+struct told {
+    pid_t pid;
+    int how;
+};
+
+/* Signals go while the others wait. */
+static void *tell(void *arg)
+{
+    const struct told *t = arg;
+    usleep(100000);
+    kill(t->pid, t->how);
+    usleep(100000);
+    kill(t->pid, SIGCONT);
+    return NULL;
+}
+
+/* Another one, which has the file too, is stopped or killed, before it has come (a long nap) or when it waits for us. */
+static void signalled_child(const char *path, int how, unsigned nap_s)
+{
+    iofwd_file_t *f;
+    struct iofwd_row row = { 0, 100, 0, 1 }, other = { 100, 100, 0, 1 };
+    struct iofwd_joint s = { .processes = 2, .len = 200, .rows = &row, .nrows = 1, .buf = heap };
+    int status;
+    need(iofwd_open(path, O_RDWR, 0, &f) == 0, "open", 0);
+    s.file = f;
+    pid_t child = fork();
+    if (child == 0) {
+        s.rows = &other;
+        sleep(nap_s);
+        _exit(iofwd_pwrite_joint(&s, 1) != 0);
+    }
+    struct told told = { child, how };
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, tell, &told) == 0, "a thread", 0);
+    if (nap_s == 0)
+        usleep(200000);
+    int err = iofwd_pwrite_joint(&s, 1);
+    need(err == (how == SIGKILL ? EIO : 0), "what a joint write gives", (uint64_t)err);
+    need(waitpid(child, &status, 0) == child && (how == SIGKILL ? WIFSIGNALED(status) : status == 0), "the other one", (uint64_t)status);
+    pthread_join(thread, NULL);
+    need(iofwd_close(f) == 0, "close", 0);
+    meet();
+}
+
 int main(int argc, char **argv)
 {
     gex_Client_t client;
@@ -296,6 +341,10 @@ int main(int argc, char **argv)
     errors(file[0], path);
     memory("/fwd/long");
     missing_child(path);
+    signalled_child(path, SIGKILL, 100);
+    signalled_child(path, SIGKILL, 0);
+    signalled_child(path, SIGSTOP, 0);
+    signalled_child(path, SIGSTOP, 1);
     gasnet_exit(0);
     return 0;
 }
