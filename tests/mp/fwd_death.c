@@ -6,6 +6,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,7 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/iofwd.h"
@@ -179,13 +183,122 @@ static void nonblocking(void)
     }
 }
 
+/* ---- who waits at a FIFO ---- */
+
+static int fifo, other_end[2];
+
+/* A FIFO and a local pipe with nothing in them, and a server that dies soon. */
+static pthread_t wait_begins(void)
+{
+    pthread_t thread;
+    bool made = mkfifo(path, 0600) == 0 && (fifo = open(path, O_RDWR)) >= 0 && pipe(other_end) == 0;
+    must(made, "a FIFO", fifo);
+    must(pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)50000) == 0, "a thread", 0);
+    alarm(20); /* a wait that does not end is a failure */
+    return thread;
+}
+
+static void wait_ended(pthread_t thread)
+{
+    char c;
+    pthread_join(thread, NULL);
+    must(read(fifo, &c, 1) == -1 && errno == EIO, "the next read", 0);
+    must(write(fifo, "x", 1) == -1 && errno == EIO, "the next write", 0);
+    struct pollfd p = { .fd = fifo, .events = POLLIN };
+    must(poll(&p, 1, -1) == 1 && (p.revents & POLLERR), "the next poll", p.revents);
+}
+
+static void polled(void)
+{
+    pthread_t thread = wait_begins();
+    struct pollfd p[] = { { .fd = other_end[0], .events = POLLIN }, { .fd = fifo, .events = POLLIN } };
+    must(poll(p, 2, -1) == 1 && p[0].revents == 0 && p[1].revents & (POLLERR | POLLHUP), "poll", p[1].revents);
+    wait_ended(thread);
+}
+
+static void polled_long(void) /* with an end of its own, which it does not come to */
+{
+    pthread_t thread = wait_begins();
+    struct pollfd p = { .fd = fifo, .events = POLLIN };
+    must(poll(&p, 1, 1000000) == 1 && p.revents & (POLLERR | POLLHUP), "poll", p.revents);
+    wait_ended(thread);
+}
+
+static void selected(void)
+{
+    pthread_t thread = wait_begins();
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(fifo, &set);
+    FD_SET(other_end[0], &set);
+    int n = select((fifo > other_end[0] ? fifo : other_end[0]) + 1, &set, NULL, NULL, NULL);
+    must(n == 1 && FD_ISSET(fifo, &set), "select", n);
+    wait_ended(thread);
+}
+
+static void watched(void)
+{
+    pthread_t thread = wait_begins();
+    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 77 };
+    int ep = epoll_create1(0);
+    must(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev) == 0, "epoll_ctl", 0);
+    int n = epoll_wait(ep, &ev, 1, -1);
+    must(n == 1 && ev.data.u64 == 77 && ev.events & (EPOLLERR | EPOLLHUP), "epoll_wait", n);
+    wait_ended(thread);
+}
+
+static void reads(void)
+{
+    char c;
+    pthread_t thread = wait_begins();
+    must(read(fifo, &c, 1) == -1 && errno == EIO, "read", 0);
+    wait_ended(thread);
+}
+
+static void opens(void)
+{
+    pthread_t thread = wait_begins();
+    snprintf(path + strlen(path), 8, ".other");
+    must(mkfifo(path, 0600) == 0, "another FIFO", 0);
+    int fd = open(path, O_RDONLY); /* failover: another server waits for a writer */
+    must(fd == -1 && errno == EIO, "open", fd);
+    wait_ended(thread);
+}
+
+/* ---- who waits for the others of a joint call ---- */
+
+static void joint(void)
+{
+    iofwd_file_t *file;
+    struct iofwd_row row = { .len = 100, .count = 1 };
+    struct iofwd_joint s = { .processes = 2, .len = 100, .rows = &row, .nrows = 1, .buf = data };
+    int hold[2];
+    pthread_t thread;
+    char c;
+    must(iofwd_open(path, O_CREAT | O_RDWR, 0600, &file) == 0 && pipe(hold) == 0, "open", 0);
+    pid_t pid = fork(); /* it has the file, too, and never comes */
+    if (pid == 0) {
+        close(hold[1]);
+        _exit(read(hold[0], &c, 1) != 0);
+    }
+    alarm(20);
+    s.file = file;
+    must(pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)50000) == 0, "a thread", 0);
+    int err = iofwd_pwrite_joint(&s, 1);
+    must(err == EIO, "a joint write", err);
+    pthread_join(thread, NULL);
+    close(hold[1]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*fn)(void);
     } all[] = { { "large", large }, { "running", running }, { "gathered", gathered }, { "ahead", ahead }, { "announced", announced },
-                { "announced-read", announced_read }, { "spread", spread }, { "nonblocking", nonblocking } };
+                { "announced-read", announced_read }, { "spread", spread }, { "nonblocking", nonblocking }, { "polled", polled },
+                { "polled-long", polled_long }, { "selected", selected }, { "watched", watched },
+                { "reads", reads }, { "opens", opens }, { "joint", joint } };
     if (argc != 4)
         return 2;
     snprintf(path, sizeof path, "%s/file", argv[2]);

@@ -23,6 +23,7 @@
 
 #define LATER_MS 60 /* after which what is waited for happens */
 #define SOON_MS 30  /* a wait that ends before */
+#define SECTION_MOST_S 15
 
 static double now_s(void)
 {
@@ -648,6 +649,14 @@ static void blocking(void)
     T(write(fifo, block, 8));
 }
 
+/* A wait that does not end is a failure that is told. */
+static void too_late(int sig)
+{
+    static const char text[] = "no end in sight\n";
+    (void)!write(STDOUT_FILENO, text, sizeof text - 1);
+    _exit(3);
+}
+
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
@@ -658,5 +667,7 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     dir = argv[2];
+    signal(SIGALRM, too_late);
+    alarm(SECTION_MOST_S);
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }
