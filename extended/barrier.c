@@ -160,19 +160,25 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     }
 }
 
+/* The lock is held, but a barrier that is done goes back to IDLE without it. */
+static uint32_t state_of(const struct amph_barrier *b)
+{
+    return __atomic_load_n(&b->state, __ATOMIC_RELAXED);
+}
+
 static void advance(struct amph_barrier *b, bool arriving)
 {
     static const struct amph_barrier_value anonymous = { .kind = AMPH_BARRIER_ANONYMOUS };
     for (;;) {
-        if (b->state == LOCAL && local_stage(b))
+        if (state_of(b) == LOCAL && local_stage(b))
             after_local(b, arriving);
-        if (b->state == ROUNDS && rounds_stage(b)) {
+        if (state_of(b) == ROUNDS && rounds_stage(b)) {
             publish_result(b);
             finish(b);
         }
-        if (b->state == RESULT && value_in(&b->line[b->coll->nlocal].word[b->phase & 1], b->phase, &b->combined))
+        if (state_of(b) == RESULT && value_in(&b->line[b->coll->nlocal].word[b->phase & 1], b->phase, &b->combined))
             finish(b);
-        if (b->state != DONE || !b->head)
+        if (state_of(b) != DONE || !b->head)
             return;
         start(b, anonymous);
         arriving = true;

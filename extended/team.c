@@ -166,8 +166,6 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
     amph_coll_team_close(team);
     pthread_mutex_lock(&teams->lock);
     take_out(teams, team);
-    struct amph_team **place = &teams->destroyed[teams->next_destroyed++ % AMPH_TEAM_DESTROYED], *oldest = *place;
-    *place = team;
     pthread_mutex_unlock(&teams->lock);
     team->pub.size = 0; /* a use that comes later is seen by amph_team_of */
     if (team->pub.reach != g->reach)
@@ -178,6 +176,10 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
     free((void *)team->slot);
     free((void *)team->order);
     amph_exchange_free(team->exchange);
+    pthread_mutex_lock(&teams->lock); /* from here on another thread that destroys teams may free it */
+    struct amph_team **place = &teams->destroyed[teams->next_destroyed++ % AMPH_TEAM_DESTROYED], *oldest = *place;
+    *place = team;
+    pthread_mutex_unlock(&teams->lock);
     free(oldest);
 }
 

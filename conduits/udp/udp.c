@@ -64,7 +64,7 @@ static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
     struct amph_port_out some[RDP_OUT_BATCH];
     unsigned k = 0;
     for (unsigned i = 0; i < n && i < RDP_OUT_BATCH; i++)
-        if (!u->losing && !unlucky(u))
+        if (!__atomic_load_n(&u->losing, __ATOMIC_RELAXED) && !unlucky(u))
             some[k++] = v[i];
         else
             amph_count(UDP_LOST);
@@ -224,10 +224,12 @@ static enum amph_status udp_am_send(struct amph_cx *cx, uint32_t peer, enum amph
                                     struct amph_op *lc)
 {
     struct udp_cx *u = udp_of(cx);
-    if (AMPH_UNLIKELY(u->lose_handler))
-        u->losing = am->handler == u->lose_handler; /* what the call sends; later on the message goes like others */
+    const bool loses = AMPH_UNLIKELY(u->lose_handler) && am->handler == u->lose_handler;
+    if (loses) /* what the call sends, and what the guard sends meanwhile; later on the message goes like others */
+        __atomic_store_n(&u->losing, true, __ATOMIC_RELAXED);
     enum amph_status st = rdp_am_send(u->rdp, peer, lane, am, lc);
-    u->losing = false;
+    if (loses)
+        __atomic_store_n(&u->losing, false, __ATOMIC_RELAXED);
     udp_sent(u);
     return st;
 }

@@ -193,8 +193,10 @@ int main(int argc, char **argv)
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
     for (unsigned i = 0; i < nthreads; i++) {
         threads[i] = (struct thread){ .number = i, .random = seed * 1000003 + me * 101 + i, .out = malloc(SLOT), .in = malloc(SLOT) };
-        CHECK(threads[i].out && threads[i].in && pthread_create(&threads[i].id, NULL, run, &threads[i]) == 0);
+        CHECK(threads[i].out && threads[i].in);
     }
+    for (unsigned i = 0; i < nthreads; i++) /* replies to one may be taken by any of them */
+        CHECK(pthread_create(&threads[i].id, NULL, run, &threads[i]) == 0);
     for (unsigned i = 0; i < nthreads; i++) {
         CHECK(pthread_join(threads[i].id, NULL) == 0);
         free(threads[i].out);

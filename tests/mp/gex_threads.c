@@ -78,8 +78,9 @@ static void *work(void *arg)
         gex_Rank_t to = next_random(&seed) % size;
         CHECK(gex_AM_RequestShort2(tm, to, H_ADD, 0, 3, thread) == 0);
         sent++;
-        if (step % 5 == 0) {
-            CHECK(gex_AM_RequestLong2(tm, to, H_LONG, big, sizeof big, place(to, thread) + 8000, GEX_EVENT_NOW, 0, 5, thread) == 0);
+        if (step % 5 == 0) { /* the one before may not have been read yet */
+            char *there = place(to, thread) + 8000 + step / 5 % 2 * sizeof big;
+            CHECK(gex_AM_RequestLong2(tm, to, H_LONG, big, sizeof big, there, GEX_EVENT_NOW, 0, 5, thread) == 0);
             sent++;
         }
         transfer(to, thread, step);
