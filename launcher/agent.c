@@ -26,8 +26,7 @@ enum { KILL_LIMIT_MS = 10000 };
 void amph_agent_finish(struct amph_agent *a, int code)
 {
     amph_kill_descendants(NULL, 0, KILL_LIMIT_MS);
-    if (a->directory)
-        amph_jobdir_remove(a->directory);
+    amph_jobdir_remove(a->directory);
     _exit(code);
 }
 
@@ -118,14 +117,12 @@ static void end_orphans(void *arg)
 
 static void on_setup(struct amph_agent *a, struct amph_rd *r)
 {
-    size_t dir_len, cwd_len, key_len;
-    const char *dir = amph_rd_blob(r, &dir_len), *cwd = amph_rd_blob(r, &cwd_len);
+    size_t cwd_len, key_len;
+    const char *cwd = amph_rd_blob(r, &cwd_len);
     a->bind = (enum amph_bind)amph_rd_u8(r);
     const uint8_t *key = amph_rd_blob(r, &key_len);
     char *cwd_text = cwd ? strndup(cwd, cwd_len) : NULL;
-    bool named = a->remote || (dir && dir_len > 0 && dir[0] == '/'); /* it is removed at the end */
-    if (r->bad || a->env || !cwd_text || !named || (!a->remote && !(a->directory = strndup(dir, dir_len))) ||
-        !(a->env = amph_agent_read_texts(r)))
+    if (r->bad || a->env || !cwd_text || !(a->env = amph_agent_read_texts(r)))
         amph_agent_finish(a, 1);
     if (a->remote && amph_agent_relay_open(a, key, key_len) != AMPH_OK)
         amph_agent_finish(a, 1);
@@ -194,10 +191,6 @@ static void on_close_output(struct amph_agent *a, struct amph_rd *r)
 
 static void on_quit(struct amph_agent *a, struct amph_rd *r)
 {
-    if (!a->remote) {
-        free(a->directory); /* the launcher is alive and removes it */
-        a->directory = NULL;
-    }
     a->quitting = true;
     if (amph_agent_children(a, NULL) == 0) /* else with the last of them, which have been told before */
         amph_agent_finish(a, 0);
@@ -291,10 +284,11 @@ void amph_agent_loop(struct amph_agent *a)
         amph_loop_step(&a->loop);
 }
 
-void amph_agent_main(int fd, const struct amph_inherit *inherit)
+void amph_agent_main(int fd, const struct amph_inherit *inherit, char *directory)
 {
     static struct amph_agent a;
     a.inherit = inherit;
+    a.directory = directory;
     amph_agent_open(&a, fd, fd);
     amph_agent_loop(&a);
 }

@@ -8,9 +8,9 @@
  * directory and ends.  All it needs comes over the stream, so that it may run on another host.
  *
  *   launcher -> agent
- *     SETUP    { directory blob, working directory blob, how to bind u8, key blob, count u32, count x environment blob }
- *                on another host directory is empty and key is the job's: the agent makes a directory, a control socket and an
- *                address file of its own, and carries what comes to that socket (CONN)
+ *     SETUP    { working directory blob, how to bind u8, key blob, count u32, count x environment blob }
+ *                on another host key is the job's: the agent makes a directory, a control socket and an address file of its
+ *                own, and carries what comes to that socket (CONN)
  *     SPAWN    { rank u32, flags u8 (1 takes standard input, 2 has a PMI server), place u32 of count u32,
  *                count u32 x argument blob, count u32 x setting blob (NAME=VALUE; without =: removed) }
  *                the first argument is the file to run
@@ -76,13 +76,14 @@ enum { AMPH_SPAWN_INPUT = 1, AMPH_SPAWN_PMI = 2 };
 
 enum { AMPH_CONN_OPENED, AMPH_CONN_BYTES, AMPH_CONN_CLOSED };
 
-#define AMPH_AGENT_VERSION 1
+#define AMPH_AGENT_VERSION 2
 
 /* The agent's main program on another host: the stream is standard input and output.  silence_ns: without a word from the launcher
  * for so long it ends (0: never). */
 void amph_agent_remote_main(uint64_t silence_ns) __attribute__((noreturn));
 
-/* The agent's main program on its end of the stream; does not return.  inherit: what the launcher changed for itself. */
-void amph_agent_main(int fd, const struct amph_inherit *inherit) __attribute__((noreturn));
+/* The agent's main program on its end of the stream; does not return.  inherit: what the launcher changed for itself; directory: the
+ * job's, which it removes at its end as the launcher does, who may have been killed by then. */
+void amph_agent_main(int fd, const struct amph_inherit *inherit, char *directory) __attribute__((noreturn));
 
 #endif

@@ -36,7 +36,7 @@ struct amph_agent {
     struct amph_watch *watch;
     int signal_fd;
     const struct amph_inherit *inherit;
-    char *directory; /* of the job, removed at the end; NULL: not told yet */
+    char *directory; /* of the job, removed at the end */
     char **env;      /* NULL-terminated */
     struct amph_topo *topo;
     enum amph_bind bind;

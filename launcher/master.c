@@ -164,7 +164,7 @@ static void become_agent(struct amph_launch *l, uint32_t index, int fd)
     close(l->loop.epfd);
     if (null >= 0)
         dup2(null, STDIN_FILENO);
-    amph_agent_main(fd, &l->inherit);
+    amph_agent_main(fd, &l->inherit, l->directory);
 }
 
 static enum amph_status fork_agent(struct amph_launch *l, uint32_t index)

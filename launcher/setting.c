@@ -229,7 +229,6 @@ enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *a
     FILE *out = open_memstream(&text, &len);
     if (!out || !list_open(&env))
         return AMPH_ERR_NOMEM;
-    put_text(out, agent->remote ? "" : l->directory);
     put_text(out, getcwd(cwd, sizeof cwd) ? cwd : "/");
     fputc(l->o->bind, out);
     put_u32(out, agent->remote ? sizeof l->file.key : 0);

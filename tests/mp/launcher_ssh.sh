@@ -109,6 +109,40 @@ parent() {
     cut -d' ' -f4 "/proc/$1/stat"
 }
 
+# The launcher is killed before all hosts have answered, and when all have ended but it has not removed the job's directory: the agent does.
+gone() {
+    tries=0
+    while [ $tries -lt 100 ] && { [ -n "$(ls -A "$mp_dir/tmp")" ] || [ "$(marked "$1")" -gt 0 ]; }; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    [ $tries -lt 100 ] || { ls -lR "$mp_dir/tmp"; grep -lzx "FAULT_MARK=$1" /proc/[0-9]*/environ | sed 's/environ/cmdline/' | xargs grep -a .; }
+    [ $tries -lt 100 ]
+}
+hosts 'localhost\nmute1\n'
+(
+    export FAULT_MARK="$$-mute"
+    exec "$run" -hosts "$mp_dir/hosts" -n 2 true
+) >"$mp_dir/out" 2>&1 </dev/null &
+launcher=$!
+tries=0
+until [ -n "$(ls -A "$mp_dir/tmp")" ] || [ $tries -gt 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+kill -9 $launcher
+wait $launcher 2>/dev/null
+[ $tries -le 200 ] && gone "$$-mute" >>"$mp_dir/out" 2>&1
+mp_report $? "kill -9 of the launcher while a host has not answered" "$mp_dir/out"
+
+if strace -o /dev/null true 2>/dev/null; then
+    FAULT_MARK="$$-end" timeout -k 5 40 strace -o "$mp_dir/traced" -e trace=rmdir -e inject=rmdir:signal=KILL "$run" -n 2 true \
+        >"$mp_dir/out" 2>&1 </dev/null
+    cat "$mp_dir/traced" >>"$mp_dir/out"
+    grep -q 'killed by SIGKILL' "$mp_dir/traced" && gone "$$-end" >>"$mp_dir/out" 2>&1
+    mp_report $? "kill -9 of the launcher as it removes the job's directory" "$mp_dir/out"
+fi
+
 # fault PHASE VICTIM CODE WORDS SIGNAL LIMIT-MS
 fault() {
     dir=$mp_dir/$1-$2 mark=$$-$1-$2
