@@ -395,7 +395,7 @@ const char *amph_env_name(enum amph_env_id id)
 }
 const char *amph_env_foreign(const char *name)
 {
-    return getenv(name);
+    return look_up(name);
 }
 void amph_env_keep(char *const *entries)
 {

@@ -24,12 +24,23 @@ bool fwd_env_is(const char *entry, const char *name)
     return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
+/* What a launcher has told this process alone. */
+static bool is_own(const char *entry)
+{
+    static const char *const ranks[] = { "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID" };
+    bool own = strncmp(entry, "PMI_", 4) == 0;
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        own = own || fwd_env_is(entry, ranks[i]);
+    return own;
+}
+
 void fwd_environment_keep(char **env)
 {
     for (; env && *env && nkept < FWD_ENV_KEPT; env++) {
         if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, FWD_LOCKS_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
             continue;
-        if (fwd_env_is(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0)
+        if (fwd_env_is(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
+            is_own(*env))
             nkept += (kept[nkept] = strdup(*env)) != NULL;
     }
 }
@@ -81,7 +92,7 @@ void fwd_env_make(char *const envp[], char **out, struct fwd_env_room *room, boo
         out[n++] = fwd_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
     for (size_t i = 0; i < nkept; i++)
-        if (!fwd_env_is(kept[i], DOOR_NAME) && !has_name_of(out, n, kept[i]))
+        if (!fwd_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) && !has_name_of(out, n, kept[i]))
             out[n++] = kept[i];
     if (fwd_state.cwd) {
         snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", fwd_cwd_fd, fwd_state.cwd);

@@ -2,11 +2,13 @@
 /*
  * UNIX-domain sockets below a prefix.  As on a network mount, the name is the server's and the socket is this host's: it is bound in a
  * folder of the user's, by a name made of what tells the server's file from all others, so that every path to the file finds it.  A
- * link beside it holds the name that it was bound by, which getsockname and getpeername are to give.  What is left there of sockets
- * whose files are gone takes no more than a name.  Layer: iofwd (preload).  Thread rule: any thread.
+ * link beside it holds the name that it was bound by, which getsockname and getpeername are to give.  What nobody has open any more
+ * goes when the user's next socket gets a name.  Layer: iofwd (preload).  Thread rule: any thread.
  */
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "iofwd/preload/catch.h"
@@ -18,6 +20,7 @@
 #define FOLDER "/tmp/iofwd-sockets-"
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
 #define LINK ".name"
+#define OLD_S 3600 /* a link may be younger than its socket, and is of use to who has a connection that outlives it */
 #define PATH_BYTES sizeof((struct sockaddr_un *)0)->sun_path
 
 /* The path of a socket's address, if it may lie below a prefix. */
@@ -102,6 +105,56 @@ static void note_name(const char *local, const char *path)
     (void)!real_symlinkat(path, AT_FDCWD, link);
 }
 
+/* Nobody has it: one of any kind says something else to a datagram socket. */
+static bool is_dead(const char *local)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    memcpy(un.sun_path, local, strnlen(local, sizeof un.sun_path - 1));
+    bool dead = real_connect(fd, (void *)&un, sizeof un) != 0 && (errno == ECONNREFUSED || errno == ENOENT);
+    real_close(fd);
+    return dead;
+}
+
+/* A name in the folder: a socket's, or that of its link. */
+static void sweep_one(const char *folder, size_t folder_len, const char *name)
+{
+    char path[PATH_BYTES + sizeof LINK], socket_path[PATH_BYTES + sizeof LINK];
+    struct stat st;
+    struct timespec now;
+    int n = snprintf(path, sizeof path, "%.*s/%s", (int)folder_len, folder, name);
+    if (n < 0 || (size_t)n >= sizeof path || real_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return;
+    size_t len = (size_t)n, tail = sizeof LINK - 1;
+    memcpy(socket_path, path, len + 1);
+    if (len > tail && strcmp(path + len - tail, LINK) == 0)
+        socket_path[len - tail] = 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec - st.st_mtim.tv_sec > OLD_S && is_dead(socket_path))
+        real_unlinkat(AT_FDCWD, path, 0);
+}
+
+/* Links go before their sockets or after them, as they come. */
+static void sweep(const char *local)
+{
+    size_t len = (size_t)(strrchr(local, '/') - local);
+    char folder[PATH_BYTES + 1], buf[4096];
+    snprintf(folder, sizeof folder, "%.*s", (int)len, local);
+    int dir = real_open64(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    long n;
+    while (dir >= 0 && (n = real_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0)) > 0)
+        for (long at = 0; at < n;) {
+            const struct dirent *entry = (const struct dirent *)(buf + at);
+            at += entry->d_reclen;
+            if (entry->d_name[0] != '.')
+                sweep_one(folder, len, entry->d_name);
+        }
+    if (dir >= 0)
+        real_close(dir);
+}
+
 int x_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
     char path[PATH_BYTES + 1];
@@ -117,6 +170,7 @@ int x_bind(int fd, const struct sockaddr *addr, socklen_t len)
     if (x_mknodat(AT_FDCWD, path, S_IFSOCK | 0777, 0) != 0)
         return fwd_fail(errno == EEXIST ? EADDRINUSE : errno);
     if (address_of(path, &un)) {
+        sweep(un.sun_path);
         note_name(un.sun_path, path);
         if (real_bind(fd, (void *)&un, sizeof un) == 0)
             return 0;

@@ -65,6 +65,13 @@ os.closerange(3, 300)
 subprocess.run(["sh", "-c", "echo x >/fwd/closed"], check=True)
 print("closed", open("/fwd/closed").read())' : -n 1 "$server"
 
+went "ranks that clear their environment before they use a forwarded file" "^cleared" mpiexec.hydra -n 2 "$run" python3 -c '
+import os
+rank = os.environ["PMI_RANK"]
+os.environ.clear()
+open("/fwd/cleared." + rank, "w").write("x")
+print("cleared", open("/fwd/cleared." + rank).read())' : -n 1 "$server"
+
 # refused NAME WORDS COMMAND...: one server
 refused() {
     refused_name=$1 words=$2
