@@ -29,7 +29,7 @@ void amph_log_identity(const char *who)
     snprintf(identity, sizeof identity, "%s", who);
 }
 
-enum amph_log_level amph_log_level(void)
+static enum amph_log_level level_in_force(void)
 {
     /* The order of the words in AMPHORA_LOG's row, whose first is the default. */
     static const enum amph_log_level by_word[] = { AMPH_LOG_WARN, AMPH_LOG_ERROR, AMPH_LOG_INFO, AMPH_LOG_DEBUG };
@@ -57,7 +57,7 @@ static void emit(const char *fmt, va_list ap)
 void amph_log(enum amph_log_level level, const char *fmt, ...)
 {
     int saved = errno; /* reading the level may change what %m says */
-    if (level > amph_log_level())
+    if (level > level_in_force())
         return;
     va_list ap;
     errno = saved;

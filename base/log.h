@@ -17,9 +17,6 @@ enum amph_log_level { AMPH_LOG_ERROR, AMPH_LOG_WARN, AMPH_LOG_INFO, AMPH_LOG_DEB
 /* Sets what stands between "amphora: " and the message ("compute 3 (node07)"); copied, at most 95 bytes are kept. */
 void amph_log_identity(const char *who);
 
-/* The level in force; a caller may skip costly preparation. */
-enum amph_log_level amph_log_level(void);
-
 void amph_log(enum amph_log_level level, const char *fmt, ...) AMPH_PRINTF(2, 3);
 
 bool amph_log_error_said(void); /* by this process, so that what follows from it need not be said as loudly */

@@ -47,11 +47,6 @@ unsigned amph_topo_cores(const struct amph_topo *topo)
     return count(topo, HWLOC_OBJ_CORE);
 }
 
-unsigned amph_topo_numa_nodes(const struct amph_topo *topo)
-{
-    return count(topo, HWLOC_OBJ_NUMANODE);
-}
-
 /* Local process `index` of `procs` goes to place index * places / procs (spread), or index mod places where they are fewer. */
 static unsigned deal(unsigned places, unsigned index, unsigned procs)
 {
@@ -81,5 +76,5 @@ void amph_topo_print(struct amph_topo *topo, FILE *out)
         unsigned n = hwloc_get_nbobjs_by_depth(topo->hw, (int)d);
         fprintf(out, "%-10s %u\n", hwloc_obj_type_string(hwloc_get_depth_type(topo->hw, (int)d)), n);
     }
-    fprintf(out, "%-10s %u\n", "NUMANode", amph_topo_numa_nodes(topo));
+    fprintf(out, "%-10s %u\n", "NUMANode", count(topo, HWLOC_OBJ_NUMANODE));
 }

@@ -15,7 +15,6 @@ struct amph_topo;
 enum amph_status amph_topo_open(struct amph_topo **topo_p);
 void amph_topo_close(struct amph_topo *topo);
 unsigned amph_topo_cores(const struct amph_topo *topo);     /* that this process may use */
-unsigned amph_topo_numa_nodes(const struct amph_topo *topo);
 /* Binds process pid (0: the caller) to the place of local process `index` among `count` (cores or NUMA nodes are dealt out evenly,
  * wrapping where there are more processes).  An error of the system is reported, not fatal. */
 enum amph_status amph_topo_bind(struct amph_topo *topo, pid_t pid, enum amph_bind how, unsigned index, unsigned count);

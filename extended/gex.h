@@ -124,10 +124,7 @@ static inline uint32_t amph_team_member(const struct amph_team *team, gex_Rank_t
     return team->member ? team->member[rank] : rank;
 }
 
-/* The team of this process that has this id, or NULL.  For handlers and others. */
-struct amph_team *amph_team_find(uint64_t id);
-
-/* The id by which amph_team_find knows the team at the process of its member rank: what goes into a message to that member. */
+/* The id by which amph_team_find_locked knows the team at the process of its member rank: what goes into a message to that member. */
 static inline uint64_t amph_team_id_at(const struct amph_team *team, gex_Rank_t rank)
 {
     return (team->id & ~UINT64_C(255)) | (team->slot ? team->slot[rank] : 0);

@@ -40,19 +40,6 @@ struct amph_team *amph_team_find_locked(struct amph_teams *teams, uint64_t id)
     return team;
 }
 
-struct amph_team *amph_team_find(uint64_t id)
-{
-    struct amph_gex *g = amph_gex();
-    if (!g || !g->teams)
-        return NULL;
-    if (id == 0)
-        return &g->team;
-    pthread_mutex_lock(&g->teams->lock);
-    struct amph_team *team = amph_team_find_locked(g->teams, id);
-    pthread_mutex_unlock(&g->teams->lock);
-    return team;
-}
-
 static void insert(struct amph_teams *teams, struct amph_team *team)
 {
     struct amph_team **bucket = bucket_of(teams, team->id);

@@ -125,7 +125,7 @@ static bool fits(const struct rule *r, const char *path)
     return !r->pattern[0] || fnmatch(r->pattern, strchr(r->pattern, '/') ? path : name, 0) == 0;
 }
 
-struct fwd_stripe fwd_stripe_of(const char *path)
+static struct fwd_stripe stripe_of(const char *path)
 {
     get_ready();
     for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r; r = r->next)
@@ -206,7 +206,7 @@ void fwd_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_args_open
     /* Where appends go is decided by one server; a directory's descriptor is no place to begin a path at another server. */
     if (cl->nlinks < 2 || a->path_dir || (a->flags & (O_APPEND | O_PATH | O_DIRECTORY)) || (a->flags & O_TMPFILE) == O_TMPFILE)
         return;
-    struct fwd_stripe stripe = fwd_stripe_of(a->path);
+    struct fwd_stripe stripe = stripe_of(a->path);
     if (stripe.width < 2 || !is_regular(cl, file))
         return;
     file->unit_kib = stripe.unit_kib;

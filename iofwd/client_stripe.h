@@ -21,7 +21,6 @@ struct fwd_stripe {
 int fwd_stripe_make(uint32_t width, uint64_t unit_bytes, struct fwd_stripe *stripe_p);
 /* Files whose path fits pattern and that are opened from now on; the newest rule counts.  ENAMETOOLONG, ENOMEM. */
 int fwd_stripe_add(const char *pattern, struct fwd_stripe stripe);
-struct fwd_stripe fwd_stripe_of(const char *path);
 /* The width of files that no pattern names.  fwd_state.lock is held. */
 uint32_t fwd_stripe_width(void);
 /* The most servers that a rule spreads files over, of those that there are. */

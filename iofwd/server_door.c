@@ -94,7 +94,7 @@ enum amph_status fwd_door_open(struct fwd_server *s)
 
 /* ---- news for the progress thread ---- */
 
-void fwd_post_news(struct fwd_server *s, struct fwd_news *news)
+static void post_news(struct fwd_server *s, struct fwd_news *news)
 {
     news->next = NULL;
     pthread_mutex_lock(&s->lock);
@@ -136,7 +136,7 @@ static void end_stay(struct fwd_server *s, struct fwd_conn *c)
 {
     s->staying -= c->stays;
     if (c->stays && s->staying == 0 && s->came == s->job->nproc[AMPH_COMPUTE])
-        fwd_post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+        post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
 }
 
 /* The connection has ended: the door forgets it, the progress thread ends its client and frees it. */
@@ -150,7 +150,7 @@ static void end_conn(struct fwd_server *s, struct fwd_conn *c)
         s->conns = c->next;
     if (c->next)
         c->next->prev = c->prev;
-    fwd_post_news(s, make_news(FWD_NEWS_GONE, c, 0));
+    post_news(s, make_news(FWD_NEWS_GONE, c, 0));
 }
 
 static void accept_all(struct fwd_server *s, int listener)
@@ -226,7 +226,7 @@ static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fw
     if (stay)
         free(news);
     else
-        fwd_post_news(s, news);
+        post_news(s, news);
     return ok;
 }
 
@@ -263,7 +263,7 @@ static void take_notices(struct fwd_server *s)
         if (ev.kind == AMPH_BOOT_DRAIN || stop) {
             struct fwd_news *news = make_news(stop ? FWD_NEWS_STOP : FWD_NEWS_DRAIN, NULL, 0);
             news->hello.number = (uint32_t)ev.code;
-            fwd_post_news(s, news);
+            post_news(s, news);
         }
     }
 }
@@ -272,7 +272,7 @@ static void take_notices(struct fwd_server *s)
 static void first_has_ended(struct fwd_server *s)
 {
     epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->first_fd, NULL);
-    fwd_post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+    post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
 }
 
 /* Who knocks and then says nothing is sent away, and counted. */
@@ -303,7 +303,7 @@ static void *door_thread(void *arg)
             else if (what == &s->boot)
                 take_notices(s);
             else if (what == &s->bells_fd)
-                fwd_post_news(s, make_news(FWD_NEWS_BELLS, NULL, 0));
+                post_news(s, make_news(FWD_NEWS_BELLS, NULL, 0));
             else if (what == &s->first_fd)
                 first_has_ended(s);
             else if (!read_conn(s, what))

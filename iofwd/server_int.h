@@ -364,6 +364,5 @@ int fwd_bell_collect(struct fwd_server *s, const struct fwd_peer *p, uint64_t nu
 enum amph_status fwd_door_open(struct fwd_server *s);
 enum amph_status fwd_door_start(struct fwd_server *s);
 void fwd_door_stop(struct fwd_server *s);
-void fwd_post_news(struct fwd_server *s, struct fwd_news *news);
 
 #endif

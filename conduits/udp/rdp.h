@@ -89,7 +89,6 @@ struct rdp_pool {
 /* At least len_bytes, aligned to 16; NULL: memory has run out.  Give it back with the same length. */
 void *rdp_pool_get(struct rdp_pool *p, size_t len_bytes);
 void rdp_pool_put(struct rdp_pool *p, void *at, size_t len_bytes);
-size_t rdp_pool_room(size_t len_bytes); /* bytes that a get of len_bytes really gives */
 void rdp_pool_fini(struct rdp_pool *p);
 
 /* ---- what goes out ---- */
@@ -376,7 +375,6 @@ static inline void rdp_unlock(struct rdp *r)
 
 /* rdp_conn.c */
 void rdp_activate(struct rdp *r, struct rdp_conn *c);
-void rdp_set_timer(struct rdp *r, struct rdp_conn *c, uint64_t at_ns);
 void rdp_note_deadline(struct rdp *r, uint64_t at_ns);
 void rdp_say_hello(struct rdp *r, struct rdp_conn *c, uint64_t now);
 void rdp_fail(struct rdp *r, struct rdp_conn *c, unsigned reason);

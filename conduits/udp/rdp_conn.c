@@ -105,7 +105,7 @@ void rdp_note_deadline(struct rdp *r, uint64_t at_ns)
         r->timer_ns = at_ns;
 }
 
-void rdp_set_timer(struct rdp *r, struct rdp_conn *c, uint64_t at_ns)
+static void set_timer(struct rdp *r, struct rdp_conn *c, uint64_t at_ns)
 {
     c->timer_ns = at_ns;
     rdp_note_deadline(r, at_ns);
@@ -303,7 +303,7 @@ void rdp_fail(struct rdp *r, struct rdp_conn *c, unsigned reason)
     r->nfailed++;
     rdp_drop_all(r, c, AMPH_ERR_PEER);
     rdp_gets_fail(r, c->peer, AMPH_ERR_PEER);
-    rdp_set_timer(r, c, rdp_now(r));
+    set_timer(r, c, rdp_now(r));
 }
 
 void rdp_refused(struct rdp *r, uint32_t peer)
@@ -348,7 +348,7 @@ void rdp_rearm(struct rdp *r, struct rdp_conn *c, uint64_t now)
         c->waiting_since_ns = 0;
     else if (!c->waiting_since_ns)
         c->waiting_since_ns = now;
-    rdp_set_timer(r, c, at);
+    set_timer(r, c, at);
 }
 
 static bool is_silent(const struct rdp *r, const struct rdp_conn *c, uint64_t now)

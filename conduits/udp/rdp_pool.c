@@ -24,12 +24,6 @@ static unsigned size_for(size_t len_bytes)
     return i;
 }
 
-size_t rdp_pool_room(size_t len_bytes)
-{
-    unsigned i = size_for(len_bytes);
-    return i < RDP_NPOOLS && i != RDP_POOL_LARGE ? sizes[i].bytes : len_bytes;
-}
-
 /* What lies far below the largest size is made as long as it is: a held datagram of an Ethernet shall not cost 64 KiB. */
 static bool exact(unsigned i, size_t len_bytes)
 {

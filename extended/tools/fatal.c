@@ -89,12 +89,22 @@ static void say_fatal(const char *place, const char *fmt, va_list ap)
     amph_tools_write(STDERR_FILENO, line);
 }
 
+static bool freeze_on_error; /* copies of settings, for signal handlers */
+
+/* What comes before the end of the process on a fatal error.  In signal handlers too: amph_tools_arm has been called. */
+static void last_look(void)
+{
+    if (freeze_on_error)
+        gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
+    (void)gasnett_print_backtrace_ifenabled(STDERR_FILENO);
+}
+
 static void die(void) AMPH_NORETURN;
 static void die(void)
 {
     gasnett_backtrace_init(NULL); /* so that the environment has been looked at */
     gasnett_flush_streams();
-    amph_tools_last_look();
+    last_look();
     gasnett_reghandler(SIGABRT, SIG_DFL);
     abort();
 }
@@ -144,21 +154,11 @@ void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagsymname)
         nanosleep(&look, NULL);
 }
 
-static bool freeze_on_error; /* copies of settings, for signal handlers */
-
 void gasnett_freezeForDebuggerErr(void)
 {
     amph_tools_arm();
     if (freeze_on_error)
         gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
-}
-
-/* In signal handlers too: amph_tools_arm has been called. */
-void amph_tools_last_look(void)
-{
-    if (freeze_on_error)
-        gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
-    (void)gasnett_print_backtrace_ifenabled(STDERR_FILENO);
 }
 
 /* ---- signals ---- */
@@ -170,7 +170,8 @@ gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t
     return sigaction(sigtocatch, &sa, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
-int amph_tools_signal(const char *text, size_t len)
+/* The number of a signal ("SIGUSR1", "usr1", "10"; len bytes); 0 if there is none. */
+static int signal_number(const char *text, size_t len)
 {
     char word[32];
     if (len == 0 || len >= sizeof word)
@@ -199,7 +200,7 @@ static void on_fatal_signal(int sig)
         gasnett_reghandler(fatal_signals[i], SIG_DFL);
     snprintf(line, sizeof line, "*** Caught a fatal signal: SIG%s(%d), %s\n", sigabbrev_np(sig), sig, who);
     amph_tools_write(STDERR_FILENO, line);
-    amph_tools_last_look();
+    last_look();
     raise(sig); /* comes when this handler returns: the process ends as it would have */
 }
 
@@ -226,7 +227,7 @@ static bool left_alone(int sig)
         return true;
     while (*list) {
         size_t len = strcspn(list, ",");
-        if (amph_tools_signal(list, len) == sig)
+        if (signal_number(list, len) == sig)
             return true;
         list += len + (list[len] == ',');
     }
@@ -248,7 +249,7 @@ static void catch_named(enum amph_env_id id, gasnett_sighandlerfn_t handler)
     const char *text = amph_env_str(id);
     if (!text[0])
         return;
-    int sig = amph_tools_signal(text, strlen(text));
+    int sig = signal_number(text, strlen(text));
     if (!sig || gasnett_reghandler(sig, handler) == SIG_ERR)
         amph_warn("%s=\"%s\" is no signal that can be caught; write it as SIGUSR1, usr1 or 10", amph_env_name(id), text);
 }
@@ -270,7 +271,7 @@ static void arm(void)
     catch_named(AMPH_ENV_FREEZE_SIGNAL, on_freeze_signal);
     if (!freeze_on_error && !amph_env_bool(AMPH_ENV_BACKTRACE))
         return;
-    amph_fatal_look = amph_tools_last_look;
+    amph_fatal_look = last_look;
     give_other_stack();
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
         catch_fatal(fatal_signals[i]);

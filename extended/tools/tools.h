@@ -25,13 +25,9 @@ bool amph_tools_is_first(void);
 /* gasnett_parse_int; false where that would be fatal. */
 bool amph_tools_parse(const char *str, uint64_t mem_size_multiplier, int64_t *number_p);
 
-/* The number of a signal ("SIGUSR1", "usr1", "10"; len bytes); 0 if there is none. */
-int amph_tools_signal(const char *text, size_t len);
 /* Installs the handlers that the environment asks for; once. */
 void amph_tools_arm(void);
 /* Writes text to fd, all of it; may be called in signal handlers. */
 void amph_tools_write(int fd, const char *text);
-/* What comes before the end of the process on a fatal error: freeze, backtrace.  May be called in signal handlers. */
-void amph_tools_last_look(void);
 
 #endif
