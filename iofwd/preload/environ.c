@@ -7,6 +7,7 @@
 
 #define CWD_NAME "IOFWD_PRIVATE_CWD"
 #define DOOR_NAME "IOFWD_DOOR"
+#define OWN_LIBRARY "libiofwd_preload"
 
 /* What was in the environment when this program started: it holds for the program itself even if it clears its environment, and all but
  * what is for one program goes on to the next one even if the program passes an environment of its own (env -i, execle). */
@@ -34,13 +35,27 @@ static bool is_own(const char *entry)
     return own;
 }
 
+/* Of a preload list only our library goes on by itself: the rest is for the program to pass on or not. */
+static char *own_preload(const char *entry)
+{
+    char *own = NULL;
+    for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; *at && !own; at += *at != 0) {
+        size_t len = strcspn(at, " :");
+        if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) && asprintf(&own, "LD_PRELOAD=%.*s", (int)len, at) < 0)
+            return NULL;
+        at += len;
+    }
+    return own;
+}
+
 void fwd_environment_keep(char **env)
 {
     for (; env && *env && nkept < FWD_ENV_KEPT; env++) {
         if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, FWD_LOCKS_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
             continue;
-        if (fwd_env_is(*env, "LD_PRELOAD") || strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
-            is_own(*env))
+        if (fwd_env_is(*env, "LD_PRELOAD"))
+            nkept += (kept[nkept] = own_preload(*env)) != NULL;
+        else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 || is_own(*env))
             nkept += (kept[nkept] = strdup(*env)) != NULL;
     }
 }
@@ -66,7 +81,7 @@ static char *preload_entry(char *theirs, struct fwd_env_room *room)
     for (size_t i = 0; i < nkept; i++)
         if (fwd_env_is(kept[i], "LD_PRELOAD"))
             ours = kept[i];
-    if (!ours || strstr(theirs, "libiofwd_preload"))
+    if (!ours || strstr(theirs, OWN_LIBRARY))
         return theirs;
     int n = snprintf(room->preload, sizeof room->preload, "%s:%s", ours, theirs + sizeof "LD_PRELOAD=" - 1);
     return n > 0 && (size_t)n < sizeof room->preload ? room->preload : theirs;

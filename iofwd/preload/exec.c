@@ -52,7 +52,7 @@ int x_execvpe(const char *file, char *const argv[], char *const envp[])
     char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
     fwd_env_make(envp, env, &room, true);
     char found[PATH_MAX];
-    if (strchr(file, '/') || fwd_find_program(file, found, sizeof found))
+    if (strchr(file, '/') || fwd_find_program(file, envp, found, sizeof found))
         return start_or_sh(strchr(file, '/') ? file : found, argv, env);
     return real_execvpe(file, argv, env);
 }
@@ -197,7 +197,7 @@ int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_
     if (fwd_spawn_forwards(actions))
         return fwd_spawn(pid, file, true, actions, attr, argv, envp);
     char found[PATH_MAX];
-    if (strchr(file, '/') || fwd_find_program(file, found, sizeof found))
+    if (strchr(file, '/') || fwd_find_program(file, envp, found, sizeof found))
         return x_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv, envp);
     char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
     fwd_env_make(envp, env, &room, false);

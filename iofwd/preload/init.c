@@ -199,6 +199,21 @@ static void find_exe(const char *called)
         fwd_state.exe = strdup(path + sizeof before - 1);
 }
 
+/* The linker has read LD_PRELOAD with the copies that were made for this program; the next one is told the libraries themselves. */
+static void restore_preload(char **env)
+{
+    static const char told[] = FWD_NEEDS_TOLD "LD_PRELOAD";
+    char *entry = NULL;
+    for (char **e = env; *e; e++)
+        if (strncmp(*e, told, sizeof told - 1) == 0 && (*e)[sizeof told - 1] == '=')
+            entry = *e + sizeof FWD_NEEDS_TOLD - 1;
+    for (char **e = env; entry && *e; e++)
+        if (strncmp(*e, entry, sizeof "LD_PRELOAD=" - 1) == 0)
+            *e = entry;
+    if (entry)
+        unsetenv(told);
+}
+
 /* What the linker has been given for this program, and where it looks for more. */
 static void take_libraries(char **env)
 {
@@ -242,6 +257,7 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
         env = environ;
     }
     guard_rank(env);
+    restore_preload(env);
     fwd_environment_keep(env);
     restore_cwd(env);
     fwd_state.on = true;

@@ -489,6 +489,48 @@ const struct fwd_need *fwd_needs_library(struct fwd_needs *needs, const char *pa
     return fetch(needs, path, NULL);
 }
 
+/* One name of LD_PRELOAD; gives its length. */
+static size_t preload_name(const char *at, char out[PATH_MAX])
+{
+    size_t len = strcspn(at, " :");
+    snprintf(out, PATH_MAX, "%.*s", len < PATH_MAX ? (int)len : 0, at);
+    return len;
+}
+
+bool fwd_needs_preload(const char *list, const char *search)
+{
+    char name[PATH_MAX];
+    bool searched = search && fwd_needs_search(search);
+    for (const char *at = list; *at; at += *at != 0) {
+        at += preload_name(at, name);
+        if (strchr(name, '/') ? fwd_path(name) : searched && name[0])
+            return true;
+    }
+    return false;
+}
+
+bool fwd_needs_complete_preload(struct fwd_needs *needs, const char *entry)
+{
+    char name[PATH_MAX], found[PATH_MAX];
+    size_t start = strcspn(entry, "=") + 1, n = start, before = needs->n;
+    bool changed = false;
+    snprintf(needs->preload, sizeof needs->preload, "%.*s", (int)start, entry);
+    for (const char *at = entry + start; *at && n < sizeof needs->preload; at += *at != 0) {
+        at += preload_name(at, name);
+        bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED : name[0] && fwd_needs_find(needs, name, found);
+        const struct fwd_need *need = here ? fetch(needs, found, NULL) : NULL;
+        changed = changed || need;
+        n += (size_t)snprintf(needs->preload + n, sizeof needs->preload - n, "%s%.1s", need ? need->name : name, at);
+    }
+    bool fits = n < sizeof needs->preload &&
+                (size_t)snprintf(needs->told, sizeof needs->told, FWD_NEEDS_TOLD "%s", entry) < sizeof needs->told;
+    for (size_t i = before; !fits && i < needs->n; i++)
+        real_close(needs->item[i].fd);
+    if (!fits)
+        needs->n = before;
+    return changed && fits;
+}
+
 bool fwd_needs_setting(const struct fwd_needs *needs, char *buf, size_t cap)
 {
     int n = snprintf(buf, cap, FWD_NEEDS_SETTING "=");

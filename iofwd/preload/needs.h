@@ -12,6 +12,7 @@
 #define FWD_NEEDS_MAX 256
 #define FWD_NEEDS_NAME 64
 #define FWD_NEEDS_SETTING "IOFWD_PRIVATE_LIBS"
+#define FWD_NEEDS_TOLD "IOFWD_PRIVATE_" /* and LD_PRELOAD=..., as it was before copies took the places of forwarded libraries in it */
 
 struct fwd_need {
     int fd;      /* the copy, or -1: it is loaded already */
@@ -27,6 +28,7 @@ struct fwd_needs {
     bool apart;         /* for dlmopen: what is loaded elsewhere does not count */
     size_t n;
     struct fwd_need item[FWD_NEEDS_MAX];
+    char preload[2 * PATH_MAX], told[2 * PATH_MAX + sizeof FWD_NEEDS_TOLD];
 };
 
 /* search, loading: as in the struct.  NULL: no memory. */
@@ -49,6 +51,13 @@ const struct fwd_need *fwd_needs_library(struct fwd_needs *needs, const char *pa
 
 /* Where a library of a name without a slash is found by LD_LIBRARY_PATH, if that place is a forwarded one. */
 bool fwd_needs_find(const struct fwd_needs *needs, const char *name, char out[PATH_MAX]);
+
+/* May LD_PRELOAD's value name a forwarded library?  Opens no client. */
+bool fwd_needs_preload(const char *list, const char *search);
+
+/* entry, LD_PRELOAD=...: copies what it names of forwarded libraries; needs->preload and needs->told are what the started program gets
+ * in its place and beside it.  false: there is nothing to change. */
+bool fwd_needs_complete_preload(struct fwd_needs *needs, const char *entry);
 
 /* The setting that tells the started program of the copies: NAME=FD.DEV.INO,...; false: there are none, or they do not fit. */
 bool fwd_needs_setting(const struct fwd_needs *needs, char *buf, size_t cap);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs looked for along PATH, where a directory of PATH is forwarded: the C library's own search sees only this host's.
+ * Programs looked for along PATH, where a directory of PATH is forwarded or their libraries are: the C library's own search sees only
+ * this host's.
  * Layer: iofwd (preload).  Thread rule: as the C library's functions.
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/start.h"
 #include "iofwd/preload/targets.h"
 
 /* The next directory of *at_p, as the start of a path; false: it does not fit. */
@@ -38,14 +40,14 @@ static bool any_forwarded(const char *path)
     return found;
 }
 
-bool fwd_find_program(const char *file, char *out, size_t cap)
+bool fwd_find_program(const char *file, char *const *env, char *out, size_t cap)
 {
     const char *path = getenv("PATH"); /* not by base/env.c: this library stands before libc without the rest */
     struct stat st;
     size_t len;
     int saved = errno;
     bool found = false;
-    if (!path || !file[0] || !any_forwarded(path))
+    if (!path || !file[0] || (!any_forwarded(path) && !fwd_start_has_libraries(env)))
         return false;
     for (bool last = false; !found && !last;) {
         last = path[strcspn(path, ":")] == 0;

@@ -139,27 +139,58 @@ bool fwd_is_static_at(const char *path)
     return found;
 }
 
-static const char *value_of(char *const *env, const char *name)
+static char **entry_of(char *const *env, const char *name)
 {
-    for (; *env; env++)
+    for (; env && *env; env++)
         if (fwd_env_is(*env, name))
-            return *env + strlen(name) + 1;
+            return (char **)env;
     return NULL;
 }
 
-/* Starts the file behind fd, whose libraries are those of needs; fd is used up. */
+static const char *value_of(char *const *env, const char *name)
+{
+    char **entry = entry_of(env, name);
+    return entry ? *entry + strlen(name) + 1 : NULL;
+}
+
+static bool has_preload(char *const *env)
+{
+    const char *list = value_of(env, "LD_PRELOAD");
+    return list && fwd_needs_preload(list, value_of(env, "LD_LIBRARY_PATH"));
+}
+
+bool fwd_start_has_libraries(char *const *env)
+{
+    const char *search = value_of(env, "LD_LIBRARY_PATH");
+    return (search && fwd_needs_search(search)) || has_preload(env);
+}
+
+/* Starts what the kernel and the linker find; needs (or NULL): what it gets of libraries, which is used up. */
+static int start_with(struct fwd_needs *needs, const char *path, char *const argv[], char **env, fwd_start_fn start, void *how)
+{
+    char setting[4096], **preload = entry_of(env, "LD_PRELOAD"), *listed = preload ? *preload : NULL;
+    size_t n = fwd_env_entries(env), end = n;
+    if (needs && has_preload(env) && !fwd_is_static_at(path) && fwd_needs_complete_preload(needs, listed)) {
+        *preload = needs->preload;
+        env[end++] = needs->told;
+    }
+    if (needs && fwd_needs_setting(needs, setting, sizeof setting))
+        env[end++] = setting;
+    env[end] = NULL;
+    int r = start(how, path, argv, env);
+    env[n] = NULL;
+    if (preload)
+        *preload = listed;
+    fwd_needs_end(needs);
+    return r;
+}
+
+/* Starts the file behind fd, whose libraries are those of needs; both are used up. */
 static int start_copy(int fd, struct fwd_needs *needs, char *const argv[], char **env, fwd_start_fn start, void *how)
 {
-    char link[40], setting[4096];
-    size_t n = fwd_env_entries(env);
+    char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (needs && fwd_needs_setting(needs, setting, sizeof setting)) {
-        env[n] = setting;
-        env[n + 1] = NULL;
-    }
-    int r = start(how, link, argv, env);
-    env[n] = NULL;
-    fwd_needs_end(needs);
+    int r = start_with(needs, link, argv, env, start, how);
     int err = errno;
     real_close(fd);
     errno = err;
@@ -190,7 +221,8 @@ static int start_local(const char *path, char *const argv[], char **env, fwd_sta
     if (fd >= 0)
         return start_copy(fd, needs, argv, env, start, how);
     char to[PATH_MAX];
-    int r = start(how, path, argv, env);
+    needs = has_preload(env) ? fwd_needs_new(value_of(env, "LD_LIBRARY_PATH"), false) : NULL;
+    int r = start_with(needs, path, argv, env, start, how);
     if (r == 0 || errno != ENOENT)
         return r;
     if (fwd_led_in(AT_FDCWD, path) && fwd_link_leads_in(AT_FDCWD, path, to))

@@ -12,11 +12,13 @@ typedef int (*fwd_start_fn)(void *how, const char *path, char *const argv[], cha
 
 /* Starts path, which may lie under a prefix.  env: as fwd_env_make gave it. */
 int fwd_start_program(const char *path, char *const argv[], char **env, fwd_start_fn start, void *how);
+/* A local program, too, gets libraries from forwarded directories in this environment: it is for fwd_start_program. */
+bool fwd_start_has_libraries(char *const *env);
 /* Nothing can be loaded into this program file.  Keeps errno. */
 bool fwd_is_static_at(const char *path);
 
 #define FWD_ENV_KEPT 64
-#define FWD_ENV_EXTRA (FWD_ENV_KEPT + 6) /* entries; one is for the copies of libraries */
+#define FWD_ENV_EXTRA (FWD_ENV_KEPT + 7) /* entries; two are for the copies of libraries */
 struct fwd_env_room {
     char door[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024];
 };

@@ -244,8 +244,9 @@ int x_fputws(const wchar_t *text, FILE *f);
 int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap);
 int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap);
 
-/* search.c: the first program of this name along PATH, if one of PATH's directories is forwarded; false: the C library is to look */
-bool fwd_find_program(const char *file, char *out, size_t cap);
+/* search.c: the first program of this name along PATH, if one of PATH's directories is forwarded, or libraries for what gets env;
+ * false: the C library is to look */
+bool fwd_find_program(const char *file, char *const *env, char *out, size_t cap);
 
 /* environ.c */
 void fwd_environment_keep(char **env); /* what every new program of this process has to find in its environment */

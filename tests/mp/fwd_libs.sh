@@ -106,4 +106,76 @@ cd / && rm -r "$D"/*
 echo left >"$D/left"
 X
 fwd_both "libraries" sh "$mp_dir/commands"
+
+# LD_PRELOAD names forwarded libraries by paths, and by names for LD_LIBRARY_PATH; what is started hears of the list as it was told.
+cat >"$mp_dir/commands" <<'X'
+D=$1 T=$2
+set -e
+export LC_ALL=C
+unset LD_LIBRARY_PATH MAKEFLAGS
+ours=${LD_PRELOAD:+$LD_PRELOAD:}
+cd "$D"
+echo 'const char *deeper(void) { return "from below"; }' >deeper.c
+printf '#include <string.h>\nconst char *deeper(void);\nint getdomainname(char *b, size_t n) { strncpy(b, deeper(), n); return 0; }\n' >one.c
+printf '#include <unistd.h>\nstatic void __attribute__((constructor)) here(void) { write(1, "two\\n", 4); }\n' >two.c
+cat >prog.c <<'Y'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+extern char **environ;
+int main(int argc, char **argv)
+{
+    char name[100] = "";
+    int told = 0;
+    const char *list = getenv("LD_PRELOAD"), *own = list ? strstr(list, argv[1]) : NULL;
+    for (char **e = environ; *e; e++)
+        told += strncmp(*e, "IOFWD_PRIVATE_L", 15) == 0;
+    getdomainname(name, sizeof name);
+    printf("%s, %d settings, %s\n", strcmp(name, "from below") ? "not loaded" : name, told, own ? own : "?");
+    fflush(stdout);
+    return argc > 2 ? execvp(argv[2], argv + 2) : 0;
+}
+Y
+cc="gcc -O1 -fPIC"
+$cc -shared -o libdeeper.so deeper.c
+$cc -shared -o one.so one.c -L. -ldeeper -Wl,-rpath,'$ORIGIN'
+$cc -shared -o libtwo.so two.c
+$cc -o prog prog.c
+cp prog "$T"
+for prog in ./prog "$D/prog" "$T/prog"; do
+    LD_PRELOAD=$ours$D/one.so $prog /one
+    LD_PRELOAD=$ours./one.so $prog ./one
+    LD_PRELOAD="$ours$D/libtwo.so $D/one.so" $prog "$D/libtwo"
+    LD_LIBRARY_PATH=$D LD_PRELOAD=${ours}libtwo.so:./one.so $prog libtwo
+    env LD_PRELOAD="$D/one.so" $prog "$D/one" $prog "$D/one"
+    LD_PRELOAD=$ours$D/one.so $prog /one sh -c '"$0" /one; LD_PRELOAD= "$0" none' $prog
+done
+cd /
+PATH=$T:$PATH LD_PRELOAD=$ours$D/libtwo.so:$D/one.so env prog /one nice -n 0 prog /one
+if command -v python3 >/dev/null; then
+    python3 -c 'import os, sys
+env = dict(os.environ, LD_PRELOAD=sys.argv[1] + ":" + sys.argv[3])
+for start in os.posix_spawn, os.posix_spawnp:
+    os.waitpid(start(sys.argv[2], ["prog", "/one"], env), 0)' "${ours%:}" "$T/prog" "$D/one.so"
+fi
+LD_PRELOAD=$ours$D/none.so:$D/one.so "$T/prog" /one 2>&1
+rm "$D"/*
+echo left >"$D/left"
+X
+fwd_both "preloaded libraries" sh "$mp_dir/commands"
+
+# A program by its name, in a local directory, that needs a forwarded library
+cat >"$mp_dir/commands" <<'X'
+D=$1 T=$2
+set -e
+cd "$D"
+echo 'int seven(void) { return 7; }' >seven.c
+printf '#include <stdio.h>\nint seven(void);\nint main(void) { return printf("%%d\\n", seven()) < 0; }\n' >main.c
+gcc -shared -fPIC -o libseven.so seven.c
+gcc -o "$T/says-seven" main.c -L. -lseven
+PATH=$T:$PATH env LD_LIBRARY_PATH="$D" says-seven
+rm "$D"/*.[ch]
+X
+fwd_both "libraries of a program by its name" sh "$mp_dir/commands"
 mp_done
