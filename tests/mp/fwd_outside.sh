@@ -1,15 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Python's own tests of files, with their working and temporary directory in a local directory and below a forwarded prefix: each case ends
-# the same.  For scripts/check-long; OUTSIDE_TESTS names others.  Needs Debian's libpython3-testsuite, or another Python with its tests.
+# the same.  For scripts/check-long; OUTSIDE_TESTS names others.  Needs Debian's libpython3.11-testsuite, or another Python with its tests.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 python=$(for p in /usr/bin/python3 python3; do "$p" -c 'import test.test_os' 2>/dev/null && echo "$p" && break; done)
 if [ -z "$python" ]; then
-    echo "1..0 # SKIP there is no python3 with its own tests here (Debian: libpython3-testsuite)"
+    echo "1..0 # SKIP there is no python3 with its own tests here (Debian: libpython3.11-testsuite)"
     exit 0
 fi
 tests=${OUTSIDE_TESTS:-test_os test_posix test_posixpath test_genericpath test_file test_fileio test_tempfile test_shutil test_glob
-    test_pathlib test_mmap test_filecmp test_fileinput test_stat test_largefile test_import test_logging test_gzip}
+    test_pathlib test_mmap test_filecmp test_fileinput test_stat test_largefile test_import test_logging test_gzip
+    test_tarfile test_zipfile test_bz2 test_lzma test_io test_dbm test_dbm_dumb test_shelve test_mailbox test_sqlite3 test_selectors
+    test_zipimport test_compileall test_runpy test_venv test_httpservers test_asyncio.test_events test_asyncio.test_unix_events}
 
 # Of each case its name and how it ended, without what depends on the process; and how all ended.
 cat >"$mp_dir/run" <<'EOF'
