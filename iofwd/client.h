@@ -121,22 +121,23 @@ bool amph_fwd_join_plain(bool astray);
 /*
  * Bells.  Who waits for files that their servers alone know to be ready waits in his own kernel for a bell, a descriptor that becomes
  * readable when one of the files does that he watches by it (amph_fwd_poll with its number, amph_fwd_watch).  take: one of that server
- * for the caller alone, fresh: that watches nothing yet; 0 or an errno value.  hear: takes out what has rung, false: its server has
- * gone.  give: back, for the next who waits, or away for ever where its server has gone.  Signal handlers may.
+ * for the caller alone, or, for_set, one that watches nothing yet and that forked children have, too; 0 or an errno value.  hear: takes
+ * out what has rung, false: its server has gone.  give: back, for the next who waits, or away for ever where its server has gone, or it
+ * was taken for a set.  Signal handlers may.
  */
 struct amph_fwd_bell {
     int fd;
     uint32_t server;
     uint32_t number;
 };
-int amph_fwd_bell_take(struct amph_fwd_client *client, uint32_t server, bool fresh, struct amph_fwd_bell *bell_p);
+int amph_fwd_bell_take(struct amph_fwd_client *client, uint32_t server, bool for_set, struct amph_fwd_bell *bell_p);
 bool amph_fwd_bell_hear(const struct amph_fwd_bell *bell);
 void amph_fwd_bell_give(const struct amph_fwd_bell *bell, bool gone);
 /* What has happened on the files of amph_fwd_watch (as epoll_wait with no time gives it); the bell rings at the next.  0 or an errno
  * value. */
 struct amph_fwd_happened {
     uint32_t events;
-    uint64_t key;
+    uint64_t data; /* as amph_fwd_watch was given it */
 };
 int amph_fwd_bell_collect(struct amph_fwd_client *client, const struct amph_fwd_bell *bell, struct amph_fwd_happened *out, size_t most,
                           size_t *n_p);

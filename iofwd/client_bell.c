@@ -16,6 +16,7 @@ enum { BELL_NONE, BELL_FREE, BELL_TAKEN };
 
 static struct {
     _Atomic int state;
+    bool inherited; /* by children: it is in an epoll set of the program's, which they have, too */
     struct amph_fwd_bell bell;
 } bells[BELLS];
 
@@ -56,11 +57,12 @@ static bool take_used(uint32_t server, struct amph_fwd_bell *bell_p)
     return false;
 }
 
-static int take_new(struct amph_fwd_client *cl, struct fwd_link *link, struct amph_fwd_bell *bell_p)
+static int take_new(struct amph_fwd_client *cl, struct fwd_link *link, bool inherited, struct amph_fwd_bell *bell_p)
 {
     for (unsigned i = 0; i < BELLS; i++)
         if (change(i, BELL_NONE, BELL_TAKEN)) {
             bells[i].bell.fd = -1;
+            bells[i].inherited = inherited;
             int err = connect_bell(cl, link, &bells[i].bell);
             *bell_p = bells[i].bell;
             if (err)
@@ -80,16 +82,16 @@ static void drop_used(void)
         }
 }
 
-int amph_fwd_bell_take(struct amph_fwd_client *cl, uint32_t server, bool fresh, struct amph_fwd_bell *bell_p)
+int amph_fwd_bell_take(struct amph_fwd_client *cl, uint32_t server, bool for_set, struct amph_fwd_bell *bell_p)
 {
     struct fwd_link *link;
     int err = fwd_link_to(cl, server, &link);
-    if (err || (!fresh && take_used(server, bell_p)))
+    if (err || (!for_set && take_used(server, bell_p)))
         return err;
-    err = take_new(cl, link, bell_p);
+    err = take_new(cl, link, for_set, bell_p);
     if (err == EMFILE) {
         drop_used();
-        err = take_new(cl, link, bell_p);
+        err = take_new(cl, link, for_set, bell_p);
     }
     return err;
 }
@@ -138,7 +140,7 @@ int amph_fwd_bell_collect(struct amph_fwd_client *cl, const struct amph_fwd_bell
     amph_rd_init(&r, (const uint8_t *)answer, got);
     while (!err && *n_p < most && amph_rd_left(&r) >= 2 * sizeof(uint64_t)) {
         out[*n_p].events = (uint32_t)amph_rd_u64(&r);
-        out[*n_p].key = amph_rd_u64(&r);
+        out[*n_p].data = amph_rd_u64(&r);
         ++*n_p;
     }
     return err;
@@ -155,6 +157,8 @@ bool fwd_bell_owns(int fd)
 void fwd_bells_forget(void)
 {
     for (unsigned i = 0; i < BELLS; i++) {
+        if (atomic_load(&bells[i].state) == BELL_TAKEN && bells[i].inherited)
+            continue;
         if (atomic_load(&bells[i].state) != BELL_NONE && bells[i].bell.fd >= 0)
             close(bells[i].bell.fd);
         bells[i].bell.fd = -1;

@@ -84,6 +84,7 @@ struct amph_fwd_client {
     struct amph_am_mem area_mem;
     struct amph_am_mem segment_mem;    /* of the segment number segment_which; fwd_state.lock */
     uint32_t segment_which;
+    uint64_t block;                    /* the least size of calls that stat tells of a regular file as the best */
     size_t part_bytes, piece;          /* piece: of a slot, the largest there are */
     uint32_t nslots, nparts, parts_used;
     uint32_t near_readers, near_writers; /* servers of this host that are to work on one call at one time */
@@ -185,7 +186,7 @@ void fwd_name_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *fil
 
 /* client_bell.c */
 bool fwd_bell_owns(int fd);
-void fwd_bells_forget(void); /* in a forked child: they are its parent's */
+void fwd_bells_forget(void); /* in a forked child: they are its parent's, but for those of epoll sets */
 
 /* client_life.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
 int fwd_file_of_fd(int fd, struct amph_fwd_file *file);

@@ -6,6 +6,9 @@
  * called off when the client's wait ends.  What it waits with is a bell: a connection on which one byte comes when a file of this server
  * has become ready.  Behind each bell stands an epoll set of its files, and the sets of those bells that are to ring lie in one set,
  * each until it has rung once, which the door's thread looks after.
+ *
+ * The bell of an epoll set of the client's has that set's files, with the client's data, and whoever has inherited the client's set by
+ * fork uses it as well, as they would the kernel's: it lasts until the last of them has closed the connection.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,12 +21,25 @@
 
 #define PEER_BELLS_MOST 256
 
+#define TWINS_MOST 64
+
+/* A file in the set, by a descriptor of the client's. */
+struct watch {
+    struct watch *next;
+    const struct fwd_handle *file;
+    uint64_t client_fd;
+    int fd; /* the file's, or, where another descriptor of the client's has put it there already, a copy */
+};
+
 struct fwd_bell {
     struct fwd_bell *next;
-    struct fwd_peer *peer; /* NULL: it has gone */
+    struct fwd_peer *peer; /* who made it; NULL: it has gone */
+    uint32_t family;
     struct fwd_conn *conn;
     uint64_t number;
     int set;
+    struct watch *watches;
+    uint32_t ntwins;
 };
 
 enum amph_status fwd_bells_open(struct fwd_server *s)
@@ -35,7 +51,7 @@ enum amph_status fwd_bells_open(struct fwd_server *s)
 static struct fwd_bell *find(const struct fwd_server *s, const struct fwd_peer *p, uint64_t number)
 {
     struct fwd_bell *b = s->bells;
-    while (b && (b->number != number || b->peer != p))
+    while (b && (b->number != number || b->family != p->family || b->set < 0))
         b = b->next;
     return b;
 }
@@ -72,6 +88,7 @@ uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn
         return 0;
     }
     b->peer = p;
+    b->family = p->family;
     b->conn = c;
     b->number = ++s->next_bell;
     b->next = s->bells;
@@ -81,8 +98,21 @@ uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn
     return b->number;
 }
 
+static void end_watch(struct fwd_bell *b, struct watch **at)
+{
+    struct watch *w = *at;
+    if (w->fd != w->file->fd) {
+        close(w->fd);
+        b->ntwins--;
+    }
+    *at = w->next;
+    free(w);
+}
+
 static void let_go(struct fwd_bell *b)
 {
+    while (b->watches)
+        end_watch(b, &b->watches);
     if (b->peer)
         b->peer->nbells--;
     b->peer = NULL;
@@ -101,13 +131,35 @@ void fwd_bell_end(struct fwd_server *s, struct fwd_bell *b)
     free(b);
 }
 
+static bool has_relatives(const struct fwd_server *s, const struct fwd_peer *p)
+{
+    for (uint32_t i = 0; i < s->max_peers; i++)
+        if (s->peer[i] && s->peer[i] != p && !s->peer[i]->gone && s->peer[i]->family == p->family)
+            return true;
+    return false;
+}
+
 void fwd_bells_drop_peer(struct fwd_server *s, struct fwd_peer *p)
 {
-    for (struct fwd_bell *b = s->bells; b; b = b->next)
-        if (b->peer == p) {
+    for (struct fwd_bell *b = s->bells; b; b = b->next) {
+        if (b->peer != p)
+            continue;
+        b->peer = NULL;
+        if (!has_relatives(s, p)) {
             let_go(b);
             shutdown(b->conn->fd, SHUT_RDWR);
         }
+    }
+}
+
+void fwd_bells_drop_file(struct fwd_server *s, const struct fwd_handle *h)
+{
+    for (struct fwd_bell *b = s->bells; b; b = b->next)
+        for (struct watch **at = &b->watches; *at;)
+            if ((*at)->file == h)
+                end_watch(b, at);
+            else
+                at = &(*at)->next;
 }
 
 void fwd_bells_ring(struct fwd_server *s)
@@ -156,12 +208,56 @@ int fwd_do_poll(struct fwd_request *rq, struct fwd_args_poll *a)
     return 0;
 }
 
-/* As epoll_ctl. */
+/* The watch of a file by a descriptor of the client's, or where the list ends.  *other_p: another descriptor has the file's own one. */
+static struct watch **watch_of(struct fwd_bell *b, const struct fwd_args_watch *a, bool *other_p)
+{
+    struct watch **found = NULL, **at = &b->watches;
+    *other_p = false;
+    for (; *at; at = &(*at)->next) {
+        if ((*at)->file != a->file)
+            continue;
+        if ((*at)->client_fd == a->fd)
+            found = at;
+        else
+            *other_p = *other_p || (*at)->fd == a->file->fd;
+    }
+    return found ? found : at;
+}
+
+static int add_watch(struct fwd_bell *b, struct watch **at, const struct fwd_args_watch *a, bool twin, struct epoll_event *ev)
+{
+    struct watch *w = twin && b->ntwins >= TWINS_MOST ? NULL : calloc(1, sizeof *w);
+    if (!w)
+        return twin && b->ntwins >= TWINS_MOST ? ENOSPC : ENOMEM;
+    *w = (struct watch){ .file = a->file, .client_fd = a->fd, .fd = twin ? fcntl(a->file->fd, F_DUPFD_CLOEXEC, 0) : a->file->fd };
+    if (w->fd < 0 || epoll_ctl(b->set, EPOLL_CTL_ADD, w->fd, ev) != 0) {
+        int err = errno;
+        if (twin && w->fd >= 0)
+            close(w->fd);
+        free(w);
+        return err;
+    }
+    b->ntwins += twin;
+    *at = w;
+    return 0;
+}
+
+/* As epoll_ctl; its set has each file once for each of the client's descriptors. */
 int fwd_do_watch(struct fwd_request *rq, struct fwd_args_watch *a)
 {
-    struct epoll_event ev = { .events = (uint32_t)a->events, .data.u64 = a->key };
-    const struct fwd_bell *b = find(rq->server, rq->peer, a->bell);
+    struct epoll_event ev = { .events = (uint32_t)a->events, .data.u64 = a->data };
+    struct fwd_bell *b = find(rq->server, rq->peer, a->bell);
+    bool other;
     if (!b)
         return EBADF;
-    return epoll_ctl(b->set, (int)a->op, a->file->fd, &ev) == 0 ? 0 : errno;
+    struct watch **at = watch_of(b, a, &other);
+    if (a->op == EPOLL_CTL_ADD)
+        return *at ? EEXIST : add_watch(b, at, a, other, &ev);
+    if (!*at)
+        return ENOENT;
+    if (epoll_ctl(b->set, (int)a->op, (*at)->fd, &ev) != 0)
+        return errno;
+    if (a->op == EPOLL_CTL_DEL)
+        end_watch(b, at);
+    return 0;
 }

@@ -67,6 +67,7 @@ struct fwd_handle {
 struct fwd_peer {
     uint32_t index;           /* in the endpoint and in server->peer */
     uint32_t number, rank;
+    uint32_t family;          /* number of the client from which it and its relatives were forked, or its own */
     uint32_t pid;             /* as its host numbers it */
     bool attached;            /* has an endpoint */
     bool gone;
@@ -356,8 +357,9 @@ enum amph_status fwd_bells_open(struct fwd_server *s);
 uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn *c);
 void fwd_bell_end(struct fwd_server *s, struct fwd_bell *b); /* its connection has ended */
 void fwd_bells_drop_peer(struct fwd_server *s, struct fwd_peer *p);
+void fwd_bells_drop_file(struct fwd_server *s, const struct fwd_handle *h); /* before it is closed */
 void fwd_bells_ring(struct fwd_server *s); /* those that have something to tell */
-/* Puts what has happened on the watched files, u64 events and u64 key each, and lets the bell ring at the next.  0 or an errno value. */
+/* Puts what has happened on the watched files, u64 events and u64 data each, and lets the bell ring at the next.  0 or an errno value. */
 int fwd_bell_collect(struct fwd_server *s, const struct fwd_peer *p, uint64_t number, uint64_t most, struct amph_wr *w);
 
 /* server_door.c */

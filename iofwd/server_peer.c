@@ -127,6 +127,8 @@ void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h)
     s->nhandles--;
     s->locks_changed = true;
     fwd_append_end(h, h->holder); /* closed in the middle of a call */
+    if (!h->regular)
+        fwd_bells_drop_file(s, h);
     close(h->fd);
     free(h);
 }
@@ -185,6 +187,7 @@ static struct fwd_peer *make_peer(struct fwd_server *s, uint32_t number, uint32_
         return NULL;
     p->index = index;
     p->number = number;
+    p->family = number;
     p->rank = rank;
     s->peer[index] = p;
     s->npeers++;
@@ -267,6 +270,7 @@ static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
     struct fwd_peer *p = make_peer(s, old->number, old->rank);
     if (!p)
         return NULL;
+    p->family = old->family;
     p->holds = old->holds;
     p->nwords = old->nwords;
     p->nheld = old->nheld;
@@ -289,6 +293,7 @@ static const char *inherit(struct fwd_server *s, struct fwd_peer *child, uint32_
     struct fwd_peer *parent = number_taken(s, parent_number);
     if (!parent)
         return "the parent of the new client is not known";
+    child->family = parent->family;
     for (uint32_t slot = 0; slot < s->nslots && slot < parent->nwords * 64; slot++)
         if (s->handle[slot] && fwd_handle_held_by(parent, s->handle[slot]) && fwd_handle_hold(s, child, s->handle[slot]) != 0)
             return "no memory for the new client's files";

@@ -135,9 +135,14 @@ static int fcntl_checked(int fd, struct fwd_ofile *of, const struct command *c, 
 int x_fcntl(int fd, int command, void *arg)
 {
     struct fwd_ofile *of;
+    bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
     if (fwd_inside) {
         int result = real_fcntl64(fd, command, arg);
-        return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? fwd_own(result) : result;
+        return copies ? fwd_own(result) : result;
+    }
+    if (fwd_epoll(fd)) {
+        int result = real_fcntl64(fd, command, arg);
+        return copies ? fwd_epoll_copied(fd, fwd_note_local(result)) : result;
     }
     if (fd == fwd_cwd_fd && command == F_SETFD)
         return fwd_fail(EBADF);
@@ -147,7 +152,7 @@ int x_fcntl(int fd, int command, void *arg)
     int err = fwd_file_get(fd, &of);
     if (err)
         return fwd_fail(err);
-    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+    if (copies)
         return fwd_enter_copy(real_fcntl64(fd, command, arg), of);
     err = fwd_core_enter();
     int result = err ? fwd_fail(err) : fcntl_checked(fd, of, c, arg);

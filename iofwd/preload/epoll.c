@@ -3,9 +3,10 @@
  * epoll on forwarded FIFOs and devices.  Layer: iofwd (preload).  Thread rule: any thread; the lock is held over requests, never over a
  * wait.
  *
- * The servers keep epoll sets of their own for such files, one for each set of the program that has some, with the program's events and
- * flags, so that edges, one-shots and what goes when a file is closed are the kernel's business there.  A bell in the program's set says
- * that there is something to collect.  The program's data stay here: what travels is the number of the watch.
+ * The servers keep epoll sets of their own for such files, one for each set of the program that has some, with the program's events, flags
+ * and data, so that edges, one-shots and what goes when a file is closed are the kernel's business there.  A bell in the program's set says
+ * that there is something to collect.  A forked child has the bell, as it has the set: parent and child share both, and who is woken
+ * collects.  Copies of the set's descriptor are names of one set.
  */
 #include <poll.h>
 #include <sys/epoll.h>
@@ -17,63 +18,112 @@
 #include "iofwd/preload/targets.h"
 
 #define SETS 64
+#define NAMES 256
 #define BELLS 8 /* servers of one set */
 #define AT_ONCE 64
+#define MARK UINT64_C(0xb5c93e17d2f4a086) /* a bell's data in the program's set; one that a relative has made since is known by it, too */
 
 /* A set of the program with forwarded files in it. */
 struct set {
-    int fd; /* the program's */
-    bool used, ours; /* ours: made by this process, and not by the one that forked it */
+    unsigned names; /* 0: free */
     unsigned turn, nbells;
     struct amph_fwd_bell bell[BELLS];
 };
 
+struct name {
+    struct set *set; /* NULL: free */
+    int fd;
+};
+
+/* What all_gone has to tell. */
 struct watch {
     struct set *set; /* NULL: free */
     int fd;
-    struct amph_fwd_ref file;
+    uint32_t server;
     uint64_t data;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct set sets[SETS];
+static struct name names[NAMES];
 static struct watch *watches;
 static size_t nwatches;
 
+static struct name *find_name(int fd)
+{
+    for (int i = 0; i < NAMES; i++)
+        if (names[i].set && names[i].fd == fd)
+            return &names[i];
+    return NULL;
+}
+
 static struct set *find_set(int fd)
 {
-    for (int i = 0; i < SETS; i++)
-        if (sets[i].used && sets[i].fd == fd)
-            return &sets[i];
-    return NULL;
+    const struct name *name = fdtab_class(fd) == FDTAB_EPOLL ? find_name(fd) : NULL;
+    return name ? name->set : NULL;
 }
 
 static void free_set(struct set *s)
 {
-    for (unsigned i = 0; i < s->nbells && s->ours; i++)
+    for (unsigned i = 0; i < s->nbells; i++)
         fwd_core.bell_give(&s->bell[i], true); /* it watches files: nobody else is to hear of them */
     for (size_t i = 0; i < nwatches; i++)
         if (watches[i].set == s)
             watches[i].set = NULL;
-    *s = (struct set){ .used = false };
+    *s = (struct set){ .names = 0 };
+}
+
+static void drop_name(int fd)
+{
+    struct name *name = find_name(fd);
+    if (!name)
+        return;
+    struct set *s = name->set;
+    name->set = NULL;
+    if (--s->names == 0)
+        free_set(s);
+}
+
+/* fd is a name of s and of no other set; false: there are too many. */
+static bool add_name(int fd, struct set *s)
+{
+    drop_name(fd);
+    for (int i = 0; i < NAMES; i++)
+        if (!names[i].set) {
+            names[i] = (struct name){ .set = s, .fd = fd };
+            s->names++;
+            return true;
+        }
+    return false;
 }
 
 void fwd_epoll_closed(int fd)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
-    struct set *s = find_set(fd);
-    if (s)
-        free_set(s);
+    drop_name(fd);
     pthread_mutex_unlock(&lock);
     errno = saved;
 }
 
-void fwd_epoll_forked(void)
+int fwd_epoll_copied(int from, int to)
 {
-    pthread_mutex_init(&lock, NULL);
-    for (int i = 0; i < SETS; i++)
-        sets[i].ours = false;
+    int saved = errno;
+    pthread_mutex_lock(&lock);
+    struct set *s = to < 0 ? NULL : find_set(from);
+    if (s && add_name(to, s))
+        fdtab_mark(to, FDTAB_EPOLL);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+    return to;
+}
+
+void fwd_epoll_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&lock);
+    else
+        pthread_mutex_unlock(&lock);
 }
 
 /* ---- changing a set ---- */
@@ -81,87 +131,76 @@ void fwd_epoll_forked(void)
 static struct set *make_set(int fd)
 {
     struct set *s = find_set(fd);
-    if (s && (fdtab_class(fd) != FDTAB_EPOLL || !s->ours)) { /* the number is another set's now */
-        free_set(s);
-        s = NULL;
-    }
+    if (s)
+        return s;
     for (int i = 0; i < SETS && !s; i++)
-        if (!sets[i].used)
+        if (!sets[i].names)
             s = &sets[i];
-    if (!s)
-        return NULL;
-    *s = s->used ? *s : (struct set){ .fd = fd, .used = true, .ours = true };
-    return s;
+    return s && add_name(fd, s) ? s : NULL;
 }
 
-/* The bell of a server in a set; it stands in the program's set, with data that the program cannot have.  0 or an errno value. */
-static int bell_of(struct set *s, uint32_t server, struct amph_fwd_bell **bell_p)
+/* The bell of a server in a set, or NULL. */
+static struct amph_fwd_bell *find_bell(struct set *s, uint32_t server)
 {
-    unsigned i = 0;
-    while (i < s->nbells && s->bell[i].server != server)
-        i++;
-    *bell_p = &s->bell[i];
-    if (i < s->nbells)
-        return 0;
-    if (i == BELLS)
+    for (unsigned i = 0; i < s->nbells; i++)
+        if (s->bell[i].server == server)
+            return &s->bell[i];
+    return NULL;
+}
+
+/* A bell that has not been there; it stands in the program's set.  0 or an errno value. */
+static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_bell **bell_p)
+{
+    *bell_p = &s->bell[s->nbells];
+    if (s->nbells == BELLS)
         return ENOSPC;
-    int err = fwd_core.bell_take(fwd_core.client, server, true, &s->bell[i]);
+    int err = fwd_core.bell_take(fwd_core.client, server, true, *bell_p);
     if (err)
         return err == EMFILE ? ENOSPC : err;
-    struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = (uintptr_t)s };
-    if (real_epoll_ctl(s->fd, EPOLL_CTL_ADD, s->bell[i].fd, &ev) != 0) {
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
+    if (real_epoll_ctl(ep, EPOLL_CTL_ADD, (*bell_p)->fd, &ev) != 0) {
         err = errno;
-        fwd_core.bell_give(&s->bell[i], true);
+        fwd_core.bell_give(*bell_p, true);
         return err;
     }
     s->nbells++;
     return 0;
 }
 
-static bool is_for(const struct watch *w, const struct set *s, int fd, const struct amph_fwd_ref *file)
+/* Notes what a change has left of a watch; where there is no memory nobody hears of the server's end. */
+static void note(struct set *s, int op, int fd, uint32_t server, uint64_t data)
 {
-    return w->set == s && w->fd == fd && w->file.server == file->server && w->file.handle == file->handle;
-}
-
-static struct watch *find_watch(const struct set *s, int fd, const struct amph_fwd_ref *file)
-{
-    for (size_t i = 0; i < nwatches; i++)
-        if (is_for(&watches[i], s, fd, file))
-            return &watches[i];
-    return NULL;
-}
-
-static struct watch *new_watch(const struct set *s, int fd)
-{
-    for (size_t i = 0; i < nwatches; i++)
-        if (!watches[i].set || (watches[i].set == s && watches[i].fd == fd)) /* or of a file that has been closed since */
-            return &watches[i];
-    size_t had = nwatches, more = had ? 2 * had : 16;
-    struct watch *bigger = realloc(watches, more * sizeof *bigger);
-    if (!bigger)
-        return NULL;
-    memset(bigger + had, 0, (more - had) * sizeof *bigger);
-    watches = bigger;
-    nwatches = more;
-    return &watches[had];
+    size_t at = 0, had = nwatches;
+    while (at < had && !(watches[at].set == s && watches[at].fd == fd && watches[at].server == server))
+        at++;
+    if (at == had && op != EPOLL_CTL_DEL)
+        for (at = 0; at < had && watches[at].set; at++)
+            ;
+    if (at == had && op != EPOLL_CTL_DEL) {
+        size_t more = had ? 2 * had : 16;
+        struct watch *bigger = realloc(watches, more * sizeof *bigger);
+        if (bigger) {
+            memset(bigger + had, 0, (more - had) * sizeof *bigger);
+            watches = bigger;
+            nwatches = more;
+        }
+    }
+    if (at < nwatches)
+        watches[at] = (struct watch){ .set = op == EPOLL_CTL_DEL ? NULL : s, .fd = fd, .server = server, .data = data };
 }
 
 /* 0 or an errno value; the lock is held. */
-static int change(struct set *s, int op, int fd, const struct amph_fwd_file *file, const struct epoll_event *event)
+static int change(int ep, struct set *s, int op, int fd, const struct amph_fwd_file *file, const struct epoll_event *event)
 {
-    struct amph_fwd_bell *bell;
-    struct watch *w = find_watch(s, fd, &file->part[0]);
-    int err = w ? (op == EPOLL_CTL_ADD ? EEXIST : 0) : op == EPOLL_CTL_ADD ? 0 : ENOENT;
+    uint32_t server = file->part[0].server;
+    struct amph_fwd_bell *bell = find_bell(s, server);
+    uint64_t data = event ? event->data.u64 : 0;
+    int err = bell ? 0 : op == EPOLL_CTL_ADD ? make_bell(ep, s, server, &bell) : ENOENT;
     if (!err)
-        err = bell_of(s, file->part[0].server, &bell);
-    if (!err && !w && !(w = new_watch(s, fd)))
-        err = ENOMEM;
+        err = fwd_core.watch(fwd_core.client, file, bell->number, (size_t)op, event ? event->events : 0, data, (size_t)fd);
     if (!err)
-        err = fwd_core.watch(fwd_core.client, file, bell->number, (size_t)op, event ? event->events : 0, (size_t)(w - watches));
-    if (err)
-        return err;
-    *w = (struct watch){ .set = op == EPOLL_CTL_DEL ? NULL : s, .fd = fd, .file = file->part[0], .data = event ? event->data.u64 : 0 };
-    return 0;
+        note(s, op, fd, server, data);
+    return err;
 }
 
 int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
@@ -178,11 +217,11 @@ int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
         return -1;
     pthread_mutex_lock(&lock);
     struct set *s = make_set(ep);
-    int err = s ? change(s, op, fd, &of->file, op == EPOLL_CTL_DEL ? NULL : event) : ENOSPC;
+    int err = s ? change(ep, s, op, fd, &of->file, op == EPOLL_CTL_DEL ? NULL : event) : ENOSPC;
     if (s && s->nbells)
         fdtab_mark(ep, FDTAB_EPOLL);
     else if (s)
-        free_set(s);
+        drop_name(ep);
     pthread_mutex_unlock(&lock);
     return fwd_file_end(of, err);
 }
@@ -194,7 +233,7 @@ static int all_gone(struct set *s, uint32_t server, struct epoll_event *out, int
 {
     int n = 0;
     for (size_t i = 0; i < nwatches && n < most; i++)
-        if (watches[i].set == s && watches[i].file.server == server)
+        if (watches[i].set == s && watches[i].server == server)
             out[n++] = (struct epoll_event){ .events = EPOLLERR | EPOLLHUP, .data.u64 = watches[i].data };
     return n;
 }
@@ -203,81 +242,115 @@ static int collect_from(struct set *s, const struct amph_fwd_bell *bell, struct 
 {
     struct amph_fwd_happened happened[AT_ONCE];
     size_t got;
-    int n = 0;
     bool lives = fwd_core.bell_hear(bell);
     if (!lives || fwd_core.bell_collect(fwd_core.client, bell, happened, most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
         return all_gone(s, bell->server, out, most);
     for (size_t i = 0; i < got; i++)
-        if (happened[i].key < nwatches && watches[happened[i].key].set == s)
-            out[n++] = (struct epoll_event){ .events = happened[i].events, .data.u64 = watches[happened[i].key].data };
-    return n;
+        out[i] = (struct epoll_event){ .events = happened[i].events, .data.u64 = happened[i].data };
+    return (int)got;
 }
 
-/* The servers' part of the events.  A set that another process made: none. */
+/* The servers' part of the events. */
 static int collect(int ep, struct epoll_event *out, int most)
 {
     int n = 0;
+    if (!fwd_epoll(ep))
+        return 0;
     pthread_mutex_lock(&lock);
     struct set *s = find_set(ep);
-    for (unsigned i = 0; s && s->ours && i < s->nbells && n < most && fwd_core_enter() == 0; i++)
+    for (unsigned i = 0; s && i < s->nbells && n < most && fwd_core_enter() == 0; i++)
         n += collect_from(s, &s->bell[i], out + n, most - n);
     pthread_mutex_unlock(&lock);
     return n;
 }
 
-/* Whoever has room for one event only is told of the kernel's and of the servers' in turn.  *mark_p: the data by which bells are known. */
-static bool is_locals_turn(int ep, int most, uint64_t *mark_p)
+/* Whoever has room for one event only is told of the kernel's and of the servers' in turn. */
+static bool is_locals_turn(int ep, int most)
 {
     pthread_mutex_lock(&lock);
     struct set *s = find_set(ep);
-    *mark_p = (uintptr_t)s;
     bool locals = s && most == 1 && (s->turn++ & 1);
     pthread_mutex_unlock(&lock);
     return locals;
 }
 
-static int without_bells(struct epoll_event *out, int n, uint64_t mark)
+static int without_bells(struct epoll_event *out, int n)
 {
     int left = 0;
     for (int i = 0; i < n; i++)
-        if (!mark || out[i].data.u64 != mark)
+        if (AMPH_LIKELY(out[i].data.u64 != MARK))
             out[left++] = out[i];
     return left;
 }
 
+/* The kernel's part; *rung_p: and the word that a bell has rung, which the kernel gives to one waiter only. */
+static int wait_local(int ep, struct epoll_event *out, int most, int64_t left, const sigset_t *mask, bool *rung_p)
+{
+    int64_t ms = left / 1000000 + (left % 1000000 != 0);
+    int n = real_epoll_pwait(ep, out, most, left == INT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX, mask);
+    int told = n < 0 ? -1 : without_bells(out, n);
+    *rung_p = told < n;
+    return told;
+}
+
+/* Who has that word and goes without collecting hands it on: another thread or process may be asleep. */
+static void hand_on(int ep)
+{
+    int saved = errno;
+    pthread_mutex_lock(&lock);
+    const struct set *s = find_set(ep);
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
+    for (unsigned i = 0; s && i < s->nbells; i++)
+        real_epoll_ctl(ep, EPOLL_CTL_MOD, s->bell[i].fd, &ev);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}
+
 static int wait_here(int ep, struct epoll_event *out, int most, int64_t until, const sigset_t *mask)
 {
-    uint64_t mark;
     for (;;) {
-        bool locals = is_locals_turn(ep, most, &mark);
+        bool rung = false, locals = is_locals_turn(ep, most);
         int n = locals ? 0 : collect(ep, out, most > 1 ? most - 1 : most);
-        int64_t left = n || locals ? 0 : fwd_left(until), ms = left / 1000000 + (left % 1000000 != 0);
-        int timeout = until == INT64_MAX && left ? -1 : ms < INT_MAX ? (int)ms : INT_MAX;
-        int more = n == most ? 0 : real_epoll_pwait(ep, out + n, most - n, timeout, mask);
+        int64_t left = n || locals ? 0 : until == INT64_MAX ? INT64_MAX : fwd_left(until);
+        int more = n == most ? 0 : wait_local(ep, out + n, most - n, left, mask, &rung);
         if (more < 0)
             return n && errno == EINTR ? n : -1;
-        n += without_bells(out + n, more, mark);
-        if (n || (!locals && fwd_left(until) == 0))
+        n += more;
+        if (n && rung)
+            hand_on(ep);
+        if (n || (!rung && !locals && fwd_left(until) == 0))
             return n;
     }
+}
+
+/* A set without forwarded files, as far as is known here: a relative may have put a bell into it, which is nothing to tell of. */
+static bool is_told(struct epoll_event *out, int n, int *n_p)
+{
+    *n_p = n > 0 ? without_bells(out, n) : n;
+    return n <= 0 || *n_p > 0;
 }
 
 int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask)
 {
     const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
+    int n;
+    if (AMPH_LIKELY(!fwd_epoll(ep)) && is_told(out, real_epoll_pwait(ep, out, most, timeout, mask), &n))
+        return n;
     return x_epoll_pwait2(ep, out, most, timeout < 0 ? NULL : &limit, mask);
 }
 
 int x_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask)
 {
-    int saved = errno;
+    int n, saved = errno;
+    if (AMPH_LIKELY(!fwd_epoll(ep)) && is_told(out, real_epoll_pwait2(ep, out, most, limit, mask), &n))
+        return n;
     if (most <= 0 || (size_t)most > INT_MAX / sizeof *out)
         return fwd_fail(EINVAL);
     if (!fwd_can_write(out, (size_t)most * sizeof *out) || (limit && !fwd_can_read(limit, sizeof *limit)))
         return fwd_fail(EFAULT);
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= 1000000000))
         return fwd_fail(EINVAL);
-    int n = wait_here(ep, out, most, fwd_until(limit), mask);
+    n = wait_here(ep, out, most, fwd_until(limit), mask);
     errno = n < 0 ? errno : saved;
     return n;
 }

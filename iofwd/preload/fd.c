@@ -327,6 +327,8 @@ int fwd_enter_copy(int fd, struct fwd_ofile *of)
 int x_dup(int fd)
 {
     struct fwd_ofile *of;
+    if (fwd_epoll(fd))
+        return fwd_epoll_copied(fd, fwd_note_local(real_dup(fd)));
     int err = fwd_file_get(fd, &of);
     return err ? fwd_fail(err) : fwd_enter_copy(real_dup(fd), of);
 }
@@ -344,12 +346,16 @@ static int dup_onto(int from, int to, int flags, bool with_flags)
     if (err)
         return fwd_fail(err);
     int fd = with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+    if (AMPH_UNLIKELY(fd >= 0 && from != to && fdtab_class(to) == FDTAB_EPOLL))
+        fwd_epoll_closed(to);
     if (fd >= 0 && from != to && of)
         return enter_table(to, of);
     if (fd >= 0 && from != to) {
         struct fwd_ofile *before = fdtab_set(to, NULL, FDTAB_LOCAL);
         fwd_file_left(before);
         let_go(before);
+        if (fwd_epoll(from))
+            fwd_epoll_copied(from, to);
     }
     let_go(of);
     return fd;

@@ -21,6 +21,7 @@ static bool begin(void)
     fwd_core_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
     fwd_stream_fork_lock(true);
     fwd_maps_fork_lock(true);
+    fwd_epoll_fork_lock(true);
     fwd_core_fork_lock(true);
     if (fwd_core.loaded)
         fwd_core.fork_before();
@@ -34,12 +35,12 @@ static void end(bool loaded, pid_t pid)
         fdtab_recount();
         fwd_maps_recount();
         fwd_forget_locks();
-        fwd_epoll_forked();
         fwd_core.fork_child();
     } else if (loaded) {
         fwd_core.fork_parent(pid);
     }
     fwd_core_fork_lock(false);
+    fwd_epoll_fork_lock(false);
     fwd_maps_fork_lock(false);
     fwd_stream_fork_lock(false);
     errno = saved;

@@ -97,7 +97,8 @@ int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event);
 int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask);
 int x_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask);
 void fwd_epoll_closed(int fd); /* an epoll set of the program that was marked FDTAB_EPOLL */
-void fwd_epoll_forked(void);
+int fwd_epoll_copied(int from, int to); /* to, or -1 with errno, is a copy of such a set's descriptor; gives to back */
+void fwd_epoll_fork_lock(bool take);
 
 /* meta.c */
 int x_fstat(int fd, struct stat *st);

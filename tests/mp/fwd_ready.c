@@ -514,6 +514,153 @@ static void watched(void)
     refused(ep);
 }
 
+/* ---- sets with several names, and in several processes ---- */
+
+static void copied(void)
+{
+    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x10 };
+    open_mixed();
+    int ep = epoll_create1(0), again = dup(fifo), other = open(in("e"), O_RDWR | O_NONBLOCK);
+    T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
+    int names[] = { dup(ep), fcntl(ep, F_DUPFD, 0), fcntl(ep, F_DUPFD_CLOEXEC, 0), dup2(ep, other), -1 };
+    names[4] = dup(names[0]);
+    T(write(fifo, "x", 1));
+    for (int i = 0; i < 5; i++)
+        told(names[i], 8, -1);
+    close(ep);
+    ep = names[0];
+    told(ep, 8, -1);
+    drain(fifo);
+    told(ep, 8, SOON_MS);
+    T(dup2(local, names[1]) == names[1]);
+    T(epoll_wait(names[1], &ev, 1, 0));
+    /* one file by two descriptors */
+    ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = 0x200 };
+    T(epoll_ctl(names[2], EPOLL_CTL_MOD, again, &ev));
+    T(epoll_ctl(names[2], EPOLL_CTL_ADD, again, &ev));
+    T(epoll_ctl(ep, EPOLL_CTL_ADD, again, &ev));
+    T(write(fifo, "y", 1));
+    told(ep, 8, -1);
+    T(epoll_ctl(ep, EPOLL_CTL_DEL, fifo, NULL));
+    T(epoll_ctl(ep, EPOLL_CTL_DEL, fifo, NULL));
+    told(ep, 8, -1);
+    T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
+    ev.data.u64 = 0x3000;
+    T(epoll_ctl(ep, EPOLL_CTL_MOD, again, &ev));
+    told(ep, 8, -1);
+    close(again); /* it is open by another descriptor */
+    told(ep, 8, -1);
+    close(fifo);
+    told(ep, 8, SOON_MS);
+    close(other);
+}
+
+static pid_t forked(void)
+{
+    fflush(stdout);
+    return fork();
+}
+
+static void ended(pid_t pid)
+{
+    int status;
+    T(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* Two wait, and both are told. */
+static void both_told(int ep)
+{
+    pid_t pid[2];
+    for (int i = 0; i < 2; i++)
+        if ((pid[i] = forked()) == 0) {
+            told(ep, 8, -1);
+            _exit(0);
+        }
+    rest(SOON_MS); /* that they sleep is the harder case */
+    ssize_t wrote = write(fifo, "two", 3);
+    waitpid(pid[0], NULL, 0);
+    waitpid(pid[1], NULL, 0);
+    T(wrote);
+    drain(fifo);
+}
+
+/* The set's maker ends; its child goes on with it. */
+static void orphan(void)
+{
+    char c;
+    int done[2];
+    OK(pipe(done));
+    pid_t pid = forked();
+    if (pid == 0) {
+        struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x70 };
+        int ep = epoll_create1(0);
+        T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
+        pid_t maker = getpid();
+        if (forked() != 0)
+            _exit(0);
+        while (getppid() == maker)
+            rest(1);
+        told(ep, 8, SOON_MS);
+        T(write(fifo, "x", 1));
+        told(ep, 8, -1);
+        drain(fifo);
+        pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+        told(ep, 8, -1);
+        pthread_join(t, NULL);
+        _exit(0);
+    }
+    close(done[1]);
+    ended(pid);
+    T(read(done[0], &c, 1)); /* when the grandchild has ended, too */
+    close(done[0]);
+    drain(fifo);
+}
+
+static void shared(void)
+{
+    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x10 };
+    open_mixed();
+    int ep = epoll_create1(0);
+    T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
+    T(write(fifo, "x", 1));
+    pid_t pid = forked();
+    if (pid == 0) { /* it is told, and what it changes the parent sees */
+        told(ep, 8, -1);
+        told(ep, 8, -1);
+        ev.data.u64 = 0x200;
+        T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
+        T(epoll_ctl(ep, EPOLL_CTL_MOD, fifo, &ev));
+        ev.data.u64 = 0x3000;
+        T(epoll_ctl(ep, EPOLL_CTL_ADD, empty, &ev));
+        _exit(0);
+    }
+    ended(pid);
+    told(ep, 8, -1);
+    T(write(empty, "y", 1));
+    drain(fifo);
+    told(ep, 8, -1);
+    drain(empty);
+    if ((pid = forked()) == 0) { /* what it takes out is out for both */
+        T(epoll_ctl(ep, EPOLL_CTL_DEL, empty, NULL));
+        _exit(0);
+    }
+    ended(pid);
+    T(write(empty, "y", 1));
+    told(ep, 8, SOON_MS);
+    ev = (struct epoll_event){ .events = EPOLLIN | EPOLLET, .data.u64 = 0x40000 };
+    T(epoll_ctl(ep, EPOLL_CTL_ADD, empty, &ev));
+    if ((pid = forked()) == 0) { /* an edge is told to one of them */
+        told(ep, 8, -1);
+        told(ep, 8, SOON_MS);
+        _exit(0);
+    }
+    ended(pid);
+    told(ep, 8, SOON_MS);
+    both_told(ep);
+    orphan();
+    told(ep, 8, SOON_MS);
+}
+
 /* ---- by number ---- */
 
 /* The calls that every machine has; their limit says afterwards what is left of it. */
@@ -661,7 +808,7 @@ int main(int argc, char **argv)
 {
     static const struct section sections[] = {
         { "states", states }, { "files", files }, { "mixed", mixed }, { "many", many }, { "interrupted", interrupted }, { "sets", sets },
-        { "watched", watched }, { "by_number", by_number },
+        { "watched", watched }, { "copied", copied }, { "shared", shared }, { "by_number", by_number },
         { "blocking", blocking },
     };
     if (argc != 4)

@@ -12,6 +12,9 @@ fwd_both "many FIFOs" "$ready" many
 fwd_both "signals and cancellation" "$ready" interrupted
 fwd_both "select" "$ready" sets
 fwd_both "epoll" "$ready" watched
+fwd_both "epoll sets with several descriptors" "$ready" copied
+fwd_both "epoll sets of several processes" "$ready" shared
+AMPHORA_SMP=0 AMPHORA_CONDUIT=tcp fwd_both "epoll sets of several processes, tcp" "$ready" shared
 fwd_both "waits by syscall()" "$ready" by_number
 fwd_both "what waits and what does not" "$ready" blocking
 mp_done
