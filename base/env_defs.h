@@ -93,6 +93,9 @@
         "those of IOFWD_PREFIX that the servers refuse to change (EROFS)") \
     ENV(IOFWD_PIECE, "IOFWD_PIECE", SIZE, "256K", "bytes", 4096, 1 << 26, "iofwd", \
         "large reads and writes travel in pieces of at most this size; the best is found by measuring") \
+    ENV(IOFWD_BLKSIZE, "IOFWD_BLKSIZE", SIZE, "32K", "bytes", 0, 1 << 24, "iofwd", \
+        "stat tells at least this as the best size of calls (st_blksize) of a forwarded regular file; 0: what the server's file system " \
+        "says") \
     ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", "data slots of a client at each of its servers") \
     ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", "the servers move aligned file data past their page cache (O_DIRECT)") \
     ENV(IOFWD_CONSISTENCY, "IOFWD_CONSISTENCY", ENUM, "posix|session", "", 0, 0, "iofwd", \

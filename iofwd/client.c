@@ -354,6 +354,7 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
     struct amph_arena_part part;
     size_t page = amph_page_bytes();
     cl->piece = amph_env_size(AMPH_ENV_IOFWD_PIECE);
+    cl->block = amph_env_size(AMPH_ENV_IOFWD_BLKSIZE);
     cl->nslots = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
     if (cl->nslots > SLOTS_MOST)
         cl->nslots = SLOTS_MOST;

@@ -4,12 +4,34 @@
  */
 #include <errno.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "iofwd/client_int.h"
 
+static bool is_small(const struct amph_fwd_client *cl, mode_t mode, uint64_t block)
+{
+    return S_ISREG(mode) && block < cl->block;
+}
+
+/* What suits the server's file system costs a round trip each: of a regular file the size of calls is told that suits the way to it. */
+static void tell_block(const struct amph_fwd_client *cl, struct amph_fwd_call *call)
+{
+    struct stat *st = call->id == AMPH_FWD_FSTAT ? call->u.fstat.st : call->id == AMPH_FWD_STAT ? call->u.stat.st : NULL;
+    struct statx *stx = call->id == AMPH_FWD_FSTATX ? call->u.fstatx.stx : call->id == AMPH_FWD_STATX ? call->u.statx.stx : NULL;
+    if (st && is_small(cl, st->st_mode, (uint64_t)st->st_blksize))
+        st->st_blksize = (blksize_t)cl->block;
+    if (stx && is_small(cl, stx->stx_mode, stx->stx_blksize))
+        stx->stx_blksize = (uint32_t)cl->block;
+}
+
 static int forward_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
-    return call->client ? fwd_client_call(call->client, call->id, &call->u) : amph_layer_pass(self->next, call);
+    if (!call->client)
+        return amph_layer_pass(self->next, call);
+    int err = fwd_client_call(call->client, call->id, &call->u);
+    if (!err)
+        tell_block(call->client, call);
+    return err;
 }
 
 static struct amph_layer forward = { .name = "forward", .rank = 40, .call = forward_call };

@@ -324,7 +324,7 @@ int x_posix_fallocate(int fd, off_t off, off_t length)
     if (x_fallocate(fd, 0, off, length) != 0)
         err = errno;
     if (err == EOPNOTSUPP && (err = x_fstat(fd, &st) ? errno : 0) == 0) {
-        off_t step = st.st_blksize > 0 ? st.st_blksize : 4096;
+        off_t step = st.st_blksize > 0 && st.st_blksize < 4096 ? st.st_blksize : 4096; /* it may be told larger than blocks are */
         if (st.st_size < off + length && x_ftruncate(fd, off + length) != 0)
             err = errno;
         for (off_t at = off; !err && at < off + length; at += step) {

@@ -12,6 +12,7 @@
 
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
+#include "iofwd/preload/ready.h"
 #include "iofwd/preload/targets.h"
 
 /* Bits of FILE._flags in every glibc: which direction is closed, and appending. */
@@ -19,12 +20,23 @@
 #define NO_WRITES 0x0008
 #define APPENDING 0x1000
 
+/*
+ * A stream's buffer.  Each call is a round trip, so it is large; but who jumps about in a file and reads little at each place must not
+ * pay for it: reads begin with FIRST bytes, and double for as long as they go on where they ended.
+ */
+#define BUFFER ((size_t)128 << 10)
+#define FIRST ((size_t)8 << 10)
+
 struct stream {
     struct stream *next;
     FILE *file;
     int fd;
     int orientation;            /* as fwide gives it; 0: see fwd_stream_orient */
-    bool reopened;              /* its buffer tells nothing of it */
+    bool reopened;              /* what has happened to it tells nothing of it */
+    bool used;                  /* it has been read or written */
+    bool jumped;                /* since it was read last */
+    char *buffer;               /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
+    off_t at;                   /* where its last read ended */
     mbstate_t reading, writing; /* of the wide functions */
 };
 
@@ -72,10 +84,30 @@ static void forget(struct stream *s)
 
 /* ---- what the C library calls; a stream may have been led to a local file by freopen ---- */
 
+static ssize_t read_fd(int fd, char *buf, size_t len)
+{
+    return fwd_fd(fd) ? x_read(fd, buf, len) : real_read(fd, buf, len);
+}
+
+/* The C library fills its buffer, in which nothing is now: the next time it fills as much as it has room for then. */
+static ssize_t fill(struct stream *s, size_t len)
+{
+    FILE *f = s->file;
+    size_t most = s->jumped ? FIRST : BUFFER, ask = len < most ? len : most;
+    ssize_t n = read_fd(s->fd, s->buffer, ask);
+    size_t room = s->jumped ? FIRST : n == (ssize_t)ask && ask < BUFFER ? 2 * ask : len;
+    f->_IO_buf_end = s->buffer + room;
+    return n;
+}
+
 static ssize_t cookie_read(void *cookie, char *buf, size_t len)
 {
-    int fd = ((struct stream *)cookie)->fd;
-    return fwd_fd(fd) ? x_read(fd, buf, len) : real_read(fd, buf, len);
+    struct stream *s = cookie;
+    ssize_t n = s->buffer && buf == s->buffer && s->file->_IO_buf_base == buf && len <= BUFFER ? fill(s, len) : read_fd(s->fd, buf, len);
+    s->used = true;
+    s->jumped = false;
+    s->at = s->at < 0 || n < 0 ? -1 : s->at + n;
+    return n;
 }
 
 static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
@@ -83,6 +115,8 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
     FILE *f = ((struct stream *)cookie)->file;
     int fd = ((struct stream *)cookie)->fd;
     size_t done = 0;
+    ((struct stream *)cookie)->used = true;
+    ((struct stream *)cookie)->at = -1;
     while (done < len) {
         ssize_t n = fwd_fd(fd) ? x_write(fd, buf + done, len - done) : real_write(fd, buf + done, len - done);
         if (n <= 0)
@@ -96,10 +130,12 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 
 static int cookie_seek(void *cookie, off_t *at, int whence)
 {
-    int fd = ((struct stream *)cookie)->fd;
-    off_t now = fwd_fd(fd) ? x_lseek(fd, *at, whence) : real_lseek64(fd, *at, whence);
+    struct stream *s = cookie;
+    off_t now = fwd_fd(s->fd) ? x_lseek(s->fd, *at, whence) : real_lseek64(s->fd, *at, whence);
     if (now < 0)
         return -1;
+    s->jumped = s->jumped || now != s->at;
+    s->at = now;
     *at = now;
     return 0;
 }
@@ -109,8 +145,19 @@ static int cookie_close(void *cookie)
     struct stream *s = cookie;
     int fd = s->fd;
     forget(s);
+    free(s->buffer); /* the C library has done with it */
     free(s);
     return x_close(fd);
+}
+
+static void give_buffer(struct stream *s, bool reads)
+{
+    s->at = -1;
+    if (fwd_waits(s->fd) || !(s->buffer = malloc(BUFFER)))
+        return;
+    setvbuf(s->file, s->buffer, _IOFBF, BUFFER);
+    if (reads)
+        s->file->_IO_buf_end = s->buffer + FIRST;
 }
 
 static FILE *new_stream(int fd, const char *mode)
@@ -131,6 +178,7 @@ static FILE *new_stream(int fd, const char *mode)
     s->next = *bucket(s->file);
     *bucket(s->file) = s;
     pthread_mutex_unlock(&lock);
+    give_buffer(s, plain[0] == 'r');
     return s->file;
 }
 
@@ -197,13 +245,13 @@ mbstate_t *fwd_stream_state(FILE *f, bool writing)
     return !s ? &lost : writing ? &s->writing : &s->reading;
 }
 
-/* The C library says of every such stream that it is of bytes; that a byte function has been there shows by the buffer. */
+/* The C library says of every such stream that it is of bytes; that a byte function has been there shows by what it has done. */
 int fwd_stream_orient(FILE *f, int mode)
 {
     struct stream *s = find(f);
     if (!s)
         return -1;
-    if (!s->orientation && !s->reopened && f->_IO_buf_base)
+    if (!s->orientation && !s->reopened && (s->used || f->_IO_write_ptr > f->_IO_write_base))
         s->orientation = -1;
     if (!s->orientation)
         s->orientation = mode > 0 ? 1 : mode < 0 ? -1 : 0;
@@ -239,6 +287,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     clearerr(f);
     s->orientation = 0;
     s->reopened = true;
+    s->at = -1;
     int closed = (flags & O_ACCMODE) == O_RDONLY ? NO_WRITES : (flags & O_ACCMODE) == O_WRONLY ? NO_READS : 0;
     f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed | (flags & O_APPEND ? APPENDING : 0);
     return f;
