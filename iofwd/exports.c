@@ -260,13 +260,11 @@ static int climb(struct fwd_place *pl, struct walk *wk)
     return 0;
 }
 
-/* Where a look-up that starts at a directory's descriptor starts, seen from the export. */
-static int start_of(struct fwd_place *pl, struct walk *wk)
+/* Where a directory is, seen from the export, goes to wk->done. */
+static int place_of(struct fwd_place *pl, struct walk *wk, int dir)
 {
     char link[64], path[PATH_MAX];
-    if (pl->base == pl->export->fd)
-        return 0;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", pl->base);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
     ssize_t n = readlink(link, path, sizeof path - 1);
     if (n < 0)
         return -errno;
@@ -276,6 +274,39 @@ static int start_of(struct fwd_place *pl, struct walk *wk)
         return refuse(pl);
     memcpy(wk->done, rest, strlen(rest) + 1);
     return 0;
+}
+
+static bool is_removed(int dir)
+{
+    struct stat st;
+    return fstat(dir, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Where a look-up that starts at a directory's descriptor starts, seen from the export.  One that has been removed has no name, but the
+ * kernel still knows what it was in: to that its ".." lead, which are taken from wk->todo. */
+static int start_of(struct fwd_place *pl, struct walk *wk)
+{
+    int dir = pl->base, err = 0;
+    if (pl->base == pl->export->fd)
+        return 0;
+    while (!err && is_removed(dir)) {
+        char *at = wk->todo + strspn(wk->todo, "/");
+        size_t n = strcspn(at, "/");
+        const char *dot = dots(at);
+        int up = !dot ? -1 : dot[1] ? openat(dir, dot, O_PATH | O_DIRECTORY | O_CLOEXEC) : dir;
+        if (up != dir && dir != pl->base)
+            close(dir);
+        if (up < 0)
+            return -ENOENT;
+        dir = up;
+        memmove(wk->todo, at + n, strlen(at + n) + 1);
+        err = place_of(pl, wk, dir);
+    }
+    if (!err)
+        err = place_of(pl, wk, dir);
+    if (dir != pl->base)
+        close(dir);
+    return err;
 }
 
 /* A last part that is not to be followed, or cannot be, is not looked for either: what is wrong with it the call itself will say. */
@@ -302,9 +333,9 @@ static int walk(struct fwd_place *pl, enum follow last)
         return -ENOMEM;
     wk->all = pl->all;
     wk->export = pl->export;
+    memcpy(wk->todo, pl->rel, strlen(pl->rel) + 1);
     int err = start_of(pl, wk);
     bool slash = pl->rel[0] && pl->rel[strlen(pl->rel) - 1] == '/';
-    memcpy(wk->todo, pl->rel, strlen(pl->rel) + 1);
     while (err == 0) {
         char part[NAME_MAX + 2], rest[2 * PATH_MAX];
         const char *at = wk->todo + strspn(wk->todo, "/");

@@ -82,7 +82,7 @@ static bool absolute(const char *path)
                                  result.left))
         return true;
     struct fwd_numbered n;
-    return (path[1] == 'd' || path[1] == 'p') && (fwd_numbered(path, &n) || fwd_is_exe(path));
+    return fwd_may_be_numbered(path) && (fwd_numbered(path, &n) || fwd_is_exe(path));
 }
 
 /* A path that cannot be read is left to the kernel, which says EFAULT. */

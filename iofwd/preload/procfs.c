@@ -5,12 +5,21 @@
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 
+/* What stands for nothing between two names: slashes and "./". */
+static void skip_nothing(const char **at)
+{
+    while (**at == '/' || ((*at)[0] == '.' && (*at)[1] == '/'))
+        *at += **at == '/' ? 1 : 2;
+}
+
 static bool take(const char **at, const char *word)
 {
     size_t len = strlen(word);
     if (strncmp(*at, word, len) != 0)
         return false;
     *at += len;
+    if (word[len - 1] == '/')
+        skip_nothing(at);
     return true;
 }
 
@@ -65,16 +74,18 @@ bool fwd_numbered(const char *path, struct fwd_numbered *n)
 {
     const char *at = path;
     bool own = true;
-    if (AMPH_LIKELY(path[1] != 'd' && path[1] != 'p'))
+    if (AMPH_LIKELY(!fwd_may_be_numbered(path)))
         return false;
-    bool dev = take(&at, "/dev/");
-    if (!dev && (!take(&at, "/proc/") || !take_process(&at, &own)))
+    skip_nothing(&at);
+    bool dev = take(&at, "dev/");
+    if (!dev && (!take(&at, "proc/") || !take_process(&at, &own)))
         return false;
     if (!dev && own && fwd_state.cwd && take(&at, "cwd")) {
         n->what = FWD_NUMBERED_CWD;
         n->alias = false;
         return take_rest(at, n);
     }
+    size_t dir_len = (size_t)(at - path);
     if (!take(&at, "fd/"))
         return dev && by_standard_name(at, n);
     long fd = take_number(&at);
@@ -85,12 +96,8 @@ bool fwd_numbered(const char *path, struct fwd_numbered *n)
     n->alias = false;
     if (own)
         return fwd_fd((int)fd);
-    size_t len = (size_t)(at - path);
-    if (len >= sizeof n->link)
-        return false;
-    memcpy(n->link, path, len);
-    n->link[len] = 0;
-    return true;
+    int len = snprintf(n->link, sizeof n->link, "%.*sfd/%ld", (int)dir_len, path, fd);
+    return len > 0 && (size_t)len < sizeof n->link;
 }
 
 /* The offset of another process's descriptor, or -1. */

@@ -23,6 +23,12 @@ struct fwd_numbered {
  * forwarded file, or, where the descriptor is another process's, may. */
 bool fwd_numbered(const char *path, struct fwd_numbered *n);
 
+/* false: path is none, as is seen quickly. */
+static inline bool fwd_may_be_numbered(const char *path)
+{
+    return path[0] == '/' && (path[1] == 'd' || path[1] == 'p' || path[1] == '/' || path[1] == '.');
+}
+
 /* The file of another process's descriptor, with a reference; NULL: it is no forwarded one.  ENOENT: the server has it no more. */
 int fwd_file_of_other(const struct fwd_numbered *n, struct fwd_ofile **of_p);
 

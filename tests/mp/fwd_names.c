@@ -4,6 +4,7 @@
  * directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <linux/openat2.h>
@@ -162,6 +163,24 @@ static void say_opened(int fd)
     close(fd);
 }
 
+/* The same names with more slashes and dots than are needed, of this process and of its parent. */
+static void other_forms(int fd)
+{
+    static const char *const forms[] = { "//proc/%d/fd/%d", "/./proc/./%d/./fd/./%d", "/proc//%d//fd//%d", "/proc/%d/fd/%d/" };
+    char path[64];
+    struct stat st;
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, forms[i % 4], (int)(i < 4 ? getpid() : getppid()), fd);
+        T(stat(path, &st) == 0 ? (long)st.st_mode : -1);
+        OK(open(path, O_RDONLY));
+    }
+    snprintf(path, sizeof path, "/dev//fd/./%d", fd);
+    T(stat(path, &st) == 0 ? (long)st.st_mode : -1);
+    T(chdir("/"));
+    snprintf(path, sizeof path, "./proc/self/fd/%d", fd);
+    T(faccessat(open(dir, O_PATH), path, F_OK, 0));
+}
+
 static void numbers(void)
 {
     struct stat st;
@@ -207,6 +226,13 @@ static void numbers(void)
     OK(open(number(path), O_WRONLY | O_TRUNC));
     T(fstat(reader, &st));
     T(st.st_size);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        other_forms(reader);
+        _exit(0);
+    }
+    T(waitpid(child, NULL, 0) == child);
     int procfs = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
     char name[PATH_MAX], digits[16];
     snprintf(digits, sizeof digits, "%d", reader);
@@ -265,10 +291,99 @@ static void walks(void)
     T(syscall(SYS_openat2, open(dir, O_RDONLY), "a/b", &how, sizeof how) >= 0 || errno == ENOSYS);
 }
 
+/* ---- a working directory that has been removed ---- */
+
+static void entries(const char *path)
+{
+    struct dirent **list;
+    int n = scandir(path, &list, NULL, alphasort);
+    printf("%s has %d:", path, n);
+    for (int i = 0; i < n; i++)
+        printf(" %s", list[i]->d_name);
+    puts("");
+}
+
+static void where(void)
+{
+    char cwd[PATH_MAX];
+    T(getcwd(cwd, sizeof cwd) ? (puts(cwd), 0) : -1);
+}
+
+static void nothing_here(void)
+{
+    char name[PATH_MAX];
+    struct stat st;
+    where();
+    T(realpath(".", name) ? 0 : -1);
+    T(open("x", O_RDONLY));
+    T(open("x", O_CREAT | O_WRONLY, 0600));
+    T(open("./x", O_CREAT | O_WRONLY, 0600));
+    T(mkdir("d", 0755));
+    T(symlink("to", "x"));
+    T(rename("x", "y"));
+    T(unlink("x"));
+    T(rmdir("."));
+    T(access(".", F_OK));
+    T(stat(".", &st));
+    T(st.st_nlink);
+    entries(".");
+    T(chdir("."));
+    T(chdir("d"));
+}
+
+static void gone(void)
+{
+    struct stat st;
+    T(mkdir(in("g"), 0755));
+    T(make(in("g/file")));
+    T(mkdir(in("g/h"), 0755));
+    T(chdir(in("g/h")));
+    T(rmdir(in("g/h")));
+    nothing_here();
+    T(stat("..", &st));
+    T(S_ISDIR(st.st_mode));
+    entries("..");
+    T(access("../file", F_OK));
+    T(access("../h", F_OK));
+    T(make("../new"));
+    OK(open("..", O_RDONLY | O_DIRECTORY));
+    T(access("../..", X_OK));
+    T(access("../../g/file", F_OK));
+    T(rename("../new", "../newer"));
+    fflush(stdout);
+    T(system("ls .. && cat ../file && echo more >../by-shell"));
+    T(chdir(".."));
+    where();
+    T(chdir("/"));
+    /* and its parent, too */
+    T(mkdir(in("g/a"), 0755));
+    T(mkdir(in("g/a/b"), 0755));
+    T(chdir(in("g/a/b")));
+    T(rmdir(in("g/a/b")));
+    T(rmdir(in("g/a")));
+    nothing_here();
+    T(make("../no"));
+    T(stat("../..", &st));
+    entries("../..");
+    T(access("../../file", F_OK));
+    T(chdir("../.."));
+    where();
+    /* one that comes again is another one */
+    T(mkdir(in("g/h"), 0755));
+    T(chdir(in("g/h")));
+    T(rmdir(in("g/h")));
+    T(mkdir(in("g/h"), 0755));
+    nothing_here();
+    T(make("../h/there"));
+    entries("../h");
+    T(chdir("../h"));
+    where();
+}
+
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "pairs", pairs }, { "pairs-here", pairs_here }, { "numbers", numbers }, { "walks", walks },
+        { "pairs", pairs }, { "pairs-here", pairs_here }, { "numbers", numbers }, { "walks", walks }, { "gone", gone },
     };
     if (argc != 4)
         return 2;
