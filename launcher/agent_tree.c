@@ -270,7 +270,7 @@ void amph_agent_remote_main(uint64_t silence_ns)
     amph_inherit_save(&inherit, &chld);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    a.directory = amph_jobdir_name();
+    a.directory = amph_jobdir_name(false);
     if (!a.directory || null < 0 || pipe2(alive, O_CLOEXEC) < 0)
         amph_fatal("the agent of this host cannot start: %m");
     pid_t agent = fork();

@@ -14,16 +14,23 @@
 #include "base/env.h"
 #include "base/log.h"
 
-char *amph_jobdir_name(void)
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return path && *path == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+char *amph_jobdir_name(bool forwards)
 {
     uint64_t number;
     char *path;
     const char *tmp = amph_env_str(AMPH_ENV_TMPDIR);
-    struct stat st;
-    if (*tmp != '/' || stat(tmp, &st) != 0 || !S_ISDIR(st.st_mode))
+    if (!is_directory(tmp))
         tmp = amph_env_foreign("TMPDIR");
+    if (!tmp || *tmp != '/' || (forwards && !is_directory(tmp))) /* one that is not here may lie below a forwarded prefix */
+        tmp = "/tmp";
     amph_random(&number, sizeof number);
-    return asprintf(&path, "%s/amphora-%016" PRIx64, tmp && *tmp == '/' ? tmp : "/tmp", number) < 0 ? NULL : path;
+    return asprintf(&path, "%s/amphora-%016" PRIx64, tmp, number) < 0 ? NULL : path;
 }
 
 enum amph_status amph_jobdir_create(const char *path)

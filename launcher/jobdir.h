@@ -3,14 +3,16 @@
 #ifndef AMPH_LAUNCHER_JOBDIR_H
 #define AMPH_LAUNCHER_JOBDIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
 
 #define AMPH_JOBDIR_FILE "job" /* the address file's name in it */
 
-/* A name that no other job has, in TMPDIR or /tmp; nothing is created.  Allocated. */
-char *amph_jobdir_name(void);
+/* A name that no other job has, in TMPDIR or /tmp; nothing is created.  forwards: the job has I/O servers, and TMPDIR may be meant for its
+ * programs only.  Allocated. */
+char *amph_jobdir_name(bool forwards);
 enum amph_status amph_jobdir_create(const char *path);
 /* Removes the address file and the directory; what is not there does not matter. */
 void amph_jobdir_remove(const char *path);

@@ -348,7 +348,7 @@ int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job
     l->listen_fd = -1;
     l->job = *job;
     l->hosts = hosts;
-    if (!(l->directory = amph_jobdir_name()) || make_procs(l) != AMPH_OK ||
+    if (!(l->directory = amph_jobdir_name(o->nservers > 0)) || make_procs(l) != AMPH_OK ||
         amph_setting_prepare(l) != AMPH_OK)
         return 1;
     enum amph_status st = start(l, &s);

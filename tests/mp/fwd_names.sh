@@ -41,5 +41,15 @@ X
 fwd_both "files by the numbers of descriptors" bash "$mp_dir/numbers"
 fwd_both "what a number's name can do" "$names" numbers
 IOFWD_STRIPE=2:4K fwd_both "what a number's name can do, two servers" "$names" numbers
+fwd_both "a working directory that has been removed" "$names" gone
 fwd_both "walks that change directory" "$names" walks
+
+mkdir -p "$mp_dir/t/tmp"
+(
+    TMPDIR=/fwd/tmp
+    export TMPDIR
+    fwd_servers "$mp_dir/t" sh -c 'mktemp >/dev/null && ls "$TMPDIR" | wc -l'
+) >"$mp_dir/out" 2>&1
+grep -qx 1 "$mp_dir/out" && test "$(find "$mp_dir/t/tmp" -name 'tmp.*' | wc -l)" = 1
+mp_report $? "TMPDIR may lie below a prefix" "$mp_dir/out"
 mp_done
