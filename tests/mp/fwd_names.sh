@@ -36,6 +36,7 @@ realpath /dev/fd/4 /proc/self/fd/5/out /proc/self/cwd/out; cat /proc/self/fd/5/o
 cat /proc/self/fd/4/x /proc/self/fd/77 /proc/self/fd/5/nothing 2>&1; cd /proc/$$/fd && cat 4 && readlink 4; cd "$1"
 chmod 751 /proc/$$/fd/4; stat -c %a out; truncate -s 2 /proc/self/fd/4; stat -c %s out; find /proc/self/fd -name 6 -printf '%y %l\n'
 sleep 20 </dev/fd/6 & sleep=$!
+while [ "$(cat "/proc/$sleep/comm")" != sleep ]; do :; done
 echo both >/dev/fd/6; cat "/proc/$sleep/fd/6"; cat "/proc/$sleep/fd/0"; kill $sleep
 X
 fwd_both "files by the numbers of descriptors" bash "$mp_dir/numbers"
