@@ -211,11 +211,6 @@ static bool repeat_open(const union amph_fwd_args *u, const struct fwd_noted *e)
     return !(u->open.flags & O_EXCL);
 }
 
-static bool repeat_write(const union amph_fwd_args *u, const struct fwd_noted *e)
-{
-    return e && !(e->oflags & O_APPEND);
-}
-
 static bool repeat_fallocate(const union amph_fwd_args *u, const struct fwd_noted *e)
 {
     return !(u->fallocate.how & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE));
@@ -229,7 +224,7 @@ static bool repeat_noted(const union amph_fwd_args *u, const struct fwd_noted *e
 
 static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u, const struct fwd_noted *e) = {
     [AMPH_FWD_OPEN] = repeat_open,
-    [AMPH_FWD_WRITE] = repeat_write,
+    [AMPH_FWD_WRITE] = repeat_noted, /* what appends is never repeated */
     [AMPH_FWD_FALLOCATE] = repeat_fallocate,
     [AMPH_FWD_READ] = repeat_noted,
     [AMPH_FWD_LSEEK] = repeat_noted,

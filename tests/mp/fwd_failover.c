@@ -19,9 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -482,17 +484,137 @@ static int share_offset(int how, useconds_t after)
     return lost != 0;
 }
 
+/* ---- calls whose server dies when they have come to it, and nobody knows whether they have been done ---- */
+
+static int append(int fd)
+{
+    return write(fd, "abc", 3) == 3 ? 0 : errno;
+}
+
+static int append_at(int fd)
+{
+    return pwrite(fd, "abc", 3, 0) == 3 ? 0 : errno;
+}
+
+static int append_once(int fd)
+{
+    struct iovec v = { "abc", 3 };
+    return pwritev2(fd, &v, 1, 0, RWF_APPEND) == 3 ? 0 : errno;
+}
+
+static int make(int fd)
+{
+    return open(in("exclusive", 0), O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0 ? 0 : errno;
+}
+
+static int make_or_open(int fd)
+{
+    return open(in("either", 0), O_CREAT | O_WRONLY, 0600) >= 0 ? 0 : errno;
+}
+
+static int make_directory(int fd)
+{
+    return mkdir(in("made", 0), 0700) == 0 ? 0 : errno;
+}
+
+static const struct {
+    int (*call)(int fd);
+    int flags, wanted;
+} unanswered[] = { { append, O_APPEND, EIO }, { append_at, O_APPEND, EIO }, { append_once, 0, EIO }, { make, 0, EIO },
+                   { make_directory, 0, EIO }, { append, 0, 0 }, { make_or_open, 0, 0 } };
+
+static int unanswered_only(void)
+{
+    _Atomic int *begun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int wrong = 0, status, ready[2], go[2];
+    char c;
+    MUST(begun != MAP_FAILED && pipe(ready) == 0 && pipe(go) == 0);
+    for (int i = 0; i < (int)(sizeof unanswered / sizeof *unanswered); i++) {
+        struct stat st;
+        int fd = open(in("unanswered.", i + 1), O_RDWR | O_CREAT | unanswered[i].flags, 0600);
+        MUST(fd >= 0);
+        pid_t server = newest_server(), pid = fork();
+        *begun = 0;
+        if (pid == 0) {
+            MUST(fsync(fd) == 0 && write(ready[1], "", 1) == 1 && read(go[0], &c, 1) == 1);
+            *begun = 1;
+            _exit(unanswered[i].call(fd));
+        }
+        MUST(read(ready[0], &c, 1) == 1 && kill(server, SIGSTOP) == 0 && write(go[1], "", 1) == 1);
+        while (!*begun || process_state(pid) != 'S')
+            usleep(200);
+        MUST(kill_and_wait(server));
+        MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        if (WEXITSTATUS(status) != unanswered[i].wanted)
+            wrong += printf("call %d gives %s\n", i, strerrorname_np(WEXITSTATUS(status)));
+        MUST(fstat(fd, &st) == 0 && st.st_size <= 3);
+        close(fd);
+    }
+    return wrong != 0;
+}
+
+/* ---- offsets that are not the sum of what has been read and written ---- */
+
+static int placed_only(void)
+{
+    enum { ENTRIES = 3000 };
+    static char seen[ENTRIES];
+    char name[80];
+    int n = 0, number, fd = open(in("placed", 0), O_RDWR | O_CREAT, 0600);
+    MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && close(fd) == 0);
+    fd = open(in("placed", 0), O_RDWR | O_APPEND);
+    MUST(fd >= 0 && write(fd, "abc", 3) == 3);
+    MUST(mkdir(in("many", 0), 0700) == 0);
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(name, sizeof name, "many/a_name_that_is_long_enough_for_several_calls_%04d", i);
+        int made = open(in(name, 0), O_WRONLY | O_CREAT, 0600);
+        MUST(made >= 0 && close(made) == 0);
+    }
+    DIR *d = opendir(in("many", 0));
+    const struct dirent *e;
+    MUST(d != NULL);
+    kills = 1;
+    while ((e = readdir(d))) {
+        if (n == ENTRIES / 2)
+            MUST(kill_newest());
+        if (sscanf(e->d_name, "a_name_that_is_long_enough_for_several_calls_%d", &number) == 1) {
+            seen[number]++;
+            n++;
+        }
+    }
+    MUST(n == ENTRIES && memchr(seen, 0, ENTRIES) == NULL);
+    MUST(lseek(fd, 0, SEEK_CUR) == 13);
+    return 0;
+}
+
+static int wait_killed(void)
+{
+    return wait_only(SIGKILL);
+}
+
+static int wait_stopped(void)
+{
+    return wait_only(SIGSTOP);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} parts[] = { { "unanswered", unanswered_only }, { "placed", placed_only }, { "renamed", renamed_only }, { "wait", wait_killed },
+              { "wait-stopped", wait_stopped }, { "kill", kill_only } };
+
 int main(int argc, char **argv)
 {
+    for (size_t i = 0; argc == 3 && i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(argv[1], parts[i].name) == 0) {
+            dir = argv[2];
+            return parts[i].run();
+        }
     if (argc == 3 && strncmp(argv[1], "exec", 4) == 0) {
         dir = argv[2];
         if (strcmp(argv[1], "exec-high") == 0)
             use_low_descriptors();
         return lock_and_exec(argv, strcmp(argv[1], "exec-much") == 0);
-    }
-    if (argc == 3 && strcmp(argv[1], "renamed") == 0) {
-        dir = argv[2];
-        return renamed_only();
     }
     if (argc == 4 && strcmp(argv[1], "locked-much") == 0) {
         dir = argv[2];
@@ -507,22 +629,10 @@ int main(int argc, char **argv)
         delay = (useconds_t)atol(argv[3]);
         return share_offset(0, 0);
     }
-    if (argc == 3 && strcmp(argv[1], "wait") == 0) {
-        dir = argv[2];
-        return wait_only(SIGKILL);
-    }
-    if (argc == 3 && strcmp(argv[1], "wait-stopped") == 0) {
-        dir = argv[2];
-        return wait_only(SIGSTOP);
-    }
     if (argc == 6 && strcmp(argv[1], "share") == 0) {
         dir = argv[2];
         delay = (useconds_t)atol(argv[3]);
         return share_offset(strcmp(argv[4], "kill") == 0 ? SIGKILL : SIGSTOP, (useconds_t)atol(argv[5]));
-    }
-    if (argc == 3 && strcmp(argv[1], "kill") == 0) {
-        dir = argv[2];
-        return kill_only();
     }
     if (argc != 5)
         return 2;
