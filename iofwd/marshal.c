@@ -310,7 +310,7 @@ int fwd_put_args(struct amph_wr *w, const struct fwd_call_desc *desc, const void
             /* open and F_SETFL ignore flags they do not know, also those that this wire does not */
             bool lenient = word == FWD_IN_OFLAGS || word == FWD_IN_SFLAGS;
             if (!fwd_flags_to_wire((enum fwd_set)(flag_set[word] - 1), native, &wire) && !lenient)
-                err = EINVAL;
+                err = word == FWD_IN_FALLOC ? EOPNOTSUPP : EINVAL; /* as the kernel says of what it does not know */
             amph_wr_u32(w, wire);
         } else
             err = put_word[word](w, at, server);

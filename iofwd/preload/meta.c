@@ -480,6 +480,12 @@ int x_truncate(const char *path, off_t length)
 
 /* ---- times, in all the forms that they have had ---- */
 
+/* Then the kernel has nothing to do, and does not look at the file. */
+static bool omits_both(const struct timespec *times)
+{
+    return times && times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT;
+}
+
 int x_utimensat(int dir, const char *path, const struct timespec *times, int flags)
 {
     struct fwd_where w;
@@ -487,6 +493,10 @@ int x_utimensat(int dir, const char *path, const struct timespec *times, int fla
         return fwd_fail(EFAULT);
     if (!path) /* the kernel's way to say futimens; the C library refuses it */
         return dir == AT_FDCWD ? fwd_fail(EINVAL) : fwd_fd(dir) ? fwd_fail(EINVAL) : real_utimensat(dir, path, times, flags);
+    if (omits_both(times))
+        return 0;
+    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+        return fwd_fail(EINVAL);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
@@ -502,6 +512,8 @@ int x_futimens(int fd, const struct timespec *times)
     struct fwd_ofile *of;
     if (times && !fwd_can_read(times, 2 * sizeof *times))
         return fwd_fail(EFAULT);
+    if (omits_both(times))
+        return 0;
     return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.futimens(CLIENT, &of->file, times));
 }
 

@@ -443,6 +443,30 @@ static void limit(void)
 
 /* ---- links that lead out ---- */
 
+/* What the kernel says of flags that it does not know, and where there is nothing to do. */
+static void unknown(void)
+{
+    const struct timespec omit[2] = { { 1, UTIME_OMIT }, { 2, UTIME_OMIT } };
+    int fd = open(in("unknown"), O_RDWR | O_CREAT, 0600), path = open(in("unknown"), O_PATH);
+    T(write(fd, "0123456789", 10));
+    T(fallocate(fd, 0x100, 0, 1));
+    T(fallocate(fd, 0x100 | FALLOC_FL_KEEP_SIZE, 0, 1));
+    T(fallocate(fd, 0x100, 0, 0));
+    T(fallocate(fd, 0x100, -1, 1));
+    T(utimensat(AT_FDCWD, in("unknown"), NULL, 0x40));
+    T(utimensat(AT_FDCWD, in("not there"), NULL, 0x40));
+    T(utimensat(AT_FDCWD, in("unknown"), NULL, AT_SYMLINK_FOLLOW));
+    T(utimensat(fd, "", NULL, AT_EMPTY_PATH));
+    T(utimensat(AT_FDCWD, in("not there"), omit, 0));
+    T(utimensat(AT_FDCWD, in("not there"), omit, 0x40));
+    T(utimensat(AT_FDCWD, in("not there"), NULL, 0));
+    T(futimens(fd, omit));
+    T(futimens(path, omit));
+    T(futimens(path, NULL));
+    close(path);
+    close(fd);
+}
+
 static void links(void)
 {
     struct stat st;
@@ -798,7 +822,8 @@ int main(int argc, char **argv)
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
         { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "cancelled", cancelled },
         { "cancelled-before", cancelled_before }, { "gone-on", gone_on }, { "held-by", held_by },
-        { "masked", masked }, { "copy-gone", copy_gone }, { "other-gone", other_gone }, { "still-held", still_held },
+        { "masked", masked }, { "unknown", unknown }, { "copy-gone", copy_gone }, { "other-gone", other_gone },
+        { "still-held", still_held },
     };
     if (argc != 4)
         return 2;
