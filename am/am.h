@@ -280,7 +280,7 @@ struct amph_job {
     uint8_t wait_mode;             /* enum amph_wait_mode */
     bool wait_mode_set, crowded;
     uint8_t vain_spins;            /* waits in a row whose spin kept the sender from this core */
-    uint8_t left_out;              /* spins that were left out for that */
+    uint8_t left_out;              /* spins that were left out for that since the last try */
     void (*on_event)(const struct amph_boot_event *event); /* told of each event of the job before it is acted on; or NULL */
     void *extended;                /* extended/'s own state */
     void (*wait_step)(struct amph_waiter *w); /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */

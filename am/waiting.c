@@ -27,7 +27,8 @@
 #define YIELD_NS (500 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
 
 enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, SOON_YIELDS = 1024, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
-enum { VAIN_SPINS = 4, SOON_AFTER_YIELDS = 2, TRIES_BETWEEN = 64 };
+enum { VAIN_SPINS = 4, SOON_AFTER_YIELDS = 2, WAITS_BETWEEN_TRIES = 64 };
+#define LONG_YIELD_NS (100 * AMPH_NS_PER_US) /* after this time in a yield it was another's computation that went on */
 
 /* ---- the policy of the process ---- */
 
@@ -233,13 +234,14 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 /*
  * Who spins keeps a core, and the process that is waited for may need that very core: others compute on the remaining ones, or nobody
  * could count the processes (programs that come to standing servers).  Such a wait spins in vain and ends with its first yields.  After
- * some of these in a row waits begin with the yields; one in many still spins, and once that was good for something all do again.
+ * some of these in a row waits begin with the yields; one in many still spins, and once that was good for something all do again.  A yield
+ * that let others compute for long was dear if the process that is waited for has a core of its own by now: then the next wait spins.
  */
 static bool spin_is_vain(void)
 {
     if (__atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED) < VAIN_SPINS)
         return false;
-    uint8_t left_out = (uint8_t)((__atomic_load_n(&amph_job.left_out, __ATOMIC_RELAXED) + 1) % TRIES_BETWEEN);
+    uint8_t left_out = (uint8_t)((__atomic_load_n(&amph_job.left_out, __ATOMIC_RELAXED) + 1) % WAITS_BETWEEN_TRIES);
     __atomic_store_n(&amph_job.left_out, left_out, __ATOMIC_RELAXED);
     return left_out != 0;
 }
@@ -273,6 +275,8 @@ static void spin_or_yield(struct amph_waiter *w)
     } else {
         w->yields++;
         sched_yield();
+        if (w->yields == 1 && !w->spun && amph_now_ns() - w->start_ns > LONG_YIELD_NS)
+            __atomic_store_n(&amph_job.left_out, WAITS_BETWEEN_TRIES - 1, __ATOMIC_RELAXED);
     }
 }
 
