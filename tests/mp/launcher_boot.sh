@@ -33,7 +33,7 @@ refused() {
     grep -q "$words" "$mp_dir/out" || ok=1
     mp_report $ok "$name" "$mp_dir/out"
 }
-refused "another byte order on the control socket" "AMPHORA_TEST_SWAP" "$AMPHORA_RUN" -n 1 env AMPHORA_TEST_SWAP=1 "$job"
+refused "another byte order on the control socket" "AMPHORA_TEST_SWAP" env -u AMPHORA_TEST_SWAP "$AMPHORA_RUN" -n 1 env AMPHORA_TEST_SWAP=1 "$job"
 refused "no servers left no compute process" "leaves no compute process" \
     env AMPHORA_BOOT=pmi1 "$AMPHORA_RUN" -n 2 env AMPHORA_SERVERS=2 "$job"
 refused "address file is gone" "cannot read the address file" env AMPHORA_JOB="$mp_dir/gone" AMPHORA_RANK=0 "$job"

@@ -78,7 +78,7 @@ signalled "SIGUSR1 is passed on" USR1 0 'trap "exit 0" USR1; echo ready; while :
 
 # the mapping
 printf 'hostA\nhostB\nhostA\nhostB:2\n' >"$mp_dir/hosts"
-expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +4 +little +[0-9]+K +8K" \
+expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +4 +(little|big) +[0-9]+K +8K" \
     env JOB_MODE=check "$run" -n 3 -servers 2 -hosts "$mp_dir/hosts" -v -server-program "$job" "$job" </dev/null
 expect "a host named again is warned of" 0 "warning: line 3 .* hostA: 0 2; hostB: 1" "$run" -n 3 -hosts "$mp_dir/hosts" true </dev/null
 expect "names that are said to be pretended hosts" 0 "^compute +1 +1 +b.invalid " "$run" -n 2 -host a.invalid,b.invalid \
