@@ -106,20 +106,33 @@ ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t
     return move_places(in_off, out_off, copy_piece(in, in_off ? *in_off : -1, out, out_off ? *out_off : -1, len));
 }
 
+/* As long as there is something and it can be written: the kernel tries to write the rest, too, and tells by signals of limits then. */
+static ssize_t send_all(int in, off_t in_off, int out, off_t out_off, size_t len)
+{
+    ssize_t sent = 0, n = 0;
+    int saved = errno;
+    do {
+        n = copy_piece(in, in_off == -1 ? -1 : in_off + sent, out, out_off == -1 ? -1 : out_off + sent, len - (size_t)sent);
+        sent += n > 0 ? n : 0;
+    } while (n > 0 && (size_t)sent < len);
+    errno = sent ? saved : errno;
+    return sent ? sent : n;
+}
+
 /* From a file to itself at its one offset: the kernel reads and writes at the place where that is before. */
 static ssize_t send_to_itself(int fd, size_t len)
 {
     off_t at = x_lseek(fd, 0, SEEK_CUR);
     if (at < 0 && errno == ESPIPE)
         errno = EINVAL;
-    ssize_t n = at < 0 ? -1 : copy_piece(fd, at, fd, at, len);
+    ssize_t n = at < 0 ? -1 : send_all(fd, at, fd, at, len);
     return n > 0 && x_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
 }
 
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
 {
     int in_flags = fwd_any_flags(in), out_flags;
-    struct stat st;
+    struct stat st = { .st_mode = 0 };
     if (!have_places(off, NULL))
         return fwd_fail(EFAULT);
     if (in_flags < 0 || !fwd_may_read(in_flags)) /* what is wrong with the source comes first */
@@ -134,7 +147,7 @@ ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
         return fwd_fail(EINVAL);
     if (!off && fdtab_same(in, out))
         return send_to_itself(in, len);
-    ssize_t n = copy_piece(in, off ? *off : -1, out, -1, len);
+    ssize_t n = S_ISREG(st.st_mode) ? send_all(in, off ? *off : -1, out, -1, len) : copy_piece(in, off ? *off : -1, out, -1, len);
     if (n == 0 && off && !fwd_can_write(off, sizeof *off)) /* as the kernel, which puts it back in any case */
         return fwd_fail(EFAULT);
     return move_places(off, NULL, n);

@@ -394,7 +394,15 @@ static void grow(void)
     L(pwrite(fd, data, 300000, 200000));
     L(write(end, data, 10));
     L(pwritev2(fd, &v, 1, 0, RWF_APPEND));
-    off_t past = 300000, beyond = 100001;
+    int from = open(in("from"), O_RDWR | O_CREAT, 0600);
+    off_t start = 10, past = 300000, beyond = 100001;
+    L(write(from, data, 90000));
+    L(lseek(fd, 50000, SEEK_SET));
+    L(sendfile(fd, from, &start, 80000)); /* a part of it is sent, and yet there is a signal */
+    T(start);
+    L(lseek(fd, 50000, SEEK_SET));
+    L(sendfile(fd, fd, NULL, 80000)); /* likewise to itself */
+    close(from);
     L(copy_file_range(fd, &past, fd, &beyond, 10, 0)); /* though there is nothing to copy */
     L(copy_file_range(fd, &beyond, fd, &beyond, 0, 0));
     L(ftruncate(fd, 100000));
