@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, and FIONREAD of what is no regular file */
-enum { FWD_MARKS_FLAGS = 1, FWD_MARKS_VERSION = 2, FWD_MARKS_EXTENDED = 3, FWD_MARKS_UNREAD = 4 };
+/* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, FIONREAD of what is no regular file, and fcntl's F_GETPIPE_SZ */
+enum { FWD_MARKS_FLAGS = 1, FWD_MARKS_VERSION = 2, FWD_MARKS_EXTENDED = 3, FWD_MARKS_UNREAD = 4, FWD_MARKS_PIPE_SIZE = 5 };
 
 #define FWD_MARKS_MOST 5u /* words: of struct fsxattr */
 #define FWD_MARK_BYTES 4u

@@ -211,6 +211,7 @@ static int marks_ioctl(const struct fwd_handle *h, bool set, size_t which, uint3
     case FWD_MARKS_FLAGS: r = ioctl(h->fd, set ? FS_IOC_SETFLAGS : FS_IOC_GETFLAGS, &one); break;
     case FWD_MARKS_VERSION: r = ioctl(h->fd, set ? FS_IOC_SETVERSION : FS_IOC_GETVERSION, &one); break;
     case FWD_MARKS_UNREAD: r = set ? (errno = ENOTTY, -1) : ioctl(h->fd, FIONREAD, &one); break;
+    case FWD_MARKS_PIPE_SIZE: r = one = fcntl(h->fd, set ? F_SETPIPE_SZ : F_GETPIPE_SZ, one); break;
     case FWD_MARKS_EXTENDED: r = ioctl(h->fd, set ? FS_IOC_FSSETXATTR : FS_IOC_FSGETXATTR, &x); break;
     default: return ENOTTY;
     }

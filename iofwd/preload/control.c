@@ -63,9 +63,16 @@ static int set_lease(int fd, struct fwd_ofile *of, int command, void *arg)
     return command == F_SETLEASE && (long)arg == F_UNLCK ? fwd_fail(EAGAIN) : fwd_fail(EOPNOTSUPP);
 }
 
-static int no_pipe(int fd, struct fwd_ofile *of, int command, void *arg)
+/* Of a FIFO; a server says EBADF of all else.  What is set is rounded up, and the call gives what it has become. */
+static int pipe_size(int fd, struct fwd_ofile *of, int command, void *arg)
 {
-    return fwd_fail(EBADF);
+    char word[FWD_MARK_BYTES];
+    size_t len = sizeof word;
+    fwd_mark_put(word, 0, (uint32_t)(long)arg);
+    int err = command == F_SETPIPE_SZ ? fwd_core.setmarks(fwd_core.client, &of->file, FWD_MARKS_PIPE_SIZE, word, len) : 0;
+    if (!err)
+        err = fwd_core.getmarks(fwd_core.client, &of->file, FWD_MARKS_PIPE_SIZE, word, sizeof word, &len);
+    return err ? fwd_fail(err) : (int)fwd_mark_get(word, 0);
 }
 
 enum lock_use { NO_LOCK, TAKES_LOCK, ANSWERS_LOCK }; /* what the command does with arg */
@@ -97,8 +104,8 @@ static const struct command {
     { F_GETLEASE, NO_LOCK, get_lease },
     { F_SETLEASE, NO_LOCK, set_lease },
     { F_NOTIFY, NO_LOCK, set_lease },
-    { F_SETPIPE_SZ, NO_LOCK, no_pipe },
-    { F_GETPIPE_SZ, NO_LOCK, no_pipe },
+    { F_SETPIPE_SZ, NO_LOCK, pipe_size },
+    { F_GETPIPE_SZ, NO_LOCK, pipe_size },
 };
 
 static const struct command *command_of(int command)

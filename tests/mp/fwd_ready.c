@@ -796,6 +796,33 @@ static void blocking(void)
     T(write(fifo, block, 8));
 }
 
+/* How much a FIFO takes until somebody reads. */
+static void pipe_sizes(void)
+{
+    int file = open(in("file"), O_RDWR | O_CREAT, 0600);
+    open_mixed();
+    int path = open(in("f"), O_PATH);
+    T(fcntl(fifo, F_GETPIPE_SZ));
+    T(fcntl(fifo, F_SETPIPE_SZ, 100000));
+    T(fcntl(fifo, F_GETPIPE_SZ));
+    T(fcntl(empty, F_GETPIPE_SZ));
+    fill(fifo);
+    int n = 0;
+    T(ioctl(fifo, FIONREAD, &n));
+    T(n);
+    T(fcntl(fifo, F_SETPIPE_SZ, 4096));
+    drain(fifo);
+    T(fcntl(fifo, F_SETPIPE_SZ, 4096));
+    T(fcntl(fifo, F_SETPIPE_SZ, -1));
+    T(fcntl(fifo, F_GETPIPE_SZ));
+    T(fcntl(path, F_GETPIPE_SZ));
+    T(fcntl(file, F_GETPIPE_SZ));
+    T(fcntl(file, F_SETPIPE_SZ, 4096));
+    T(write(file, "written", 7));
+    close(path);
+    close(file);
+}
+
 /* A wait that does not end is a failure that is told. */
 static void too_late(int sig)
 {
@@ -809,7 +836,7 @@ int main(int argc, char **argv)
     static const struct section sections[] = {
         { "states", states }, { "files", files }, { "mixed", mixed }, { "many", many }, { "interrupted", interrupted }, { "sets", sets },
         { "watched", watched }, { "copied", copied }, { "shared", shared }, { "by_number", by_number },
-        { "blocking", blocking },
+        { "blocking", blocking }, { "pipe_sizes", pipe_sizes },
     };
     if (argc != 4)
         return 2;

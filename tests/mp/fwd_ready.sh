@@ -17,4 +17,5 @@ fwd_both "epoll sets of several processes" "$ready" shared
 AMPHORA_SMP=0 AMPHORA_CONDUIT=tcp fwd_both "epoll sets of several processes, tcp" "$ready" shared
 fwd_both "waits by syscall()" "$ready" by_number
 fwd_both "what waits and what does not" "$ready" blocking
+fwd_both "how large FIFOs are" "$ready" pipe_sizes
 mp_done
