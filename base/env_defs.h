@@ -100,7 +100,7 @@
     ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", "the servers move aligned file data past their page cache (O_DIRECT)") \
     ENV(IOFWD_CONSISTENCY, "IOFWD_CONSISTENCY", ENUM, "posix|session", "", 0, 0, "iofwd", \
         "posix: a write has been executed when it returns; session: small consecutive calls are gathered, others see them " \
-        "after fsync or close") \
+        "after fsync or close (calls at an offset that processes share are not)") \
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "4", "blocks", 1, 16, "iofwd", \
         "how many pieces of IOFWD_PIECE a file may gather, or fetch ahead, at one time") \
     ENV(IOFWD_THREADS, "IOFWD_THREADS", INT, "4", "threads", 1, 64, "iofwd", \

@@ -142,6 +142,8 @@ struct amph_fwd_happened {
 int amph_fwd_bell_collect(struct amph_fwd_client *client, const struct amph_fwd_bell *bell, struct amph_fwd_happened *out, size_t most,
                           size_t *n_p);
 
+/* Before a message takes descriptors to another process. */
+void amph_fwd_share(void);
 /* Before the process ends by _exit, which runs no destructors: gathered writes reach their server. */
 void amph_fwd_ending(void);
 
@@ -203,7 +205,11 @@ struct amph_fwd_call {
     union amph_fwd_args u;
 };
 
-enum amph_layer_event { AMPH_LAYER_FORK_BEFORE, AMPH_LAYER_FORK_PARENT, AMPH_LAYER_FORK_CHILD, AMPH_LAYER_EXEC, AMPH_LAYER_EXIT };
+enum amph_layer_event {
+    AMPH_LAYER_FORK_BEFORE, AMPH_LAYER_FORK_PARENT, AMPH_LAYER_FORK_CHILD, AMPH_LAYER_EXEC,
+    AMPH_LAYER_SHARE, /* a descriptor is about to go to another process in a message */
+    AMPH_LAYER_EXIT
+};
 
 /* A layer: does the call or passes it on with amph_layer_pass(self->next, call), and gives back 0 or an errno value. */
 struct amph_layer {

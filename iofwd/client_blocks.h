@@ -32,6 +32,7 @@ struct collector {
     struct fwd_link *link;
     _Atomic(enum mode) mode;   /* set by set_mode in client_collect.c; without entering, only looked at */
     bool by_offset;            /* a run of read() or write(), not of pread() or pwrite() */
+    _Atomic bool alone;        /* opened by this process, and no other has come to it since: nobody else moves its offset */
     bool checked, able, append;
     int access;                /* O_RDONLY, O_WRONLY, O_RDWR */
     off_t pos;                 /* the next byte of the run; with append: of the run's own bytes */

@@ -7,6 +7,9 @@
  * happens to the file, or by path, first brings everything to rest ("settles"): blocks are written, what was fetched too early is
  * forgotten, and the offset at the server is where the program believes it to be.
  *
+ * Who shares an open file with other processes (a fork, an exec, a descriptor in a message) shares its offset, and reads and writes at
+ * it are gathered only where they were announced: nobody could tell the others where the offset has gone.
+ *
  * Thread rule: any thread; a collector is used by one thread at a time.  A signal handler that interrupts its own thread in here, and
  * calls by descriptor from it, go straight to the server.
  */
@@ -107,7 +110,7 @@ static struct collector *find_or_make(struct amph_fwd_client *cl, const struct a
         c->cl = cl;
         c->server = file->part[0].server;
         c->last = c->announced = IDLE;
-        c->checked = c->able = c->append = false;
+        c->checked = c->able = c->append = c->alone = false;
         c->late = 0;
         c->n = c->head = 0;
         atomic_store_explicit(&c->handle, file->part[0].handle, memory_order_release);
@@ -169,10 +172,13 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
 {
     if (!is_able(c, mode) || !fwd_blocks_room(c))
         return false;
-    if (!by_offset && mode == WRITING && c->append)
+    bool appends = mode == WRITING && c->append;
+    if (!by_offset && appends)
         return false; /* where pwrite goes then is the file system's business */
+    if (by_offset && !appends && !c->alone && c->announced != mode)
+        return false;
     c->pos = off;
-    if (by_offset && !(mode == WRITING && c->append)) {
+    if (by_offset && !appends) {
         struct amph_fwd_args_lseek a = { .file = &c->file, .whence = SEEK_CUR, .pos = &c->pos };
         if (fwd_client_call(c->cl, AMPH_FWD_LSEEK, &a))
             return false;
@@ -278,6 +284,24 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
     return late ? late : err;
 }
 
+/* A new open file is this process's alone. */
+static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
+{
+    int err = amph_layer_pass(self->next, call);
+    struct collector *c = err ? NULL : find_or_make(call->client, call->u.open.file);
+    if (c)
+        c->alone = true;
+    return err;
+}
+
+/* Other processes come to what this one has open. */
+static void share_all(void)
+{
+    for (unsigned i = 0; i < BUCKETS && atomic_load(&all.in_use); i++)
+        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next)
+            c->alone = false;
+}
+
 static int collect_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     struct fwd_data d;
@@ -292,6 +316,8 @@ static int collect_call(const struct amph_layer *self, struct amph_fwd_call *cal
     /* By path, or about the file as others see it: everything is to be seen. */
     if (atomic_load(&all.dirty) && (!c || call->id == AMPH_FWD_FSTAT))
         fwd_collect_settle_all();
+    if (all.session && call->id == AMPH_FWD_OPEN)
+        return open_call(self, call);
     return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);
 }
 
@@ -304,6 +330,7 @@ static void forget_parent(void)
                 continue;
             set_mode(c, IDLE);
             c->announced = IDLE;
+            c->alone = false;
             c->n = c->head = 0;
             c->taken = 0;
             c->late = 0;
@@ -315,7 +342,11 @@ static void forget_parent(void)
 
 static void collect_event(const struct amph_layer *self, enum amph_layer_event event)
 {
-    if (event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_EXEC || event == AMPH_LAYER_EXIT)
+    bool shares = event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_FORK_PARENT || event == AMPH_LAYER_EXEC ||
+        event == AMPH_LAYER_SHARE;
+    if (shares)
+        share_all();
+    if (shares || event == AMPH_LAYER_EXIT)
         fwd_collect_settle_all();
     if (event == AMPH_LAYER_FORK_CHILD)
         forget_parent();

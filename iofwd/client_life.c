@@ -278,6 +278,12 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- exec and exit ---- */
 
+void amph_fwd_share(void)
+{
+    if (amph_fwd_process_if_open())
+        amph_layer_event(AMPH_LAYER_SHARE);
+}
+
 void amph_fwd_ending(void)
 {
     if (amph_fwd_process_if_open())

@@ -17,7 +17,7 @@
 #define FWD_CORE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
     X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(set_cancelled) X(ending) X(own_env) X(join_plain) X(connect_all) \
-    X(bell_take) X(bell_hear) X(bell_give) X(bell_collect) X(keep_settings)
+    X(bell_take) X(bell_hear) X(bell_give) X(bell_collect) X(keep_settings) X(share)
 
 struct fwd_core {
 #define FWD_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;

@@ -217,10 +217,26 @@ ssize_t x_sendto(int fd, const void *buf, size_t n, int flags, const struct sock
     return addr && !to ? -1 : met(real_sendto(fd, buf, n, flags, to, len), addr, to);
 }
 
+/* Descriptors in the message are the receiver's, too. */
+static void share(const struct msghdr *msg)
+{
+    struct msghdr m = *msg;
+    if (!fwd_core.loaded || !m.msg_control || !m.msg_controllen || !fwd_can_read(m.msg_control, m.msg_controllen))
+        return;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+            fwd_core.share();
+            return;
+        }
+}
+
 ssize_t x_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
     struct sockaddr_un un;
-    if (!msg || !fwd_can_read(msg, sizeof *msg) || !msg->msg_name)
+    if (!msg || !fwd_can_read(msg, sizeof *msg))
+        return real_sendmsg(fd, msg, flags);
+    share(msg);
+    if (!msg->msg_name)
         return real_sendmsg(fd, msg, flags);
     struct msghdr other = *msg;
     const struct sockaddr *to = target(msg->msg_name, &other.msg_namelen, &un);
