@@ -19,10 +19,11 @@ int fwd_cwd_fd;
 
 /* ---- real paths ---- */
 
-/* What has been resolved so far, and what is still to be walked. */
+/* What has been resolved so far, and what is still to be walked: of links, and then of the path itself, however long it is. */
 struct walk {
     char out[PATH_MAX];
     char todo[2 * PATH_MAX];
+    const char *path;
     size_t len;
     int links;
 };
@@ -109,6 +110,8 @@ static int walk_start(struct walk *w, const char *path)
 {
     w->len = 0;
     w->links = 0;
+    w->out[0] = w->todo[0] = 0;
+    w->path = path;
     if (!path[0])
         return ENOENT;
     if (path[0] != '/') {
@@ -119,30 +122,31 @@ static int walk_start(struct walk *w, const char *path)
             w->len = 0;
     }
     w->out[w->len] = 0;
-    if (strlen(path) >= PATH_MAX)
-        return ENAMETOOLONG;
-    strcpy(w->todo, path);
     return 0;
 }
 
-/* The real path of path into w->out: 0 or an errno value. */
+/* The real path of path into w->out: 0 or an errno value, where out is what had been reached. */
 static int resolve(struct walk *w, const char *path)
 {
     int err = walk_start(w, path);
-    while (!err && w->todo[0]) {
+    while (!err && (w->todo[0] || w->path[0])) {
         char name[NAME_MAX + 1];
-        size_t len = strcspn(w->todo, "/"), gone = len ? len : strspn(w->todo, "/");
+        const char *at = w->todo[0] ? w->todo : w->path;
+        size_t len = strcspn(at, "/"), gone = len ? len : strspn(at, "/");
         if (len > NAME_MAX)
             return ENAMETOOLONG;
-        memcpy(name, w->todo, len);
-        memmove(w->todo, w->todo + gone, strlen(w->todo + gone) + 1);
+        memcpy(name, at, len);
+        if (at == w->path)
+            w->path += gone;
+        else
+            memmove(w->todo, at + gone, strlen(at + gone) + 1);
         err = step(w, name, len);
         /* Before a slash stands a directory; a link has gone to its target by now. */
         struct stat st;
         if (!err && !len && w->len && !above_prefix(w->out) && x_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
             err = ENOTDIR;
     }
-    if (!w->len)
+    if (!w->len && !err)
         strcpy(w->out, "/");
     return err;
 }
@@ -160,7 +164,7 @@ bool fwd_leads_out(const struct fwd_where *where, int err, bool itself, char out
     if ((err && err != ENOENT) || fwd_prefix_match(&fwd_state.prefixes, w.out))
         return false;
     /* Where something is missing, this host's kernel is to say so, or to make it. */
-    int n = snprintf(out, PATH_MAX, "%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, last ? "/" : "", last ? last : "");
+    int n = snprintf(out, PATH_MAX, "%s%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, w.path, last ? "/" : "", last ? last : "");
     return n > 0 && n < PATH_MAX;
 }
 
@@ -182,6 +186,8 @@ char *x_realpath(const char *path, char *buf)
     struct walk w;
     int saved = errno, err = resolve(&w, path);
     if (err) {
+        if (buf && path[0] && (err == ENOENT || err == EACCES)) /* glibc's extension: which name it was */
+            strcpy(buf, w.out);
         errno = err;
         return NULL;
     }

@@ -533,6 +533,50 @@ static void directories(void)
     T(glob(in("nothing*"), 0, NULL, &g));
 }
 
+/* What realpath leaves in the buffer where it fails, and paths that are long only before they are resolved. */
+static void real_paths(void)
+{
+    static const char *const paths[] = {
+        "none", "none/x", "f/x", "real/dangling", "real/dangling/x", "real/../real/none", "real/around", "real/around/x",
+        "f/", "f/..", "real/none/..", "real/./..//none/", "real/back/f", "real/back/real/none",
+    };
+    char buf[PATH_MAX], *large = malloc(20000);
+    T(mkdir(in("real"), 0755));
+    T(symlink("nowhere/further", in("real/dangling")));
+    T(symlink("around", in("real/around")));
+    T(symlink("..", in("real/back")));
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        strcpy(buf, "untouched");
+        NOTNULL(realpath(in(paths[i]), buf));
+        printf("%s: %s\n", paths[i], buf);
+    }
+    static const char *const fillers[] = { "/", "/.", "/real/..", "/real/back" };
+    for (size_t i = 0; i < sizeof fillers / sizeof *fillers; i++) {
+        char *end = stpcpy(large, dir);
+        while (end - large < 9000)
+            end = stpcpy(end, fillers[i]);
+        strcpy(end, "/real/none");
+        NOTNULL(realpath(large, buf));
+        printf("%s: %s\n", fillers[i], buf);
+        *strrchr(large, '/') = 0;
+        NOTNULL(realpath(large, buf));
+        printf("%s: %s\n", fillers[i], buf);
+    }
+    strcpy(buf, "untouched");
+    NOTNULL(realpath("", buf));
+    puts(buf);
+    T(chdir(in("real")));
+    NOTNULL(realpath("none/x", buf));
+    puts(buf);
+    T(mkdir("gone", 0755));
+    T(chdir("gone"));
+    T(rmdir("../gone"));
+    NOTNULL(realpath("x", buf));
+    puts(buf);
+    T(chdir("/"));
+    free(large);
+}
+
 static void working_directory(void)
 {
     char buf[PATH_MAX];
@@ -605,6 +649,7 @@ int main(int argc, char **argv)
     at_calls();
     directories();
     working_directory();
+    real_paths();
     temporaries();
     return 0;
 }
