@@ -237,22 +237,27 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
     return r ? r : tree_change(t, base);
 }
 
+/* What stat does not find is told of, a link that leads nowhere also as the root; other failures end the walk. */
+static int tree_unfound(struct tree *t, size_t base, int level, int err)
+{
+    struct stat st = { 0 };
+    bool may_be_told = err == ENOENT || (err == EACCES && level > 0);
+    bool link = may_be_told && !(t->flags & FTW_PHYS) && x_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                S_ISLNK(st.st_mode);
+    if (!may_be_told || (level == 0 && !link))
+        return fwd_fail(err);
+    return visit(t, &st, link ? FTW_SLN : FTW_NS, base, level);
+}
+
 static int tree_node(struct tree *t, size_t base, int level)
 {
     struct stat st;
-    int type;
-    if (x_fstatat(t->start, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
-        if (level == 0)
-            return -1;
-        bool link = !(t->flags & FTW_PHYS) && x_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-        return visit(t, &st, link ? FTW_SLN : FTW_NS, base, level);
-    }
-    if (level == 0)
+    bool found = x_fstatat(t->start, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) == 0;
+    if (found && level == 0)
         t->dev = st.st_dev;
-    if (S_ISDIR(st.st_mode))
+    if (found && S_ISDIR(st.st_mode))
         return tree_directory(t, &st, base, level);
-    type = S_ISLNK(st.st_mode) ? FTW_SL : FTW_F;
-    int r = visit(t, &st, type, base, level);
+    int r = found ? visit(t, &st, S_ISLNK(st.st_mode) ? FTW_SL : FTW_F, base, level) : tree_unfound(t, base, level, errno);
     return (t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE ? 0 : r;
 }
 

@@ -349,6 +349,39 @@ static int tell_entry(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
+static int tell_plainly(const char *path, const struct stat *st, int type)
+{
+    printf("entry %s %d\n", path, type);
+    return 0;
+}
+
+/* Links that lead nowhere, round, or through a file: as the root, and inside. */
+static void lost_links(void)
+{
+    static const char *const roots[] = {
+        "dangling", "round", "through", "with-dangling", "with-round", "with-through", "absent", "file/x",
+    };
+    static const int flags[] = { 0, FTW_PHYS, FTW_CHDIR, FTW_DEPTH };
+    static const char *const targets[][2] = { { "dangling", "nowhere" }, { "round", "round" }, { "through", "../lost/file/x" } };
+    char name[50];
+    T(mkdir(in("lost"), 0755));
+    close(open(in("lost/file"), O_CREAT | O_WRONLY, 0644));
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "lost/%s", targets[i][0]);
+        T(symlink(targets[i][1], in(name)));
+        snprintf(name, sizeof name, "lost/with-%s", targets[i][0]);
+        T(mkdir(in(name), 0755));
+        snprintf(name, sizeof name, "lost/with-%s/%s", targets[i][0], targets[i][0]);
+        T(symlink(i == 2 ? "../file/x" : targets[i][1], in(name)));
+    }
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        snprintf(name, sizeof name, "lost/%s", roots[i]);
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+            T(nftw(in(name), tell_entry, 10, flags[k]));
+        T(ftw(in(name), tell_plainly, 10));
+    }
+}
+
 /* Names that lead below the directory by a local link, for the functions that the C library does by itself. */
 static void local_links(const char *scratch)
 {
@@ -411,6 +444,7 @@ int main(int argc, char **argv)
     asynchronous();
     by_number();
     walks();
+    lost_links();
     maps();
     wide();
     library();
