@@ -195,7 +195,7 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
 static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
     bool run = c->last == mode && c->last_by_offset == by_offset && (by_offset || c->last_end == off);
-    c->last = mode;
+    c->last = len <= SMALL ? mode : IDLE;
     c->last_by_offset = by_offset;
     c->last_end = off + (off_t)len;
     return (all.session && run && len <= SMALL) || c->announced == mode;

@@ -104,10 +104,26 @@ static struct fwd_ofile *ofile_for(const struct amph_fwd_file *file, bool *fresh
 }
 
 struct adoption {
-    bool hold; /* take a hold on each; else they are ours already */
-    size_t count;
-    struct amph_fwd_file files[256];
+    bool hold;       /* take a hold on each; else they are ours already */
+    bool incomplete; /* memory has run out */
+    size_t count, room;
+    struct amph_fwd_file *files;
 };
+
+static void note(struct adoption *a, const struct amph_fwd_file *file)
+{
+    if (a->count == a->room) {
+        size_t room = a->room ? 2 * a->room : 64;
+        struct amph_fwd_file *more = realloc(a->files, room * sizeof *more);
+        if (!more) {
+            a->incomplete = true;
+            return;
+        }
+        a->files = more;
+        a->room = room;
+    }
+    a->files[a->count++] = *file;
+}
 
 /* An inherited descriptor comes into the table.  If its file is gone from the server, calls on it will say so. */
 static int adopt_fd(int fd, struct adoption *a)
@@ -122,8 +138,8 @@ static int adopt_fd(int fd, struct adoption *a)
         return ENOMEM;
     if (fresh && a->hold)
         fwd_core.hold(fwd_core.client, &file);
-    if (fresh && a->count < AMPH_COUNTOF(a->files))
-        a->files[a->count++] = file;
+    else if (fresh)
+        note(a, &file);
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
     struct fwd_ofile *before = fdtab_set(fd, of, FDTAB_FORWARDED);
     if (before)
@@ -162,8 +178,9 @@ static void adopt_all(void)
     fwd_each_open_fd(mark_one, &placeholders);
     if (placeholders)
         fwd_each_open_fd(adopt_one, &a);
-    if (!a.hold)
+    if (!a.hold && !a.incomplete)
         fwd_core.hold_only(fwd_core.client, a.files, a.count);
+    free(a.files);
 }
 
 static int open_client(void)

@@ -361,6 +361,34 @@ static void user(void)
     puts("user");
 }
 
+/* Opens many files and becomes the program that reads them: `adopted`. */
+static void passed_on(void)
+{
+    char name[24], count[24];
+    int list = open("list", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    for (long i = 0; i < number; i++) {
+        snprintf(name, sizeof name, "p%ld", i);
+        unsigned char byte = (unsigned char)(i % 251);
+        int fd = open(name, O_RDWR | O_CREAT, 0644);
+        must(fd >= 0 && write(fd, &byte, 1) == 1 && write(list, &fd, sizeof fd) == sizeof fd, "a file to pass on");
+    }
+    snprintf(count, sizeof count, "%ld", number);
+    execl("/proc/self/exe", "fwd_limits", "adopted", count, ".", (char *)NULL);
+    must(false, "exec");
+}
+
+static void adopted(void)
+{
+    int list = open("list", O_RDONLY), fd = -1;
+    long right = 0;
+    for (long i = 0; i < number; i++) {
+        unsigned char byte = 255;
+        right += read(list, &fd, sizeof fd) == sizeof fd && pread(fd, &byte, 1, 0) == 1 && byte == i % 251;
+    }
+    unlink("list"); /* the numbers are another run's others */
+    gives("files of the image before", right);
+}
+
 int main(int argc, char **argv)
 {
     static const struct part {
@@ -369,7 +397,7 @@ int main(int argc, char **argv)
         bool has_number;
     } parts[] = { { "names", names, false }, { "sparse", sparse, false }, { "entries", entries, true }, { "full", full, false },
                   { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "memory", memory, false },
-                  { "user", user, false } };
+                  { "user", user, false }, { "passed_on", passed_on, true }, { "adopted", adopted, true } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;

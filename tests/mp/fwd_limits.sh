@@ -9,6 +9,8 @@ fwd_both "names of 255 bytes, any bytes" "$program" names
 fwd_both "beyond 4 GiB" "$program" sparse
 fwd_both "a directory of ${FWD_ENTRIES:-5000} entries" "$program" entries "${FWD_ENTRIES:-5000}"
 
+fwd_both "700 open files over exec" "$program" passed_on 700
+
 # expect NAME TEXT COMMAND...: forwarded, with the settings of the environment; TEXT: what it prints
 expect() {
     expect_name=$1 expect_text=$2
