@@ -38,6 +38,7 @@ struct stream {
     char *buffer;               /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
     off_t at;                   /* where its last read ended */
     mbstate_t reading, writing; /* of the wide functions */
+    struct fwd_charset *charset; /* instead, where the mode had ",ccs=" */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -196,7 +197,8 @@ static int flags_of(const char *mode)
 
 static FILE *stream_on(int fd, const char *mode)
 {
-    FILE *f = fwd_fd(fd) ? new_stream(fd, mode) : real_fdopen(fd, mode);
+    /* what leads out of the prefix is local, and fdopen knows no character sets */
+    FILE *f = fwd_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode) : real_fdopen(fd, mode);
     if (!f) {
         int err = errno;
         x_close(fd);
@@ -210,9 +212,21 @@ static FILE *stream_on(int fd, const char *mode)
 
 FILE *x_fopen(const char *path, const char *mode)
 {
+    struct fwd_charset *charset = NULL;
     int flags = flags_of(mode);
     int fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666);
-    return fd < 0 ? NULL : stream_on(fd, mode);
+    FILE *f = fd < 0 ? NULL : stream_on(fd, mode);
+    struct stream *s = f ? find(f) : NULL;
+    if (s && !fwd_charset_open(mode, &charset)) {
+        fclose(f);
+        errno = EINVAL;
+        return NULL;
+    }
+    if (charset) {
+        s->charset = charset;
+        s->orientation = 1;
+    }
+    return f;
 }
 
 FILE *x_fdopen(int fd, const char *mode)
@@ -243,6 +257,12 @@ mbstate_t *fwd_stream_state(FILE *f, bool writing)
     static mbstate_t lost;
     struct stream *s = find(f);
     return !s ? &lost : writing ? &s->writing : &s->reading;
+}
+
+struct fwd_charset *fwd_stream_charset(FILE *f)
+{
+    struct stream *s = find(f);
+    return s ? s->charset : NULL;
 }
 
 /* The C library says of every such stream that it is of bytes; that a byte function has been there shows by what it has done. */
@@ -285,6 +305,8 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     }
     __fpurge(f);
     clearerr(f);
+    fwd_charset_close(s->charset);
+    s->charset = NULL;
     s->orientation = 0;
     s->reopened = true;
     s->at = -1;
@@ -325,6 +347,13 @@ static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
 
 FILE *x_freopen(const char *path, const char *mode, FILE *f)
 {
+    struct fwd_charset *unused;
+    if (!fwd_charset_open(mode, &unused)) {
+        fclose(f);
+        errno = EINVAL;
+        return NULL;
+    }
+    fwd_charset_close(unused); /* glibc's freopen knows the character set and does not use it */
     fwd_links++; /* the C library would have closed f where the kernel does not find the path */
     FILE *again = fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
     fwd_links--;

@@ -232,10 +232,14 @@ FILE *x_fdopen(int fd, const char *mode);
 FILE *x_freopen(const char *path, const char *mode, FILE *f);
 int x_fileno(FILE *f);
 void fwd_stream_landed(int fd); /* fd leads to a forwarded file now: if it is stdin's, stdout's or stderr's, that stream is replaced */
+struct fwd_charset;
 mbstate_t *fwd_stream_state(FILE *f, bool writing);
 int fwd_stream_orient(FILE *f, int mode); /* as fwide */
+struct fwd_charset *fwd_stream_charset(FILE *f); /* of its wide functions, or NULL: the locale's */
 
 /* wide.c */
+bool fwd_charset_open(const char *mode, struct fwd_charset **set_p); /* of fopen's mode, or NULL; false: there is no such one (EINVAL) */
+void fwd_charset_close(struct fwd_charset *set);
 int x_fwide(FILE *f, int mode);
 wint_t x_fgetwc(FILE *f);
 wchar_t *x_fgetws(wchar_t *buf, int n, FILE *f);

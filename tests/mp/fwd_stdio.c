@@ -176,6 +176,92 @@ static void oriented(void)
     T(fclose(f));
 }
 
+static void put_bytes(const char *name, const char *bytes, size_t n)
+{
+    FILE *f = fopen(in(name), "w");
+    fwrite(bytes, 1, n, f);
+    fclose(f);
+}
+
+/* Written and read in a character set that the mode names. */
+static void coded_round(const char *set)
+{
+    char mode[50];
+    snprintf(mode, sizeof mode, "w,ccs=%s", set);
+    fprintf(report, "%s\n", mode);
+    FILE *f = fopen(in("coded"), mode);
+    T(f ? 0 : -1);
+    if (!f)
+        return;
+    T(fwide(f, 0));
+    T(fputws(L"a\u00e4\n\u65e5\u672c", f) >= 0);
+    T(fputwc(L'\u20ac', f));
+    T(fwprintf(f, L"%d\u00fc %ls\n", 12, L"x\u00df"));
+    T(fclose(f));
+    f = fopen(in("coded"), "r");
+    for (int c; (c = fgetc(f)) != EOF;)
+        fprintf(report, "%02x ", c);
+    fclose(f);
+    mode[0] = 'r';
+    f = fopen(in("coded"), mode);
+    for (wint_t c; (c = fgetwc(f)) != WEOF;)
+        fprintf(report, "%lx ", (long)c);
+    T(feof(f) != 0);
+    T(ferror(f) != 0);
+    fclose(f);
+}
+
+static void coded(void)
+{
+    static const char *const sets[] = {
+        "ISO-8859-1", "iso-8859-15", "UTF-8", "UTF-16", "UTF-16BE", "UCS-4LE", "EUC-JP", "ISO-2022-JP", "ASCII", "UTF-8,x", "nonesuch", "",
+        "ISO-8859-1//TRANSLIT",
+    };
+    wchar_t line[50];
+    FILE *f;
+    int number = 0;
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        coded_round(sets[i]);
+    put_bytes("latin", "\344b\377\n12 \366\374x\n", 11);
+    f = fopen(in("latin"), "r+,ccs=ISO-8859-1");
+    T(fgetwc(f));
+    T(ungetwc(L'\u20ac', f));
+    T(fgetwc(f));
+    T(ftell(f));
+    T(fgetwc(f));
+    T(fseek(f, 2, SEEK_SET));
+    T(fgetws(line, 50, f) ? line[0] : -1);
+    T(fwscanf(f, L"%d %2ls", &number, line));
+    T(number);
+    T(line[0] * 1000 + line[1]);
+    T(fgetwc(f));
+    T(fgetwc(f));
+    T(fgetwc(f) == WEOF);
+    T(ungetwc(L'z', f));
+    T(fgetwc(f));
+    T(fseek(f, 0, SEEK_END));
+    T(fputwc(L'\u00fc', f));
+    T(fclose(f));
+    f = fopen(in("latin"), "a,ccs=ISO-8859-1");
+    T(fputws(L"\u00e4\n", f) >= 0);
+    T(fclose(f));
+    f = fopen(in("latin"), "r,ccs=ASCII");
+    T(fgetwc(f) == WEOF);
+    T(ferror(f) != 0);
+    T(fclose(f));
+    put_bytes("marked", "\376\377\0a\0b", 6);
+    f = fopen(in("marked"), "r,ccs=UTF-16");
+    T(fgetwc(f));
+    T(fgetwc(f));
+    T(fgetwc(f) == WEOF);
+    T(freopen(in("latin"), "r,ccs=nonesuch", f) ? 0 : -1);
+    f = fopen(in("latin"), "r,ccs=ISO-8859-1");
+    T((f = freopen(in("wide"), "r", f)) ? 0 : -1); /* the locale's again */
+    T(fwide(f, 0));
+    T(fgetwc(f));
+    T(fclose(f));
+}
+
 static void at_exit(void)
 {
     FILE *f = fopen(in("atexit"), "w");
@@ -234,6 +320,7 @@ int main(int argc, char **argv)
     by_descriptor();
     wide();
     oriented();
+    coded();
     reopened();
     to_and_fro();
     atexit(at_exit);
