@@ -149,6 +149,7 @@ preload_scripts += \
 	tests/mp/fwd_maps.sh \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_names.sh \
+	tests/mp/fwd_pipes.sh \
 	tests/mp/fwd_random.sh \
 	tests/mp/fwd_ready.sh \
 	tests/mp/fwd_relay.sh \
@@ -160,13 +161,16 @@ preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
 preload_programs += tests/mp/fwd_maps tests/mp/fwd_names
-preload_programs += tests/mp/fwd_ready tests/mp/fwd_killed tests/mp/fwd_shares
+preload_programs += tests/mp/fwd_ready tests/mp/fwd_killed tests/mp/fwd_shares tests/mp/fwd_pipes
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_ready_SOURCES = tests/mp/fwd_ready.c tests/mp/fwd_say.h
 tests_mp_fwd_ready_LDFLAGS =
 tests_mp_fwd_ready_LDADD = -lpthread
 tests_mp_fwd_shares_SOURCES = tests/mp/fwd_shares.c tests/mp/fwd_is.h
 tests_mp_fwd_shares_LDFLAGS =
+tests_mp_fwd_pipes_SOURCES = tests/mp/fwd_pipes.c tests/mp/fwd_say.h
+tests_mp_fwd_pipes_LDFLAGS =
+tests_mp_fwd_pipes_LDADD = -lpthread
 tests_mp_fwd_killed_SOURCES = tests/mp/fwd_killed.c tests/mp/fwd_kill.h tests/mp/fwd_say.h
 tests_mp_fwd_killed_LDFLAGS =
 tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h

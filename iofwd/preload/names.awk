@@ -120,7 +120,7 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
 function is_cancel_point(name) {
     return name ~ /^(__)?(open|openat|creat|close|read|write|pread|pwrite)(64)?(_2|_chk)?$/ ||
         name ~ /^(readv|writev|preadv|pwritev|fallocate|posix_fallocate)(64)?(v?2)?$/ ||
-        name ~ /^(fsync|fdatasync|sync_file_range|msync|copy_file_range|splice)$/
+        name ~ /^(fsync|fdatasync|sync_file_range|msync|copy_file_range|splice|tee)$/
 }
 
 # Takes one function apart: proto (as the C library has it), fixed (without dots), args, and how the variadic part is read.
@@ -263,7 +263,7 @@ function make_doc(    c, how) {
     print "has changed is lost where no other one maps the file. While the process holds a record lock on the file, a writable shared map is refused"
     print "(ENODEV) if another host maps the file or there is no /dev/shm. A private map is read in, but for holes, when it is made. fcntl's"
     print "F_SETLEASE and F_NOTIFY give"
-    print "EOPNOTSUPP; FICLONE and its relatives give EOPNOTSUPP; values of extended attributes are limited to 32 KiB (E2BIG, ERANGE);"
+    print "EOPNOTSUPP; tee and vmsplice do not know forwarded FIFOs (EINVAL, EBADF); FICLONE and its relatives give EOPNOTSUPP; values of extended attributes are limited to 32 KiB (E2BIG, ERANGE);"
     print "openat2 with RESOLVE flags other than RESOLVE_NO_MAGICLINKS gives ENOSYS; fts never changes directory, its fts_accpath is the whole"
     print "path; /proc/PID/cwd of another process does not say its forwarded directory, and lsof and fuser do not find forwarded files; io_submit and io_uring, which no library sees, fail on a forwarded descriptor; a link that"
     print "leads out of what the servers export gives EACCES, but one with an absolute target outside of the prefixes means this host's file, as"

@@ -171,7 +171,7 @@ static long sys_epoll_pwait2(const long *a)
     X(ftruncate, ftruncate(I(0), a[1])) X(fallocate, fallocate(I(0), I(1), a[2], a[3])) \
     X(sync_file_range, sync_file_range(I(0), a[1], a[2], (unsigned)a[3])) X(readahead, readahead(I(0), a[1], L(2))) \
     X(copy_file_range, copy_file_range(I(0), P(1), I(2), P(3), L(4), (unsigned)a[5])) X(sendfile, sendfile(I(0), I(1), P(2), L(3))) \
-    X(splice, splice(I(0), P(1), I(2), P(3), L(4), (unsigned)a[5])) \
+    X(splice, splice(I(0), P(1), I(2), P(3), L(4), (unsigned)a[5])) X(tee, tee(I(0), I(1), L(2), (unsigned)a[3])) \
     X(stat, stat(P(0), P(1))) X(lstat, lstat(P(0), P(1))) X(fstat, fstat(I(0), P(1))) \
     X(newfstatat, fstatat(I(0), P(1), P(2), I(3))) X(statx, statx(I(0), P(1), I(2), (unsigned)a[3], P(4))) \
     X(access, access(P(0), I(1))) X(faccessat, faccessat(I(0), P(1), I(2), 0)) X(faccessat2, faccessat(I(0), P(1), I(2), I(3))) \

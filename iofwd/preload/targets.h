@@ -77,6 +77,7 @@ void *fwd_borrow(size_t len); /* zeroed memory for the length of one call, or NU
 ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
 ssize_t x_sendfile(int out, int in, off_t *off, size_t len);
 ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
+ssize_t x_tee(int in, int out, size_t len, unsigned flags);
 
 /* socket.c */
 int x_bind(int fd, const struct sockaddr *addr, socklen_t len);
