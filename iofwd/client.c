@@ -528,7 +528,7 @@ static int open_client(struct amph_fwd_client **client_p)
             amph_boot_close(cl->boot);
         free(cl->link);
         free(cl);
-        return st == AMPH_ERR_DENIED ? EACCES : EIO;
+        return st == AMPH_ERR_DENIED ? EACCES : st == AMPH_ERR_NOMEM ? ENOMEM : EIO;
     }
     *client_p = cl;
     return 0;

@@ -3,6 +3,7 @@
 #include "iofwd/preload/core.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "iofwd/preload/catch.h"
@@ -15,13 +16,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool adopted; /* inherited placeholders are in the table */
 
 /* Said once a process: every later call fails in silence. */
-static void complain(const char *what, const char *why)
+static void complain(const char *what, const char *why, int err)
 {
     static int said;
     char line[1024];
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         return;
-    int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with EIO\n", what, why);
+    const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
+    int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with %s\n", what, why, name);
     if (n > 0)
         (void)!real_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
@@ -33,12 +35,23 @@ static int swap_inside(int depth)
     return before;
 }
 
+/* The dynamic linker does not say why it could not map a library (ulimit -v); with less than this left it may be that. */
+static bool addresses_are_out(void)
+{
+    const size_t enough = 16 << 20;
+    void *at = real_mmap64(NULL, enough, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED)
+        real_munmap(at, enough);
+    return at == MAP_FAILED && errno == ENOMEM;
+}
+
 static int load(void)
 {
     const char *what, *why;
     if (!fwd_core_bind(&what, &why)) {
-        complain(what, why);
-        return EIO;
+        int err = addresses_are_out() ? ENOMEM : EIO;
+        complain(what, why, err);
+        return err;
     }
     fwd_core.keep_settings(fwd_environment_kept());
     fwd_core.set_inside(swap_inside);
@@ -196,7 +209,7 @@ static int open_client(void)
         real__Exit(1);
     if (err == ENOTCONN)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
-                 "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1");
+                 "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1", EIO);
     if (!err && !adopted) {
         adopt_all();
         __atomic_store_n(&adopted, true, __ATOMIC_RELEASE);

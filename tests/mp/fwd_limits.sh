@@ -44,6 +44,15 @@ if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; th
     echo "the sanitizer itself takes more" >"$mp_dir/out"
     mp_report 77 "a program that may have 300 MB of addresses" "$mp_dir/out"
 else
+    # From where cat barely starts to where the client's memory does not fit: ENOMEM each time.
+    mkdir "$mp_dir/kept"
+    # shellcheck disable=SC2016 # for the shell inside
+    expect "too few addresses for forwarding give ENOMEM" "some, none with another error" sh -c '
+        for kib in 6000 8000 9000 10000 12000 14000 16000 18000 20000; do
+            (ulimit -v $kib; cat /fwd/none)
+        done >"$1" 2>&1
+        grep -v "^amphora\|^cat: .*annot allocate memory\|^cat: .*shared \(lib\|obj\)" "$1" | grep "^cat: " ||
+            { grep -q "^cat: /fwd/none: Cannot allocate memory" "$1" && echo "some, none with another error"; }' sh "$mp_dir/few"
     mkdir "$mp_dir/kept"
     expect "a program that may have 300 MB of addresses" read \
         sh -c '(ulimit -v 300000; echo read >/fwd/file; exec </fwd/file; read line; (echo "$line" >/fwd/more); cat /fwd/more)'
