@@ -12,16 +12,21 @@
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
-/* From now on fd leads to of, whose reference goes over to the table. */
-static int enter_table(int fd, struct fwd_ofile *of)
+/* fd leads to another file now than to before. */
+static int entered(int fd, struct fwd_ofile *before)
 {
-    struct fwd_ofile *before = fdtab_set(fd, of, FDTAB_FORWARDED);
     if (before) {
         fwd_file_left(before);
         fdtab_put(before);
     }
     fwd_stream_landed(fd);
     return fd;
+}
+
+/* From now on fd leads to of, whose reference goes over to the table. */
+static int enter_table(int fd, struct fwd_ofile *of)
+{
+    return entered(fd, fdtab_set(fd, of, FDTAB_FORWARDED));
 }
 
 /* The table gives up what fd led to; the last descriptor of a file closes it at its server. */
@@ -333,11 +338,33 @@ int x_dup(int fd)
     return err ? fwd_fail(err) : fwd_enter_copy(real_dup(fd), of);
 }
 
+static int real_dup_onto(int from, int to, int flags, bool with_flags)
+{
+    return with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+}
+
+/* The table knows of it before the kernel does: a thread that uses the descriptor meanwhile gets one file or the other, never the
+ * placeholder, which looks closed. */
+static int forwarded_onto(int from, int to, int flags, bool with_flags, struct fwd_ofile *of)
+{
+    enum fdtab_class cls = fdtab_class(to);
+    struct fwd_ofile *before = fdtab_set(to, of, FDTAB_FORWARDED);
+    int fd = real_dup_onto(from, to, flags, with_flags);
+    if (fd >= 0) {
+        if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
+            fwd_epoll_closed(to);
+        return entered(to, before);
+    }
+    int err = errno;
+    let_go(fdtab_set(to, before, cls));
+    return fwd_fail(err);
+}
+
 static int dup_onto(int from, int to, int flags, bool with_flags)
 {
     struct fwd_ofile *of = NULL;
     if (!fwd_state.on || fwd_inside)
-        return with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+        return real_dup_onto(from, to, flags, with_flags);
     if (fwd_owns(from))
         return fwd_fail(EBADF);
     if (fwd_owns(to))
@@ -345,11 +372,11 @@ static int dup_onto(int from, int to, int flags, bool with_flags)
     int err = fwd_fd(from) ? fwd_file_get(from, &of) : 0;
     if (err)
         return fwd_fail(err);
-    int fd = with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+    if (of && from != to && to >= 0)
+        return forwarded_onto(from, to, flags, with_flags, of);
+    int fd = real_dup_onto(from, to, flags, with_flags);
     if (AMPH_UNLIKELY(fd >= 0 && from != to && fdtab_class(to) == FDTAB_EPOLL))
         fwd_epoll_closed(to);
-    if (fd >= 0 && from != to && of)
-        return enter_table(to, of);
     if (fd >= 0 && from != to) {
         struct fwd_ofile *before = fdtab_set(to, NULL, FDTAB_LOCAL);
         fwd_file_left(before);
