@@ -159,6 +159,12 @@ static int visit(struct tree *t, const struct stat *st, int type, size_t base, i
 
 static int tree_node(struct tree *t, size_t base, int level);
 
+/* FTW_ACTIONRETVAL: an answer that leaves something out instead of ending the walk. */
+static bool skips(const struct tree *t, int r)
+{
+    return (t->flags & FTW_ACTIONRETVAL) && (r == FTW_SKIP_SUBTREE || r == FTW_SKIP_SIBLINGS);
+}
+
 /* Where FTW_CHDIR asks for it the first len bytes of the path become the working directory. */
 static int tree_change(struct tree *t, size_t len)
 {
@@ -195,7 +201,7 @@ static int tree_entries(struct tree *t, DIR *dir, int level)
         r = tree_node(t, base, level + 1);
         t->path[len] = 0;
     }
-    return r;
+    return skips(t, r) ? 0 : r;
 }
 
 /* 1: it is the first time that we are in this directory; 0: it is not; -1: no memory. */
@@ -229,12 +235,12 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
     int r = t->flags & FTW_DEPTH ? 0 : visit(t, st, FTW_D, base, level);
     if (!r && !(r = tree_change(t, strlen(t->path))))
         r = tree_entries(t, dir, level);
-    else if ((t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE)
-        r = 0;
     x_closedir(dir);
     if (!r && (t->flags & FTW_DEPTH)) /* FTW_CHDIR: from inside, as the C library does */
         r = visit(t, st, FTW_DP, base, level);
-    return r ? r : tree_change(t, base);
+    if (r && !skips(t, r))
+        return r;
+    return tree_change(t, base) ? -1 : r;
 }
 
 /* What stat does not find is told of, a link that leads nowhere also as the root; other failures end the walk. */
@@ -255,9 +261,8 @@ static int tree_node(struct tree *t, size_t base, int level)
     bool found = x_fstatat(t->start, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) == 0;
     if (found && level == 0)
         t->dev = st.st_dev;
-    if (found && S_ISDIR(st.st_mode))
-        return tree_directory(t, &st, base, level);
-    int r = found ? visit(t, &st, S_ISLNK(st.st_mode) ? FTW_SL : FTW_F, base, level) : tree_unfound(t, base, level, errno);
+    int r = !found ? tree_unfound(t, base, level, errno) : S_ISDIR(st.st_mode) ? tree_directory(t, &st, base, level) :
+        visit(t, &st, S_ISLNK(st.st_mode) ? FTW_SL : FTW_F, base, level);
     return (t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE ? 0 : r;
 }
 
@@ -295,7 +300,7 @@ static int tree_walk(struct tree *t, const char *path)
     int r = t->flags & FTW_CHDIR ? changing_walk(t, base) : tree_node(t, base, 0);
     fwd_links--;
     free(t->seen);
-    return r;
+    return skips(t, r) ? 0 : r;
 }
 
 int x_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags)

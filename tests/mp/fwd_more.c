@@ -382,6 +382,37 @@ static void lost_links(void)
     }
 }
 
+static int action, visits;
+static const char *acts_at;
+
+static int act(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    visits++;
+    return strcmp(path + at->base, acts_at) == 0 ? action : FTW_CONTINUE;
+}
+
+/* What is left out by a walk that skips: told by numbers, since the order of a directory is not the same everywhere. */
+static void skipping(void)
+{
+    static const char *const made[] = { "skip", "skip/down", "skip/down/deeper", "skip/down/deeper/still", "skip/same" };
+    static const char *const places[] = { "skip", "down", "deeper", "still", "file", "none" };
+    static const int flags[] = { 0, FTW_PHYS, FTW_CHDIR, FTW_DEPTH, FTW_DEPTH | FTW_CHDIR };
+    char name[50];
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        T(mkdir(in(made[i]), 0755));
+    close(open(in("skip/down/deeper/file"), O_CREAT | O_WRONLY, 0644));
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+            for (action = FTW_STOP; action <= FTW_SKIP_SIBLINGS; action++) {
+                acts_at = places[i];
+                visits = 0;
+                snprintf(name, sizeof name, "skip%s", i % 2 ? "/down/deeper" : "/down");
+                T(nftw(in(name), act, 10, flags[k] | FTW_ACTIONRETVAL));
+                if (strcmp(places[i], "none") == 0 || action == FTW_SKIP_SUBTREE)
+                    printf("%d visits\n", visits);
+            }
+}
+
 /* Names that lead below the directory by a local link, for the functions that the C library does by itself. */
 static void local_links(const char *scratch)
 {
@@ -445,6 +476,7 @@ int main(int argc, char **argv)
     by_number();
     walks();
     lost_links();
+    skipping();
     maps();
     wide();
     library();
