@@ -54,7 +54,7 @@ void fuzz_exit(int code)
     longjmp(end, 1);
 }
 
-char *amph_jobdir_name(void)
+char *amph_jobdir_name(bool forwards)
 {
     return NULL;
 }
@@ -169,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     memset(&a, 0, sizeof a);
     a.inherit = &inherit;
     a.remote = bytes[0] & 1;
-    a.directory = a.remote ? strdup("/nonexistent/job") : NULL;
+    a.directory = strdup("/nonexistent/job");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         abort();
     send_orders(pair[1], bytes + 1, len - 1);

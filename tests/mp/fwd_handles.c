@@ -217,13 +217,18 @@ static void from_a_signal_handler(void)
 /* What was not caught fails on a placeholder instead of vanishing. */
 static void placeholder_refuses(void)
 {
-    char link[64], self[512];
+    char folder[] = "/tmp/fwd-handles-XXXXXX", fds[64], link[80], self[512];
     int fd = open(in("d"), O_RDWR);
-    snprintf(link, sizeof link, "/proc/./%ld/fd/%d", (long)getpid(), fd); /* a way that is not caught */
+    IS(mkdtemp(folder) != NULL, 1);
+    snprintf(fds, sizeof fds, "%s/fds", folder);
+    IS(symlink("/proc/self/fd", fds), 0);
+    snprintf(link, sizeof link, "%s/%d", fds, fd); /* a way that is not caught */
     ssize_t n = readlink(link, self, sizeof self - 1);
     IS(n > 12 && memcmp(self, "/memfd:iofwd:", 13) == 0, 1);
     int raw = open(link, O_RDWR);
     IS(raw >= 0, 1);
+    IS(unlink(fds), 0);
+    IS(rmdir(folder), 0);
     IS(ftruncate(raw, 10), -1);
     IS(errno, EPERM);
     IS(write(raw, "lost", 4), -1);

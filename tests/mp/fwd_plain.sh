@@ -76,7 +76,10 @@ print("cleared", open("/fwd/cleared." + rank).read())' : -n 1 "$server"
 refused() {
     refused_name=$1 words=$2
     shift 2
-    timeout -k 5 30 env AMPHORA_SERVERS=1 "$@" >"$mp_dir/out" 2>&1 </dev/null
+    (
+        trap '' PIPE # mpiexec.hydra may die of it where a job ends early, before it has passed on what its processes said
+        exec timeout -k 5 30 env AMPHORA_SERVERS=1 "$@" >"$mp_dir/out" 2>&1 </dev/null
+    )
     code=$?
     [ $code != 0 ] && [ $code != 124 ] && grep -Eq "$words" "$mp_dir/out"
     ok=$?
