@@ -265,14 +265,6 @@ static void kinds(void)
     T(holds(more[0], 0));
 }
 
-/* A wait that does not end is a failure that is told. */
-static void too_late(int sig)
-{
-    static const char text[] = "no end in sight\n";
-    (void)!write(STDOUT_FILENO, text, sizeof text - 1);
-    _exit(3);
-}
-
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
@@ -282,7 +274,6 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     dir = argv[2];
-    signal(SIGALRM, too_late);
-    alarm(SECTION_MOST_S);
+    end_after(SECTION_MOST_S);
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }
