@@ -146,6 +146,7 @@ static int cookie_close(void *cookie)
     struct stream *s = cookie;
     int fd = s->fd;
     forget(s);
+    fwd_charset_close(s->charset);
     free(s->buffer); /* the C library has done with it */
     free(s);
     return x_close(fd);
@@ -280,6 +281,17 @@ int fwd_stream_orient(FILE *f, int mode)
 
 /* ---- freopen ---- */
 
+/* What fd leads to gets the number of the stream, which fd has already where the program has closed it below the stream. */
+static int lead(int fd, int to, int flags)
+{
+    if (fd == to)
+        return 0;
+    int r = x_dup3(fd, to, flags & O_CLOEXEC), err = errno;
+    x_close(fd);
+    errno = err;
+    return r;
+}
+
 /* Our stream is led to another file; it keeps its identity and its descriptor's number. */
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
@@ -288,16 +300,13 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     fflush(f);
     if (flags >= 0 && path)
         fd = x_openat(AT_FDCWD, path, flags, 0666);
-    if (flags < 0 || (path && fd < 0)) {
+    if (flags < 0 || (path && (fd < 0 || lead(fd, s->fd, flags) < 0))) {
         int err = errno;
         fclose(f);
         errno = err;
         return NULL;
     }
-    if (path) {
-        x_dup3(fd, s->fd, flags & O_CLOEXEC);
-        x_close(fd);
-    } else if (fwd_fd(s->fd)) {
+    if (!path && fwd_fd(s->fd)) {
         x_fcntl(s->fd, F_SETFL, (void *)(long)(flags & O_APPEND));
         if (flags & O_TRUNC)
             x_ftruncate(s->fd, 0);
@@ -321,20 +330,20 @@ static FILE **standard_stream(FILE *f)
 }
 
 /* A stream of the C library's cannot become ours.  The standard ones are variables and are replaced; for another the caller gets a
- * new stream. */
+ * new stream.  Either has the old one's number, which the old one must not close then. */
 static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
 {
     FILE **standard = standard_stream(f);
-    int flags = flags_of(mode), fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666);
-    int held = real_fileno(f), err = errno;
+    int held = real_fileno(f), flags = flags_of(mode), fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666), err = errno;
     fflush(f);
-    if (fd >= 0 && standard && held >= 0) {
-        x_dup3(fd, held, flags & O_CLOEXEC);
-        x_close(fd);
-        fd = held;
-    } else {
-        fclose(f);
+    if (fd >= 0 && held >= 0) {
+        if (!standard)
+            f->_fileno = fd == held ? -1 : real_fcntl64(held, F_DUPFD_CLOEXEC, 0);
+        fd = lead(fd, held, flags) < 0 ? -1 : held;
+        err = errno;
     }
+    if (fd < 0 || !standard || held < 0)
+        fclose(f);
     if (fd < 0) {
         errno = err;
         return NULL;
