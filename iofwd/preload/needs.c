@@ -430,12 +430,10 @@ static void complete(struct fwd_needs *needs, int fd, const char *path, const st
 
 struct fwd_needs *fwd_needs_new(const char *search, bool loading)
 {
-    struct fwd_needs *needs = malloc(sizeof *needs);
+    struct fwd_needs *needs = fwd_borrow(sizeof *needs);
     if (needs) {
         needs->search = search;
         needs->loading = loading;
-        needs->apart = false;
-        needs->n = 0;
     }
     return needs;
 }
@@ -451,7 +449,8 @@ void fwd_needs_end(struct fwd_needs *needs)
         if (needs->loading && !needs->apart && needs->item[i].fd >= 0)
             make_known(&needs->item[i]);
     }
-    free(needs);
+    if (needs)
+        real_munmap(needs, sizeof *needs);
     errno = saved;
 }
 
@@ -468,7 +467,7 @@ int fwd_needs_of_local(struct fwd_needs *needs, int fd, const char *path)
     if (!open_image(&im, fd, false))
         return -1;
     size_t n = resolve(needs, &im, path, NULL, change);
-    if (n && (copy = real_memfd_create(path, MFD_CLOEXEC)) >= 0) {
+    if (n && (copy = fwd_memory_file(path)) >= 0) {
         bool ok = real_write(copy, im.at, im.len) == (ssize_t)im.len && open_image(&copied, copy, true);
         if (ok) {
             ok = apply(&copied, copy, change, n);

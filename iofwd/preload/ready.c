@@ -195,8 +195,8 @@ static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *sma
     *w = (struct wait){ .p = p, .q = small, .n = n };
     if (n > SMALL) {
         w->bytes = (n + BELLS) * sizeof *p;
-        w->memory = real_mmap64(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (w->memory == MAP_FAILED)
+        w->memory = fwd_borrow(w->bytes);
+        if (!w->memory)
             return false;
         w->q = w->memory;
     }
@@ -344,8 +344,8 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
     if (!waits)
         return false;
     size_t bytes = count * sizeof(struct pollfd);
-    struct pollfd *p = real_mmap64(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) {
+    struct pollfd *p = fwd_borrow(bytes);
+    if (!p) {
         *result_p = fwd_fail(ENOMEM);
         return true;
     }

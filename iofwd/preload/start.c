@@ -17,6 +17,13 @@
 #include "iofwd/preload/where.h"
 
 #define NAME_MOST 249 /* of a memfd's name */
+#define PIECE ((size_t)1 << 20)
+
+int fwd_memory_file(const char *path)
+{
+    size_t len = strlen(path);
+    return real_memfd_create(path + (len > NAME_MOST ? len - NAME_MOST : 0), MFD_CLOEXEC);
+}
 
 /* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with errno. */
 int fwd_copy_in(const char *path, int amode)
@@ -28,10 +35,10 @@ int fwd_copy_in(const char *path, int amode)
         return -1;
     if (x_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
-    else if (x_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 && (buf = malloc(1 << 20)) != NULL)
-        to = real_memfd_create(path + (strlen(path) > NAME_MOST ? strlen(path) - NAME_MOST : 0), MFD_CLOEXEC);
+    else if (x_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 && (buf = fwd_borrow(PIECE)) != NULL)
+        to = fwd_memory_file(path);
     for (ssize_t n = 1; to >= 0 && n > 0;) {
-        n = x_read(from, buf, 1 << 20);
+        n = x_read(from, buf, PIECE);
         for (ssize_t at = 0, put; n > 0 && at < n; at += put)
             if ((put = real_write(to, buf + at, (size_t)(n - at))) <= 0)
                 n = -1;
@@ -41,66 +48,85 @@ int fwd_copy_in(const char *path, int amode)
         }
     }
     int err = errno;
-    free(buf);
+    if (buf)
+        real_munmap(buf, PIECE);
     x_close(from);
     errno = err;
     return to;
 }
 
-static int start_forwarded(const char *path, const char *called, char *const argv[], char **env, fwd_start_fn start, void *how);
+/* How and as what a program is to start. */
+struct start {
+    fwd_start_fn run;
+    void *how;
+    char **env;
+    int scripts; /* whose interpreters have led here */
+};
 
-#define DEPTH_MAX 4 /* scripts whose interpreters are scripts */
-static __thread int depth __attribute__((tls_model("initial-exec")));
+static int start_program(const struct start *s, const char *path, char *const argv[]);
+static int start_forwarded(const struct start *s, const char *path, const char *called, char *const argv[]);
+
+#define SCRIPTS_MAX 4 /* whose interpreters are scripts */
+
+/* A script's first line, as the kernel reads it. */
+struct script {
+    char line[256]; /* the kernel looks no further */
+    char *interpreter, *option; /* NULL: there is none */
+};
+
+static bool read_script(struct script *s, int fd)
+{
+    static const char blank[] = " \t";
+    ssize_t n = real_pread64(fd, s->line, sizeof s->line - 1, 0);
+    s->line[n > 0 ? n : 0] = 0;
+    s->interpreter = s->option = NULL;
+    if (s->line[0] != '#' || s->line[1] != '!')
+        return false;
+    size_t len = strcspn(s->line, "\n");
+    bool ends = s->line[len] == '\n', cut = len == sizeof s->line - 1;
+    while ((ends || cut) && strchr(blank, s->line[len - 1]))
+        len--;
+    s->line[len] = 0;
+    char *name = s->line + 2 + strspn(s->line + 2, blank), *end = name + strcspn(name, blank);
+    if (!*name || (cut && !*end))
+        return true; /* without an interpreter */
+    s->interpreter = name;
+    if (*end) {
+        *end++ = 0;
+        s->option = end + strspn(end, blank);
+    }
+    return true;
+}
 
 /* A script: its interpreter, which may be forwarded too, is started with the script's own path, which it opens by itself. */
-static int start_script(int fd, const char *path, char *const argv[], char **env, fwd_start_fn start, void *how)
+static int start_script(const struct start *s, const struct script *script, const char *path, char *const argv[])
 {
-    char line[256];
-    size_t argc = fwd_env_entries(argv);
-    ssize_t n = real_pread64(fd, line, sizeof line - 1, 0);
-    line[n > 0 ? n : 0] = 0;
-    line[strcspn(line, "\n")] = 0;
-    char *interpreter = line + 2 + strspn(line + 2, " \t");
-    char *option = interpreter + strcspn(interpreter, " \t");
-    if (*option) {
-        *option++ = 0;
-        option += strspn(option, " \t");
-    }
+    struct start next = *s;
+    size_t argc = fwd_env_entries(argv), at = 0;
     char **args = alloca((argc + 4) * sizeof *args);
-    size_t at = 0;
-    args[at++] = interpreter;
-    if (*option)
-        args[at++] = option;
+    if (!script->interpreter)
+        return fwd_fail(ENOEXEC);
+    if (next.scripts++ == SCRIPTS_MAX)
+        return fwd_fail(ELOOP);
+    args[at++] = script->interpreter;
+    if (script->option)
+        args[at++] = script->option;
     args[at++] = (char *)path;
     for (size_t i = 1; i < argc; i++)
         args[at++] = argv[i];
     args[at] = NULL;
-    if (depth == DEPTH_MAX)
-        return fwd_fail(ELOOP);
-    depth++;
-    int r = fwd_start_program(interpreter, args, env, start, how);
-    depth--;
-    return r;
+    return start_program(&next, script->interpreter, args);
 }
 
-/* The kernel did not find what a local file names: the file may be a script with a forwarded interpreter. */
-static bool needs_forwarded(const char *path, int *fd_p)
+/* The kernel did not find what a local file names: the file may be a script with a forwarded interpreter.  Keeps errno. */
+static bool needs_forwarded(const char *path, struct script *script)
 {
-    char line[256];
     int err = errno, fd = real_open64(path, O_RDONLY | O_CLOEXEC, 0);
-    ssize_t n = fd < 0 ? -1 : real_pread64(fd, line, sizeof line - 1, 0);
-    line[n > 0 ? n : 0] = 0;
-    line[strcspn(line, "\n")] = 0;
-    char *interpreter = n > 2 && line[0] == '#' && line[1] == '!' ? line + 2 + strspn(line + 2, " \t") : line + strlen(line);
-    interpreter[strcspn(interpreter, " \t")] = 0;
-    errno = err;
-    if (interpreter[0] == '/' && fwd_path(interpreter)) {
-        *fd_p = fd;
-        return true;
-    }
+    bool found = fd >= 0 && read_script(script, fd) && script->interpreter && script->interpreter[0] == '/' && fwd_path(script->interpreter);
     if (fd >= 0)
         real_close(fd);
-    return false;
+    errno = err;
+    return found;
 }
 
 /* A segment of the notes of a program that has the calls linked in (am/job.c's note). */
@@ -166,19 +192,19 @@ bool fwd_start_has_libraries(char *const *env)
 }
 
 /* Starts what the kernel and the linker find; needs (or NULL): what it gets of libraries, which is used up. */
-static int start_with(struct fwd_needs *needs, const char *path, char *const argv[], char **env, fwd_start_fn start, void *how)
+static int start_with(const struct start *s, struct fwd_needs *needs, const char *path, char *const argv[])
 {
-    char setting[4096], **preload = entry_of(env, "LD_PRELOAD"), *listed = preload ? *preload : NULL;
-    size_t n = fwd_env_entries(env), end = n;
-    if (needs && has_preload(env) && !fwd_is_static_at(path) && fwd_needs_complete_preload(needs, listed)) {
+    char setting[4096], **preload = entry_of(s->env, "LD_PRELOAD"), *listed = preload ? *preload : NULL;
+    size_t n = fwd_env_entries(s->env), end = n;
+    if (needs && has_preload(s->env) && !fwd_is_static_at(path) && fwd_needs_complete_preload(needs, listed)) {
         *preload = needs->preload;
-        env[end++] = needs->told;
+        s->env[end++] = needs->told;
     }
     if (needs && fwd_needs_setting(needs, setting, sizeof setting))
-        env[end++] = setting;
-    env[end] = NULL;
-    int r = start(how, path, argv, env);
-    env[n] = NULL;
+        s->env[end++] = setting;
+    s->env[end] = NULL;
+    int r = s->run(s->how, path, argv, s->env);
+    s->env[n] = NULL;
     if (preload)
         *preload = listed;
     fwd_needs_end(needs);
@@ -186,11 +212,11 @@ static int start_with(struct fwd_needs *needs, const char *path, char *const arg
 }
 
 /* Starts the file behind fd, whose libraries are those of needs; both are used up. */
-static int start_copy(int fd, struct fwd_needs *needs, char *const argv[], char **env, fwd_start_fn start, void *how)
+static int start_copy(const struct start *s, int fd, struct fwd_needs *needs, char *const argv[])
 {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    int r = start_with(needs, link, argv, env, start, how);
+    int r = start_with(s, needs, link, argv);
     int err = errno;
     real_close(fd);
     errno = err;
@@ -214,61 +240,58 @@ static int copy_for_needs(const char *path, char *const *env, struct fwd_needs *
     return copy;
 }
 
-static int start_local(const char *path, char *const argv[], char **env, fwd_start_fn start, void *how)
+static int start_local(const struct start *s, const char *path, char *const argv[])
 {
     struct fwd_needs *needs = NULL;
-    int fd = copy_for_needs(path, env, &needs);
-    if (fd >= 0)
-        return start_copy(fd, needs, argv, env, start, how);
+    struct script script;
     char to[PATH_MAX];
-    needs = has_preload(env) ? fwd_needs_new(value_of(env, "LD_LIBRARY_PATH"), false) : NULL;
-    int r = start_with(needs, path, argv, env, start, how);
+    int fd = copy_for_needs(path, s->env, &needs);
+    if (fd >= 0)
+        return start_copy(s, fd, needs, argv);
+    needs = has_preload(s->env) ? fwd_needs_new(value_of(s->env, "LD_LIBRARY_PATH"), false) : NULL;
+    int r = start_with(s, needs, path, argv);
     if (r == 0 || errno != ENOENT)
         return r;
     if (fwd_led_in(AT_FDCWD, path) && fwd_link_leads_in(AT_FDCWD, path, to))
-        return start_forwarded(to, path, argv, env, start, how);
-    if (!needs_forwarded(path, &fd))
-        return r;
-    r = start_script(fd, path, argv, env, start, how);
-    int err = errno;
-    real_close(fd);
-    errno = err;
-    return r;
+        return start_forwarded(s, to, path, argv);
+    return needs_forwarded(path, &script) ? start_script(s, &script, path, argv) : r;
 }
 
 /* Starts path, which may lie under a prefix; a script's interpreter is told that it is called. */
-static int start_forwarded(const char *path, const char *called, char *const argv[], char **env, fwd_start_fn start, void *how)
+static int start_forwarded(const struct start *s, const char *path, const char *called, char *const argv[])
 {
-    char head[2], out[PATH_MAX], absolute[PATH_MAX];
+    char out[PATH_MAX], absolute[PATH_MAX];
+    struct script script;
     struct fwd_where w;
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return start_local(w.path, argv, env, start, how);
+        return start_local(s, w.path, argv);
     int r = fwd_core.access(fwd_core.client, FWD_AT(&w), F_OK, 0);
     bool leads_out = fwd_leads_out(&w, r, false, out);
     fwd_where_end(&w, 0);
     if (leads_out)
-        return start_local(out, argv, env, start, how);
+        return start_local(s, out, argv);
     /* the kernel names a program by its path without links, and so does its copy */
     int fd = fwd_copy_in(x_realpath(path, absolute) ? absolute : path, X_OK);
     if (fd < 0)
         return -1;
-    if (real_pread64(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
-        r = start_script(fd, called, argv, env, start, how);
-    } else {
-        struct fwd_needs *needs = fwd_needs_new(value_of(env, "LD_LIBRARY_PATH"), false);
-        if (needs)
-            fwd_needs_complete(needs, fd, path);
-        return start_copy(fd, needs, argv, env, start, how);
+    if (read_script(&script, fd)) {
+        real_close(fd);
+        return start_script(s, &script, called, argv);
     }
-    int err = errno;
-    real_close(fd);
-    errno = err;
-    return r;
+    struct fwd_needs *needs = fwd_needs_new(value_of(s->env, "LD_LIBRARY_PATH"), false);
+    if (needs)
+        fwd_needs_complete(needs, fd, path);
+    return start_copy(s, fd, needs, argv);
+}
+
+static int start_program(const struct start *s, const char *path, char *const argv[])
+{
+    return fwd_path(path) ? start_forwarded(s, path, path, argv) : start_local(s, path, argv);
 }
 
 int fwd_start_program(const char *path, char *const argv[], char **env, fwd_start_fn start, void *how)
 {
-    return fwd_path(path) ? start_forwarded(path, path, argv, env, start, how) : start_local(path, argv, env, start, how);
+    return start_program(&(struct start){ start, how, env, 0 }, path, argv);
 }

@@ -273,6 +273,8 @@ void x_exit_now(int status) AMPH_NORETURN;
 /* start.c */
 /* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
 int fwd_copy_in(const char *path, int amode);
+/* An empty file in memory called by as much of the end of path as the kernel takes; -1 with errno. */
+int fwd_memory_file(const char *path);
 
 /* exec.c */
 int x_execve(const char *path, char *const argv[], char *const envp[]);

@@ -175,6 +175,10 @@ printf '#include <stdio.h>\nint seven(void);\nint main(void) { return printf("%%
 gcc -shared -fPIC -o libseven.so seven.c
 gcc -o "$T/says-seven" main.c -L. -lseven
 PATH=$T:$PATH env LD_LIBRARY_PATH="$D" says-seven
+long=$T/$(printf '%0200d/%0200d' 1 2)
+mkdir -p "$long"
+cp "$T/says-seven" "$long"
+LD_LIBRARY_PATH="$D" "$long/says-seven"
 rm "$D"/*.[ch]
 X
 fwd_both "libraries of a program by its name" sh "$mp_dir/commands"

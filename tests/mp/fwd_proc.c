@@ -395,6 +395,56 @@ static void searched(const char *scratch)
     free(before);
 }
 
+static volatile bool counting; /* volatile: execv is said not to come back into this file */
+static volatile int counted;
+
+extern void *__libc_malloc(size_t len);
+
+void *malloc(size_t len)
+{
+    counted += counting;
+    return __libc_malloc(len);
+}
+
+static int run_script(void *name)
+{
+    execv(name, (char *[]){ "x", "by a child in our memory", NULL });
+    return errno;
+}
+
+/* A script's first line is the kernel's to read: blanks, options, what is too long; and a handler of signals may start it. */
+static void first_lines(void)
+{
+    static char longest[400] = "#!/bin/sh -e ", nowhere[400] = "#!/";
+    const char *const lines[] = { "#!/bin/echo\n", "#!  \t/bin/echo \t option  given \t \nmore\n", "#!/bin/echo \t\n", "#!/bin/echo  at the end ",
+                                  "#!/bin/echo", "#!\n", "#! \t \n", "#", "", "#!/none\n", longest, nowhere };
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s/first", dir);
+    memset(longest + strlen(longest), 'o', sizeof longest - strlen(longest) - 1);
+    memset(nowhere + strlen(nowhere), 'o', sizeof nowhere - strlen(nowhere) - 1);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        put_script(name, lines[i]);
+        pid_t pid = fork();
+        if (pid == 0) {
+            access(name, F_OK); /* a forwarded call of the child's own: a new client is open then */
+            counting = true;
+            int err = execv(name, (char *[]){ "x", "argument", NULL }) ? errno : 0;
+            counting = false;
+            T(err);
+            T(counted);
+            _exit(err);
+        }
+        T(wait_for(pid));
+    }
+    put_script(name, lines[0]);
+    for (int i = 0; i < 6; i++) {
+        char *stack = aligned_alloc(16, 256 << 10);
+        T(wait_for(clone(run_script, stack + (256 << 10), CLONE_VM | CLONE_VFORK | SIGCHLD, name)));
+        free(stack);
+    }
+    unlink(name);
+}
+
 /* Threads write their own files and one common one while others open, dup and close. */
 enum { THREADS = 6, ROUNDS = 150 };
 static int common;
@@ -469,6 +519,7 @@ int main(int argc, char **argv)
     working_directory(argv[0]);
     links_out(argv[2]);
     searched(argv[2]);
+    first_lines();
     threads();
     return 0;
 }
