@@ -122,7 +122,8 @@ static int start_script(const struct start *s, const struct script *script, cons
 static bool needs_forwarded(const char *path, struct script *script)
 {
     int err = errno, fd = real_open64(path, O_RDONLY | O_CLOEXEC, 0);
-    bool found = fd >= 0 && read_script(script, fd) && script->interpreter && script->interpreter[0] == '/' && fwd_path(script->interpreter);
+    const char *name = fd >= 0 && read_script(script, fd) ? script->interpreter : NULL;
+    bool found = name && name[0] == '/' && fwd_path(name);
     if (fd >= 0)
         real_close(fd);
     errno = err;

@@ -416,8 +416,8 @@ static int run_script(void *name)
 static void first_lines(void)
 {
     static char longest[400] = "#!/bin/sh -e ", nowhere[400] = "#!/";
-    const char *const lines[] = { "#!/bin/echo\n", "#!  \t/bin/echo \t option  given \t \nmore\n", "#!/bin/echo \t\n", "#!/bin/echo  at the end ",
-                                  "#!/bin/echo", "#!\n", "#! \t \n", "#", "", "#!/none\n", longest, nowhere };
+    const char *const lines[] = { "#!/bin/echo\n", "#!  \t/bin/echo \t option  given \t \nmore\n", "#!/bin/echo \t\n",
+                                  "#!/bin/echo  at the end ", "#!/bin/echo", "#!\n", "#! \t \n", "#", "", "#!/none\n", longest, nowhere };
     char name[PATH_MAX];
     snprintf(name, sizeof name, "%s/first", dir);
     memset(longest + strlen(longest), 'o', sizeof longest - strlen(longest) - 1);
