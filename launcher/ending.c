@@ -121,10 +121,14 @@ static void on_drain_late(void *arg)
 
 static void drain(struct amph_launch *l)
 {
+    bool joined = false;
     l->phase = AMPH_PHASE_DRAIN;
     amph_control_event(l, AMPH_SERVER, false, (struct amph_boot_event){ AMPH_BOOT_DRAIN, AMPH_RANK_NONE, 0 });
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job); i++)
-        if (!l->procs[i].joined && !l->procs[i].ended) {
+        joined = joined || (l->procs[i].joined && !l->procs[i].ended);
+    /* Where one has joined, it waits for the others in the exchange of addresses, and they come and hear of the drain then. */
+    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job) && !joined; i++)
+        if (!l->procs[i].ended) {
             l->procs[i].signalled = true; /* it has no clients, or is no server of ours */
             amph_signal_proc(&l->procs[i], SIGTERM);
         }
@@ -219,9 +223,8 @@ static void judge(struct amph_lproc *p, bool by_signal, int number, bool core)
         died(p, 1, "ended with exit code 0 without finalizing PMI");
     } else if (p->group == AMPH_SERVER && l->phase < AMPH_PHASE_DRAIN) {
         died(p, 1, "ended with exit code 0 while compute processes still run");
-    } else {
-        amph_check_absent(l, p->group, "to start");
     }
+    amph_check_absent(l, p->group, "to start");
 }
 
 static void on_exit_late(void *arg)

@@ -53,6 +53,31 @@ expect "a server's death ends the job" 137 "server 2 .* killed by signal 9" \
     env JOB_MODE=deaths JOB_ARGUMENT=9 "$run" -n 2 -servers 2 -server-program "$job" "$job" </dev/null
 expect "-on-server-death eio: the job goes on" 0 "server 2 .* EIO from now on" \
     env JOB_MODE=deaths JOB_ARGUMENT=1 "$run" -n 2 -servers 2 -on-server-death eio -server-program "$job" "$job" </dev/null
+# The first server has joined and waits for the second, which comes when the compute process has ended already, or never.
+mkfifo "$mp_dir/gate"
+cat >"$mp_dir/door-is-open" <<END
+#!/bin/sh
+until [ -f "$mp_dir/first" ] && readlink /proc/"\$(cat "$mp_dir/first")"/fd/* 2>&1 |
+    sed -n 's/^socket:.\([0-9]*\).*/ \1 @amphora-door/p' >"\$1" && grep -qFf "\$1" /proc/net/unix; do sleep 0.02; done
+END
+cat >"$mp_dir/servers" <<END
+#!/bin/sh
+if [ "\$PMI_RANK" = 0 ]; then
+    echo \$\$ >"$mp_dir/first.new" && mv "$mp_dir/first.new" "$mp_dir/first"
+else
+    eval "\$SECOND"
+fi
+exec "$(realpath "$builddir")/iofwd-server"
+END
+chmod +x "$mp_dir/door-is-open" "$mp_dir/servers"
+export SECOND="read -r nothing <$mp_dir/gate"
+expect "a job that ends while its servers start" 0 "^iofwd server 2: 0 calls" env AMPHORA_STATS=1 "$run" -n 1 -servers 2 -timeout 20 \
+    -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" sh -c "exec 9>$mp_dir/gate; $mp_dir/door-is-open $mp_dir/sockets" </dev/null
+rm "$mp_dir/first"
+export SECOND="$mp_dir/door-is-open $mp_dir/sockets; exit 3"
+expect "a server that ends before it has joined ends the job" 1 "server 2 .* has ended without taking part" \
+    "$run" -n 1 -servers 2 -timeout 20 -on-server-death eio -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" cat /fwd/none </dev/null
+unset SECOND
 expect "the time limit" 124 "time limit of 0.5 s" "$run" -n 2 -timeout 0.5 sleep 30 </dev/null
 expect "a reader that goes away" 141 "signal 13" sh -c "{ $run -n 1 yes; echo \$? >$mp_dir/rc; } | head -n 1 >/dev/null; exit \$(cat $mp_dir/rc)" </dev/null
 
