@@ -71,8 +71,24 @@ static inline bool fwd_lib(const char *path)
 
 static inline bool fwd_fd(int fd)
 {
-    return fdtab_class(fd) != FDTAB_LOCAL && fwd_fd_slow(fd);
+    enum fdtab_class cls = fdtab_class(fd);
+    return AMPH_LIKELY(cls == FDTAB_FORWARDED) ? !fwd_inside : cls != FDTAB_LOCAL && fwd_fd_slow(fd);
 }
+
+/*
+ * Another thread's dup2 may change what a descriptor is, forwarded or local, between a guard's look at it and the call, which then finds
+ * no open file behind it, or a placeholder.  A call that has failed like that has done nothing: it is decided on again.  What
+ * says so is noted where it happens, so that calls which succeed look at nothing.
+ */
+extern unsigned fwd_turns AMPH_HIDDEN; /* how often some descriptor has become forwarded or local by dup2; counted before it does */
+static inline unsigned fwd_turns_now(void)
+{
+    return __atomic_load_n(&fwd_turns, __ATOMIC_ACQUIRE);
+}
+/* A call of this thread was for a forwarded descriptor, and it was none. */
+extern __thread bool fwd_missed AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+/* A call that was ours, or the kernel's, has failed so: is it to be made again? */
+bool fwd_turned(int err, bool ours, int tries);
 
 /* An epoll set with forwarded files in it. */
 static inline bool fwd_epoll(int fd)

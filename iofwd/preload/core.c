@@ -279,6 +279,7 @@ int fwd_file_get(int fd, struct fwd_ofile **of_p)
     *of_p = fdtab_get(fd);
     if (AMPH_LIKELY(*of_p != NULL))
         return 0;
+    fwd_missed = true;
     if (fdtab_class(fd) != FDTAB_INHERITED)
         return EBADF;
     /* Inherited and not yet in the table: the first call adopts all; one that came later (SCM_RIGHTS) is adopted alone. */

@@ -348,6 +348,8 @@ static int real_dup_onto(int from, int to, int flags, bool with_flags)
 static int forwarded_onto(int from, int to, int flags, bool with_flags, struct fwd_ofile *of)
 {
     enum fdtab_class cls = fdtab_class(to);
+    if (cls != FDTAB_FORWARDED)
+        __atomic_fetch_add(&fwd_turns, 1, __ATOMIC_ACQ_REL);
     struct fwd_ofile *before = fdtab_set(to, of, FDTAB_FORWARDED);
     int fd = real_dup_onto(from, to, flags, with_flags);
     if (fd >= 0) {
@@ -378,6 +380,8 @@ static int dup_onto(int from, int to, int flags, bool with_flags)
     if (AMPH_UNLIKELY(fd >= 0 && from != to && fdtab_class(to) == FDTAB_EPOLL))
         fwd_epoll_closed(to);
     if (fd >= 0 && from != to) {
+        if (fdtab_class(to) == FDTAB_FORWARDED)
+            __atomic_fetch_add(&fwd_turns, 1, __ATOMIC_ACQ_REL);
         struct fwd_ofile *before = fdtab_set(to, NULL, FDTAB_LOCAL);
         fwd_file_left(before);
         let_go(before);

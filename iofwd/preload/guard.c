@@ -53,6 +53,24 @@ bool fwd_fd_slow(int fd)
     return cls == FDTAB_FORWARDED || cls == FDTAB_INHERITED;
 }
 
+unsigned fwd_turns;
+__thread bool fwd_missed __attribute__((tls_model("initial-exec")));
+
+#define TURNS_MAX 64 /* a thread may lose its core in each look; what is wrong with a descriptor itself stays so */
+
+/* What the kernel says of a placeholder: it is empty, sealed and write-only. */
+static bool is_placeholders(int err)
+{
+    return err == EBADF || err == EPERM || err == EACCES || err == ENOTDIR;
+}
+
+bool fwd_turned(int err, bool ours, int tries)
+{
+    bool missed = fwd_missed;
+    fwd_missed = false;
+    return fwd_turns_now() && (ours ? missed && err == EBADF : is_placeholders(err)) && tries < TURNS_MAX;
+}
+
 /* Where a path needs no cleaning the comparison is all. */
 static bool needs_cleaning(const char *path)
 {

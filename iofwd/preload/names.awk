@@ -104,7 +104,7 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         seen[name[k]] = 1
         count++
         f_name[count] = name[k]; f_type[count] = type; f_params[count] = params
-        f_guard[count] = guard_of(trim($2)); f_target[count] = trim(target); f_after[count] = trim($NF)
+        f_guard[count] = guard_of(trim($2)); f_turns[count] = trim($2) ~ /^fd /; f_target[count] = trim(target); f_after[count] = trim($NF)
         f_links[count] = links_of(trim($2), name[k])
         f_time64[count] = sub(/ *time64$/, "", f_after[count])
         if (f_time64[count] && f_after[count] == "") f_after[count] = "-"
@@ -114,6 +114,12 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         else if (has_records(type " " params)) f_target[count] = (type ~ /\*$/ ? "FWD_WIDE_POINTER(" : "FWD_WIDE_ONLY(") f_target[count] ")"
         else if (type == "off_t") f_target[count] = "fwd_narrow_off(" f_target[count] ")"
     }
+}
+
+function read_variadic() {
+    print "    " star(va_type) va_name " = 0;"
+    print "    if (" va_cond ") {\n        va_list ap;\n        va_start(ap, " va_last ");"
+    print "        " va_name " = va_arg(ap, " va_type ");\n        va_end(ap);\n    }"
 }
 
 # Those of glibc that act on a thread's cancellation; what may wait for long looks again while it does.
@@ -147,6 +153,41 @@ function shape_of(c,    n, i, p, v, w) {
         args = args (i > 1 ? ", " : "") param_name(p[i])
     }
     if (n == 0) proto = fixed = "void"
+}
+
+# Is a call by descriptor, which another thread's dup2 may turn from local to forwarded or back before it is made?  One that takes a list
+# cannot be made twice, since that is used up.
+function turns(c) { return f_turns[c] && f_params[c] !~ /va_list/ && f_type[c] != "void" }
+function has_failed(c) {
+    if (f_type[c] ~ /\*$/) return f_type[c] ~ /^void/ ? "result == MAP_FAILED" : "!result"
+    return f_name[c] ~ /^posix_/ ? "result != 0" : "result < 0"
+}
+
+function print_call(c, point, real, indent) {
+    print indent "if ((ours = " f_guard[c] "))" (point ? " {\n" indent "    " point : "") "\n" indent "    result = " f_target[c] ";"
+    print indent (point ? "} " : "") "else\n" indent "    result = " real ";"
+}
+
+# What is made again stands apart, so that the call itself needs little of the stack.
+function make_turning(c, point, real,    type, err, failed, look) {
+    type = star(f_type[c])
+    err = f_name[c] ~ /^posix_/ ? "result" : "errno"
+    failed = has_failed(c)
+    if (f_name[c] ~ /^(__fx|f)stat(v?fs)?(64)?$/) { # a placeholder has a record of its own
+        look = "    unsigned turns = fwd_turns_now();\n"
+        failed = failed " || (!ours && (" f_guard[c] " || turns != fwd_turns_now()))"
+        err = "result ? errno : EBADF"
+    }
+    print "static AMPH_COLD " type "again_" f_name[c] "(" fixed ", " type "result, bool ours" (look ? ", unsigned turns" : "") ")\n{"
+    print "    for (int tries = 0; (" failed ") && fwd_turned(" err ", ours, tries); tries++) {"
+    if (look) print "        turns = fwd_turns_now();"
+    print_call(c, "", real, "        ")
+    print "    }\n    return result;\n}\n"
+    print type "caught_" f_name[c] "(" proto ")\n{\n    bool ours;\n    " type "result;"
+    printf "%s", look
+    if (variadic) read_variadic()
+    print_call(c, point, real, "    ")
+    print "    return AMPH_UNLIKELY(" failed ") ? again_" f_name[c] "(" args ", result, ours" (look ? ", turns" : "") ") : result;\n}\n" after(c)
 }
 
 function star(type) { return type (type ~ /\*$/ ? "" : " ") }
@@ -196,6 +237,13 @@ function make_c(    c, ret, real, call) {
         ret = f_type[c] == "void" ? "" : "return "
         printf "%s", before(c)
         print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") FWD_EXPORT;"
+        real = "real_" f_name[c] "(" args ")"
+        if (f_after[c] == "new") real = "fwd_note_local(" real ")"
+        point = is_cancel_point(f_name[c]) ? "fwd_cancel_point();" : ""
+        if (turns(c)) {
+            make_turning(c, point, real)
+            continue
+        }
         print star(f_type[c]) "caught_" f_name[c] "(" proto ")\n{"
         if (variadic && va_type == "va_list") {
             # the result passes a variable, since va_end comes after the call
@@ -211,19 +259,13 @@ function make_c(    c, ret, real, call) {
             print "    " star(f_type[c]) "result = " call ";\n    va_end(ap);\n    return result;\n}\n"
             continue
         }
-        if (variadic) {
-            print "    " star(va_type) va_name " = 0;"
-            print "    if (" va_cond ") {\n        va_list ap;\n        va_start(ap, " va_last ");"
-            print "        " va_name " = va_arg(ap, " va_type ");\n        va_end(ap);\n    }"
-        }
-        point = is_cancel_point(f_name[c]) ? "fwd_cancel_point();" : ""
+        if (variadic)
+            read_variadic()
         if (f_guard[c] == "1") {
             print (point ? "    " point "\n" : "") "    " ret f_target[c] ";\n}\n"
             continue
         }
-        real = "real_" f_name[c] "(" args ")"
-        if (f_after[c] == "new") real = "fwd_note_local(" real ")"
-        else if (f_after[c] != "-" && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
+        if (f_after[c] != "new" && f_after[c] != "-" && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
         print "    if (" f_guard[c] ")" (point ? " {\n        " point : "") "\n        " ret f_target[c] ";" (point ? "\n    }" : "")
         if (f_links[c] != "") {
             # what the kernel did not find may lie behind a link into a prefix
@@ -299,6 +341,8 @@ function doc_differences() {
     print "  prlimit is not noticed; several processes that share an offset may together pass it by one call's length; with a hard"
     print "  limit (ulimit -f) below some MiB nothing can be forwarded (EIO)."
     print "* `setrlimit`, RLIMIT_AS: with too few addresses (ulimit -v) to reach the servers, calls give ENOMEM."
+    print "* `lseek`, `flock`, `fsync` and their like in one thread, while dup2 in another makes the descriptor a forwarded one: what is"
+    print "  decided on just before and done just after is lost; data, sizes and records are not."
     print "* `pthread_cancel`: acts in calls on regular files where they begin, not in their middle."
     print "* `epoll_ctl`, `epoll_wait`: a set tells of forwarded FIFOs the process that put them in and what it forks then or"
     print "  later; not what it execs, nor who gets the set by a socket, nor a relative forked before the first of a server's files"

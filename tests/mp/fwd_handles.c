@@ -7,10 +7,14 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -265,6 +269,64 @@ static void sent_to_oneself(void)
     IS(close(pair[1]), 0);
 }
 
+/* While dup2 makes one descriptor local and forwarded by turns, other threads' calls find one file or the other. */
+
+#define TURNED 100
+#define TURNS 30000
+
+static atomic_bool turned_enough;
+
+static ssize_t look_by_read(void)
+{
+    char c = 0;
+    ssize_t n = pread(TURNED, &c, 1, 0);
+    return n == 1 && c != 'l' && c != 'f' ? -2 : n;
+}
+
+static ssize_t look_by_write(void)
+{
+    return pwrite(TURNED, "w", 1, 1);
+}
+
+static ssize_t look_by_stat(void)
+{
+    struct stat st;
+    return fstat(TURNED, &st) != 0 ? -1 : st.st_size == 20 || st.st_size == 30 ? 1 : -2;
+}
+
+static void *look(void *by)
+{
+    for (long looks = 0; !turned_enough; looks++) {
+        ssize_t n = ((ssize_t(*)(void))by)();
+        if (n != 1)
+            fail(by == (void *)look_by_read ? "pread" : by == (void *)look_by_write ? "pwrite" : "fstat", n, 1);
+    }
+    return NULL;
+}
+
+static void turned(void)
+{
+    void *const ways[] = { (void *)look_by_read, (void *)look_by_write, (void *)look_by_stat };
+    int local = memfd_create("local", 0), forwarded = open(in("turned"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    pthread_t threads[3];
+    IS(pwrite(local, "l", 1, 0), 1);
+    IS(ftruncate(local, 20), 0);
+    IS(pwrite(forwarded, "f", 1, 0), 1);
+    IS(ftruncate(forwarded, 30), 0);
+    IS(dup2(local, TURNED), TURNED);
+    for (int i = 0; i < 3; i++)
+        IS(pthread_create(&threads[i], NULL, look, ways[i]), 0);
+    for (int i = 0; i < TURNS; i++)
+        IS(dup2(i & 1 ? local : forwarded, TURNED), TURNED);
+    turned_enough = true;
+    for (int i = 0; i < 3; i++)
+        IS(pthread_join(threads[i], NULL), 0);
+    IS(close(TURNED), 0);
+    IS(pread(TURNED, (char[1]){ 0 }, 1, 0) == -1 && errno == EBADF, 1); /* what is closed stays so */
+    IS(close(local), 0);
+    IS(close(forwarded), 0);
+}
+
 int main(void)
 {
     const char *rank = getenv("AMPHORA_RANK");
@@ -276,6 +338,7 @@ int main(void)
     from_a_signal_handler();
     placeholder_refuses();
     sent_to_oneself();
+    turned();
     IS(stats().errors > 0 && stats().bytes_written > 0, 1);
     return 0;
 }
