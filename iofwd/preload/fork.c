@@ -4,6 +4,9 @@
  *
  * A child with memory of its own is a new client, which the servers must know before it runs.  One that shares the parent's memory uses
  * the parent's client.
+ *
+ * fork runs the handlers of pthread_atfork, which may use files and wait for locks of the program's; so what is done around fork is
+ * itself done by handlers, which nest inside all that are registered later.  Thus the C library's own forks (forkpty) are seen, too.
  */
 #include <linux/sched.h>
 
@@ -14,11 +17,15 @@
 #include "iofwd/preload/stream.h"
 #include "iofwd/preload/targets.h"
 
-/* Gives back whether the client is there and takes part; all locks are held then, by the child's only thread, too. */
-static bool begin(void)
+static void prepare(void)
 {
     fwd_real_find_all();
     fwd_core_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
+}
+
+/* Gives back whether the client is there and takes part; all locks are held then, by the child's only thread, too. */
+static bool begin(void)
+{
     fwd_stream_fork_lock(true);
     fwd_maps_fork_lock(true);
     fwd_epoll_fork_lock(true);
@@ -46,24 +53,57 @@ static void end(bool loaded, pid_t pid)
     errno = saved;
 }
 
-static pid_t fork_by(pid_t (*real)(void))
+/* Of a fork of this thread, from handler to handler. */
+static __thread struct {
+    bool taken, loaded;
+} handled __attribute__((tls_model("initial-exec")));
+
+static void before_fork(void)
 {
-    if (!fwd_state.on || fwd_inside)
-        return real();
-    bool loaded = begin();
-    pid_t pid = real();
-    end(loaded, pid);
-    return pid;
+    handled.taken = fwd_state.on && !fwd_inside;
+    if (handled.taken)
+        handled.loaded = begin();
+    errno = 0; /* tells in_parent whether there is a child */
+}
+
+static void in_parent(void)
+{
+    if (handled.taken)
+        end(handled.loaded, errno ? -1 : 1);
+}
+
+static void in_child(void)
+{
+    if (handled.taken)
+        end(handled.loaded, 0);
+}
+
+void fwd_fork_watch(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
 }
 
 pid_t x_fork(void)
 {
-    return fork_by(real_fork);
+    int saved = errno;
+    if (fwd_state.on && !fwd_inside)
+        prepare(); /* a handler may not load libraries (glibc before 2.36) */
+    pid_t pid = real_fork();
+    if (pid >= 0)
+        errno = saved;
+    return pid;
 }
 
+/* It runs no handlers. */
 pid_t x__Fork(void)
 {
-    return fork_by(real__Fork);
+    if (!fwd_state.on || fwd_inside)
+        return real__Fork();
+    prepare();
+    bool loaded = begin();
+    pid_t pid = real__Fork();
+    end(loaded, pid);
+    return pid;
 }
 
 struct child {
@@ -97,6 +137,7 @@ int x_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_t
         return real_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
     }
     /* Two memories cannot both describe one table of descriptors: the child gets a copy of it. */
+    prepare();
     struct child c = { fn, arg, begin() };
     pid_t pid = real_clone(run_child, stack, flags & ~CLONE_FILES, &c, parent_tid, tls, child_tid);
     end(c.loaded, pid);
@@ -127,6 +168,7 @@ long x_fork_call(long number, const long *a)
             return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         b[CLONE_FLAGS] &= ~(CLONE_VM | CLONE_VFORK | CLONE_FILES);
     }
+    prepare();
     bool loaded = begin();
     long pid = real_syscall(number, b[0], b[1], b[2], b[3], b[4], b[5]);
     end(loaded, (pid_t)pid);

@@ -261,6 +261,7 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     fwd_environment_keep(env);
     restore_cwd(env);
     fwd_state.on = true;
+    fwd_fork_watch();
     if (locks)
         fwd_locks_drop_closed(locks);
     take_libraries(env);

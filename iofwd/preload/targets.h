@@ -260,6 +260,7 @@ char *const *fwd_environment_kept(void);
 
 /* fork.c */
 pid_t x_fork(void);
+void fwd_fork_watch(void); /* once, when forwarding begins, before the program can register handlers of its own */
 pid_t x__Fork(void);
 int x_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls, void *child_tid);
 long x_fork_call(long number, const long *a); /* SYS_fork, SYS_clone or SYS_clone3 by syscall() */

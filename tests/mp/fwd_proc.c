@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <pty.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -395,6 +396,106 @@ static void searched(const char *scratch)
     free(before);
 }
 
+/* ---- what the C library does at a fork ---- */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static FILE *fork_log; /* NULL: no fork is watched now */
+static volatile bool over;
+
+static void note(const char *what)
+{
+    if (fork_log) {
+        fprintf(fork_log, "%s\n", what);
+        fflush(fork_log);
+    }
+}
+
+static void before_fork(void)
+{
+    if (fork_log)
+        pthread_mutex_lock(&log_lock);
+    note("before");
+}
+
+static void in_parent(void)
+{
+    note("parent");
+    if (fork_log)
+        pthread_mutex_unlock(&log_lock);
+}
+
+static void in_child(void)
+{
+    note("child");
+    if (fork_log)
+        pthread_mutex_unlock(&log_lock);
+}
+
+static void *write_with_lock(void *unused)
+{
+    long bad = 0;
+    while (!over) {
+        pthread_mutex_lock(&log_lock);
+        FILE *f = fopen(in("of-thread"), "w");
+        bad += !f || fputs("of a thread\n", f) < 0 || fclose(f) != 0;
+        pthread_mutex_unlock(&log_lock);
+    }
+    return (void *)bad;
+}
+
+/* Handlers write to a file, and hold a lock that another thread has while it does so: neither waits for the other. */
+static void handled(void)
+{
+    enum { FORKS = 40 };
+    char line[100];
+    pthread_t thread;
+    void *bad;
+    int ok = 0, lines = 0;
+    T(pthread_atfork(before_fork, in_parent, in_child));
+    fork_log = fopen(in("fork-log"), "a");
+    T(pthread_create(&thread, NULL, write_with_lock, NULL));
+    for (int i = 0; i < FORKS; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(fputs("in the child\n", fork_log) < 0 || fflush(fork_log) != 0);
+        ok += wait_for(pid) == 0;
+    }
+    over = true;
+    T(pthread_join(thread, &bad));
+    T(bad);
+    T(ok);
+    fclose(fork_log);
+    fork_log = NULL;
+    FILE *f = fopen(in("fork-log"), "r");
+    while (f && fgets(line, sizeof line, f))
+        lines++;
+    T(lines);
+    T(fclose(f));
+    unlink(in("fork-log")); /* the order of its lines is chance */
+}
+
+/* A fork inside the C library */
+static void on_terminal(void)
+{
+    int terminal, fd = open(in("terminal"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    char byte;
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
+        if (pid == 0) {
+            bool ok = write(fd, "child ", 6) == 6 && access(in("terminal"), F_OK) == 0;
+            _exit(ok && close(open(in("of-child-of-terminal"), O_WRONLY | O_CREAT, 0600)) == 0 ? 0 : 99);
+        }
+        T(write(fd, "parent ", 7));
+        while (read(terminal, &byte, 1) > 0)
+            ;
+        T(wait_for(pid));
+        T(close(terminal));
+    }
+    T(lseek(fd, 0, SEEK_CUR));
+    T(close(fd));
+    unlink(in("terminal")); /* who was first is chance */
+}
+
 static volatile bool counting; /* volatile: execv is said not to come back into this file */
 static volatile int counted;
 
@@ -520,6 +621,8 @@ int main(int argc, char **argv)
     links_out(argv[2]);
     searched(argv[2]);
     first_lines();
+    handled();
+    on_terminal();
     threads();
     return 0;
 }
