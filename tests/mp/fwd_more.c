@@ -273,6 +273,62 @@ static void walks(void)
     }
 }
 
+/* Without FTS_NOCHDIR: where the walk stands, and what is found from there by fts_accpath. */
+static void tell_place(const char *what, const FTSENT *e)
+{
+    char here[PATH_MAX] = "";
+    struct stat st;
+    if (!getcwd(here, sizeof here))
+        snprintf(here, sizeof here, "%s", strerrorname_np(errno));
+    int found = lstat(e->fts_accpath, &st) == 0 ? st.st_ino == e->fts_statp->st_ino : -errno;
+    printf("%s %d %d %s by %s in %s: %d, errno %d\n", what, e->fts_info, e->fts_level, strcmp(what, "at") == 0 ? e->fts_path : e->fts_name,
+           e->fts_accpath, here, found, e->fts_errno);
+}
+
+static void walk_about(char **paths, int options, const char *rename_to)
+{
+    char here[PATH_MAX] = "";
+    FTS *f = fts_open(paths, options, by_name);
+    int n = 0;
+    for (FTSENT *e; f && (e = fts_read(f)) != NULL; n++) {
+        tell_place("at", e);
+        if (strcmp(e->fts_name, "a") == 0 && e->fts_info == FTS_D)
+            for (FTSENT *c = fts_children(f, 0); c; c = c->fts_link)
+                if (!(options & (FTS_NOCHDIR | FTS_LOGICAL))) /* their paths are not yet there then */
+                    tell_place("child", c);
+        if (strcmp(e->fts_name, "jump") == 0 && e->fts_info == FTS_SL)
+            T(fts_set(f, e, FTS_FOLLOW));
+        if (rename_to && strcmp(e->fts_name, "b") == 0 && e->fts_info == FTS_D)
+            T(rename(e->fts_accpath, rename_to)); /* before the walk is in it */
+        if (strcmp(e->fts_name, "stop") == 0)
+            break;
+    }
+    T(errno);
+    T(fts_close(f));
+    printf("%d, back in %s\n", n, getcwd(here, sizeof here) ? here : "");
+}
+
+static void walks_about(void)
+{
+    static const char *const dirs[] = { "about", "about/a", "about/a/deep", "about/b", "about/none", "about/other" };
+    for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++)
+        mkdir(in(dirs[i]), 0755);
+    T(symlinkat("a/deep", AT_FDCWD, in("about/jump")));
+    close(open(in("about/a/file"), O_CREAT | O_WRONLY, 0644));
+    close(open(in("about/a/deep/leaf"), O_CREAT | O_WRONLY, 0644));
+    close(open(in("about/b/file"), O_CREAT | O_WRONLY, 0644));
+    char *whole[] = { (char *)in("about"), (char *)in("missing"), (char *)in("about/a/"), NULL };
+    walk_about(whole, FTS_PHYSICAL, NULL);
+    walk_about(whole, FTS_LOGICAL, NULL);
+    walk_about(whole, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    T(chdir(in("about")));
+    walk_about((char *[]){ "a", "../about/a/deep", ".", NULL }, FTS_PHYSICAL | FTS_SEEDOT, NULL);
+    T(chdir("/"));
+    walk_about(whole, FTS_PHYSICAL, in("about/c"));
+    T(rename(in("about/c"), in("about/stop")));
+    walk_about(whole, FTS_PHYSICAL, NULL);
+}
+
 static void maps(void)
 {
     char buf[10] = "";
@@ -475,6 +531,7 @@ int main(int argc, char **argv)
     asynchronous();
     by_number();
     walks();
+    walks_about();
     lost_links();
     skipping();
     maps();
