@@ -70,6 +70,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server_door.c \
 	iofwd/server_exec.c \
 	iofwd/server_file.c \
+	iofwd/server_flow.h \
 	iofwd/server_int.h \
 	iofwd/server_joint.c \
 	iofwd/server_lock.c \
@@ -77,6 +78,9 @@ libiofwd_la_SOURCES = \
 	iofwd/server_path.c \
 	iofwd/server_peer.c \
 	iofwd/server_request.c \
+	iofwd/server_special.c \
+	iofwd/server_transfer.c \
+	iofwd/server_turn.c \
 	iofwd/server_work.c
 nodist_libiofwd_la_SOURCES = iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
 libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)

@@ -30,8 +30,8 @@
 #define FWD_STREAM_LEAST 32768          /* pieces from here on are streamed through memory between cores of one host */
 
 /* Services that are no calls of calls.def. */
-enum { FWD_SERVICE_STATS = 200, FWD_SERVICE_HOLD_ONLY = 201, FWD_SERVICE_SEGMENT = 202, FWD_SERVICE_CANCEL = 203,
-    FWD_SERVICE_COLLECT = 204, FWD_SERVICE_HOLDER = 205 };
+enum { FWD_SERVICE_FIRST = 200, FWD_SERVICE_STATS = FWD_SERVICE_FIRST, FWD_SERVICE_HOLD_ONLY = 201, FWD_SERVICE_SEGMENT = 202,
+    FWD_SERVICE_CANCEL = 203, FWD_SERVICE_COLLECT = 204, FWD_SERVICE_HOLDER = 205, FWD_SERVICE_END = 206 };
 
 #define FWD_COLLECT_MOST 64            /* events of one answer to FWD_SERVICE_COLLECT */
 

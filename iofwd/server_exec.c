@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How requests flow: in order on each open file, quiet ones at once in the progress thread, the others through workers; data of
- * areas that are not mapped here is fetched before and stored after the file call.  Layer: iofwd.  Thread rule: progress thread
- * only.
+ * How requests flow, from their arrival to their answer: in order on each open file, quiet ones at once in the progress thread, the
+ * others through workers (server_turn.c says which), with their data fetched before and stored after the file call (server_transfer.c).
+ * Layer: iofwd.  Thread rule: progress thread only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,154 +13,15 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/log.h"
-#include "iofwd/server_int.h"
+#include "iofwd/server_flow.h"
 
 #define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)
-
-static bool is_write(enum amph_fwd_id id)
-{
-    return id == AMPH_FWD_WRITE || id == AMPH_FWD_PWRITE || id == AMPH_FWD_PWRITEJ;
-}
-
-static bool is_bulk(const struct fwd_request *rq)
-{
-    return rq->desc && (rq->desc->flags & FWD_CALL_BULK);
-}
-
-/* Data that has to cross a network before or after the file call. */
-static bool is_remote(const struct fwd_request *rq)
-{
-    return is_bulk(rq) && rq->bulk.where != FWD_INLINE && !fwd_is_mapped(rq);
-}
 
 /* Data for a client of this host that is read into a buffer first and then streamed into its area: see amph_copy_stream. */
 static bool is_staged(const struct fwd_request *rq)
 {
-    return is_bulk(rq) && rq->bulk.where == FWD_AREA && fwd_is_mapped(rq) && !is_write(rq->id) &&
+    return fwd_is_bulk(rq) && rq->bulk.where == FWD_AREA && fwd_is_mapped(rq) && !fwd_is_write(rq->id) &&
         (rq->bulk.flags & FWD_PIECE_STAGED) && !fwd_joint_is(rq->id);
-}
-
-/* One piece of a call, which has its file to itself from the first to the last. */
-static bool is_piece(const struct fwd_request *rq)
-{
-    return is_bulk(rq) && !fwd_joint_is(rq->id);
-}
-
-/* ---- where a request runs ---- */
-
-/* Of a call that moves so many bytes.  A large one says nothing of small ones, nor they of it: else one small call that was held up would
- * send all large ones to workers, and none of those could tell that the file is quiet again. */
-static uint64_t expected_ns(const struct fwd_handle *h, uint64_t bytes)
-{
-    return bytes >= FWD_LARGE ? h->kib_ns * (bytes >> 10) : h->op_ns;
-}
-
-/* They change the server's own tables, or never block here. */
-static const bool is_for_progress[AMPH_FWD_NCALLS] = {
-    [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_WAITLOCK] = true, [AMPH_FWD_FLOCK] = true, [AMPH_FWD_POLL] = true,
-    [AMPH_FWD_WATCH] = true,
-};
-
-static bool wants_worker(const struct fwd_request *rq)
-{
-    const struct fwd_handle *h = rq->handle;
-    if (rq->worker || fwd_lock_is(rq->id) || fwd_joint_is(rq->id))
-        return true;
-    if (is_for_progress[rq->id])
-        return false;
-    if (rq->desc->flags & FWD_CALL_BLOCKING)
-        return true;
-    if (is_bulk(rq) && !rq->file->regular)
-        return true; /* it may wait */
-    if (h) {
-        if (is_bulk(rq))
-            return expected_ns(h, rq->bulk.len) > FWD_SLOW_NS;
-        return h->op_ns > FWD_SLOW_NS;
-    }
-    for (size_t i = 0; i < rq->server->exports.n; i++)
-        if (rq->server->exports.item[i].ns_ewma > FWD_SLOW_NS)
-            return true;
-    return false;
-}
-
-static uint64_t average(uint64_t old, uint64_t sample)
-{
-    return old - old / 8 + sample / 8;
-}
-
-/* What this call took says what the next one will take. */
-static void learn(struct fwd_request *rq)
-{
-    struct fwd_handle *h = rq->handle;
-    if (fwd_joint_is(rq->id)) /* finish has done it for all parts */
-        return;
-    if (h && is_bulk(rq) && fwd_request_moved(rq) >= FWD_LARGE)
-        h->kib_ns = average(h->kib_ns, rq->ns / (fwd_request_moved(rq) >> 10));
-    else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
-        h->op_ns = average(h->op_ns, rq->ns);
-    else if (!h && !rq->worker)
-        for (size_t i = 0; i < rq->server->exports.n; i++)
-            if (&rq->server->exports.item[i] == rq->export)
-                rq->server->exports.item[i].ns_ewma = average(rq->server->exports.item[i].ns_ewma, rq->ns);
-}
-
-/* ---- a call in pieces has the file to itself ---- */
-
-static bool is_turn(const struct fwd_handle *h, const struct fwd_request *rq)
-{
-    return !h->held || (is_bulk(rq) && rq->peer == h->holder && rq->bulk.op == h->holder_op);
-}
-
-/* Takes the file for a piece.  false: the piece does nothing (its call has ended early, or never began). */
-static bool begin_piece(struct fwd_handle *h, struct fwd_request *rq)
-{
-    if (!h || !is_piece(rq))
-        return true;
-    if (rq->bulk.flags & FWD_PIECE_FIRST) {
-        h->stopped = false;
-        h->held = !(rq->bulk.flags & FWD_PIECE_LAST);
-        h->holder = rq->peer;
-        h->holder_op = rq->bulk.op;
-        fwd_append_begin(h, rq);
-        return true;
-    }
-    if (!h->held)
-        rq->error = EPROTO;
-    return h->held && !h->stopped;
-}
-
-static void end_piece(struct fwd_handle *h, const struct fwd_request *rq)
-{
-    if (!h || !is_piece(rq))
-        return;
-    if (rq->error || fwd_request_moved(rq) < rq->bulk.len)
-        h->stopped = true;
-    if ((rq->bulk.flags & FWD_PIECE_LAST) || h->cut)
-        h->held = h->cut = false;
-    if (!h->held)
-        fwd_append_end(h, rq->peer);
-}
-
-/* A piece was refused for lack of room.  What comes after it must not be done, as if the piece had never been missing: the call ends with
- * the last piece that is here. */
-static void cut_off(struct fwd_handle *h, const struct fwd_request *refused)
-{
-    struct fwd_request *last = NULL;
-    if (fwd_joint_is(refused->id))
-        fwd_joint_refused(refused, refused->error);
-    if (!h || !is_piece(refused) || (refused->bulk.flags & FWD_PIECE_FIRST))
-        return;
-    for (struct fwd_request *q = h->queue_head; q; q = q->next)
-        if (is_bulk(q) && q->peer == refused->peer && q->bulk.op == refused->bulk.op)
-            last = q;
-    if (last)
-        last->bulk.flags |= FWD_PIECE_LAST;
-    else if (h->held && h->holder == refused->peer && h->holder_op == refused->bulk.op) {
-        h->cut = h->busy; /* one of them is with a worker */
-        h->held = h->busy;
-        if (!h->held)
-            fwd_append_end(h, refused->peer);
-    }
 }
 
 /* ---- ending a request ---- */
@@ -171,11 +32,11 @@ static void count_request(const struct fwd_request *rq)
     struct fwd_peer *p = rq->peer;
     size_t n = rq->error ? 0 : fwd_request_moved(rq);
     /* A call in pieces is one call. */
-    uint64_t one = !is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
+    uint64_t one = !fwd_is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
     p->calls += one;
     s->all_calls += one;
     p->errors += rq->error != 0;
-    if (is_bulk(rq) && is_write(rq->id)) {
+    if (fwd_is_bulk(rq) && fwd_is_write(rq->id)) {
         p->bytes_out += n;
         s->all_bytes_out += n;
     } else {
@@ -204,8 +65,8 @@ static void settle(struct fwd_request *rq)
         }
         rq->newfd = -1;
     }
-    learn(rq);
-    end_piece(rq->handle, rq);
+    fwd_learn(rq);
+    fwd_end_piece(rq->handle, rq);
     count_request(rq);
 }
 
@@ -224,31 +85,12 @@ static void refs_give(struct fwd_request *rq)
     rq->nrefs = 0;
 }
 
-static void stage_put(struct fwd_server *s, void *stage)
-{
-    if (!stage)
-        return;
-    *(void **)stage = s->stage_free;
-    s->stage_free = stage;
-}
-
-/* Buffers are all as large as the largest piece a client may name; parts are bounded when the client joins. */
-static void *stage_get(struct fwd_server *s, size_t len)
-{
-    if (len > s->stage_bytes)
-        return NULL;
-    void *stage = s->stage_free;
-    if (stage)
-        s->stage_free = *(void **)stage;
-    return stage ? stage : aligned_alloc(4096, (s->stage_bytes + 4095) / 4096 * 4096);
-}
-
 static void rq_free(struct fwd_request *rq)
 {
     struct fwd_server *s = rq->server;
     struct fwd_peer *p = rq->peer;
     refs_give(rq);
-    stage_put(s, rq->stage);
+    fwd_stage_put(s, rq->stage);
     if (rq->door >= 0)
         close(rq->door);
     free(rq->out);
@@ -267,7 +109,7 @@ static bool try_send(struct fwd_request *rq)
     return amph_am_request(rq->server->ep, rq->peer->index, &am, AMPH_AM_IMMEDIATE, NULL) != AMPH_AGAIN;
 }
 
-static void answer(struct fwd_request *rq)
+void fwd_exec_answer(struct fwd_request *rq)
 {
     struct fwd_server *s = rq->server;
     rq->out_len = fwd_request_reply(rq, rq->out);
@@ -280,50 +122,6 @@ static void answer(struct fwd_request *rq)
     rq->next = NULL;
     *s->unsent_tail = rq;
     s->unsent_tail = &rq->next;
-}
-
-/* ---- transfers ---- */
-
-static void transfer_done(struct amph_op *op, enum amph_status st)
-{
-    struct fwd_request *rq = AMPH_CONTAINER_OF(op, struct fwd_request, transfer);
-    rq->transfer_st = st;
-    rq->transferred = true;
-}
-
-/* At the end: a call's pieces are needed in their order. */
-static void queue_transfer(struct fwd_server *s, struct fwd_request *rq)
-{
-    rq->next_transfer = NULL;
-    *s->transfers_tail = rq;
-    s->transfers_tail = &rq->next_transfer;
-}
-
-static void add_transfer(struct fwd_request *rq, enum fwd_rq_state state)
-{
-    rq->state = state;
-    rq->transferred = rq->transfer_begun = false;
-    rq->transfer.done = transfer_done;
-    queue_transfer(rq->server, rq);
-}
-
-static bool begin_transfer(struct fwd_request *rq)
-{
-    struct fwd_peer *p = rq->peer;
-    uint64_t at;
-    const struct amph_rmem *memory = fwd_memory_of(rq, &at);
-    enum amph_status st = AMPH_ERR_PEER;
-    if (!p->gone)
-        st = rq->state == FWD_RQ_FETCHING
-                 ? amph_am_get(rq->server->ep, p->index, memory, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
-                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage, fwd_request_moved(rq), AMPH_AM_IMMEDIATE, NULL,
-                               &rq->transfer);
-    if (st == AMPH_AGAIN)
-        return false;
-    rq->transfer_begun = true;
-    if (st != AMPH_OK)
-        transfer_done(&rq->transfer, st);
-    return true;
 }
 
 static struct fwd_request **tail_of(struct fwd_request **head)
@@ -347,7 +145,7 @@ static void start_joint(struct fwd_request *rq)
         return;
     if (rq->error)
         finish(rq);
-    else if (expected_ns(h, rq->joint->bytes) > FWD_SLOW_NS) {
+    else if (fwd_expected_ns(h, rq->joint->bytes) > FWD_SLOW_NS) {
         h->busy = true;
         fwd_work_give(rq->server, rq);
     } else {
@@ -361,21 +159,21 @@ static void start(struct fwd_request *rq)
 {
     struct fwd_handle *h = rq->handle;
     if (is_staged(rq) && !rq->stage)
-        rq->stage = stage_get(rq->server, rq->bulk.len);
+        rq->stage = fwd_stage_get(rq->server, rq->bulk.len);
     fwd_request_place(rq);
     if (fwd_joint_is(rq->id)) {
         start_joint(rq);
         return;
     }
-    if (!rq->peer->gone && !begin_piece(h, rq)) {
+    if (!rq->peer->gone && !fwd_begin_piece(h, rq)) {
         settle(rq);
-        answer(rq);
+        fwd_exec_answer(rq);
         return;
     }
     if (rq->peer->gone || rq->transfer_st != AMPH_OK) {
         rq->error = EIO;
         settle(rq);
-        answer(rq);
+        fwd_exec_answer(rq);
         return;
     }
     if (fwd_lock_is(rq->id)) { /* it may wait for long, and holds nobody up meanwhile */
@@ -383,9 +181,9 @@ static void start(struct fwd_request *rq)
         fwd_lock_give(rq->server, rq);
         return;
     }
-    if (wants_worker(rq)) {
+    if (fwd_wants_worker(rq)) {
         rq->state = FWD_RQ_RUNNING;
-        if (is_bulk(rq) && rq->file->fifo)
+        if (fwd_is_bulk(rq) && rq->file->fifo)
             rq->door = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
         if (h)
             h->busy = true;
@@ -402,10 +200,10 @@ static void start(struct fwd_request *rq)
 static void finish_one(struct fwd_request *rq)
 {
     settle(rq);
-    if (is_remote(rq) && !is_write(rq->id) && !rq->error && fwd_request_moved(rq) > 0)
-        add_transfer(rq, FWD_RQ_STORING);
+    if (fwd_is_remote(rq) && !fwd_is_write(rq->id) && !rq->error && fwd_request_moved(rq) > 0)
+        fwd_transfer_add(rq, FWD_RQ_STORING);
     else
-        answer(rq);
+        fwd_exec_answer(rq);
 }
 
 /* The request that carried a joint call out ends all its parts. */
@@ -414,8 +212,8 @@ static void finish_joint(struct fwd_request *carrier)
     struct fwd_joint *j = carrier->joint;
     struct fwd_request *rq = j->part, *next;
     int err = carrier->error;
-    if (!err && j->bytes >= FWD_LARGE)
-        j->file->kib_ns = average(j->file->kib_ns, carrier->ns / (j->bytes >> 10));
+    if (!err)
+        fwd_learn_joint(j, carrier->ns);
     for (; rq; rq = next) {
         next = rq->next;
         rq->joint = NULL;
@@ -455,7 +253,7 @@ static void pump(struct fwd_handle *h)
 {
     while (!h->busy) {
         struct fwd_request **at = &h->queue_head;
-        while (*at && !is_turn(h, *at))
+        while (*at && !fwd_is_turn(h, *at))
             at = &(*at)->next;
         struct fwd_request *rq = *at;
         if (!rq || rq->state != FWD_RQ_READY)
@@ -476,11 +274,20 @@ static void pump_safely(struct fwd_server *s, struct fwd_handle *h)
     fwd_handle_release(s, h);
 }
 
+void fwd_exec_ready(struct fwd_request *rq)
+{
+    rq->state = FWD_RQ_READY;
+    if (rq->handle)
+        pump_safely(rq->server, rq->handle);
+    else
+        start(rq);
+}
+
 /* A request that cannot run inside its handler gets memory of its own; first: as it was taken apart there. */
 static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg, size_t len, const struct fwd_request *first)
 {
     bool answer_it;
-    size_t room = sizeof(struct fwd_request) + len + FWD_OUT_BYTES + (is_remote(first) ? s->stage_bytes : 0);
+    size_t room = sizeof(struct fwd_request) + len + FWD_OUT_BYTES + (fwd_is_remote(first) ? s->stage_bytes : 0);
     bool fits = peer->queued < FWD_QUEUED_MOST && peer->memory + room <= s->client_memory;
     struct fwd_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
     if (!rq)
@@ -489,7 +296,7 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
     memcpy(copy, msg, len);
     rq->out = malloc(FWD_OUT_BYTES);
     int err = rq->out ? fwd_request_parse(s, peer, copy, len, rq, &answer_it) : ENOMEM;
-    if (!err && is_remote(rq) && !(rq->stage = stage_get(s, rq->bulk.len)))
+    if (!err && fwd_is_remote(rq) && !(rq->stage = fwd_stage_get(s, rq->bulk.len)))
         err = ENOMEM;
     if (err) {
         free(rq->out);
@@ -502,8 +309,8 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
     rq->worker = first->worker;
     rq->newfd = first->newfd;
     rq->state = FWD_RQ_READY;
-    if (is_remote(rq) && is_write(rq->id))
-        add_transfer(rq, FWD_RQ_FETCHING);
+    if (fwd_is_remote(rq) && fwd_is_write(rq->id))
+        fwd_transfer_add(rq, FWD_RQ_FETCHING);
     if (!rq->handle) {
         if (rq->state == FWD_RQ_READY)
             start(rq);
@@ -519,68 +326,14 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
 static bool runs_here(const struct fwd_request *rq)
 {
     const struct fwd_handle *h = rq->handle;
-    if (is_remote(rq) || wants_worker(rq))
+    if (fwd_is_remote(rq) || fwd_wants_worker(rq))
         return false;
     if (!h || !h->queue_head)
-        return !h || (!h->busy && is_turn(h, rq));
+        return !h || (!h->busy && fwd_is_turn(h, rq));
     for (const struct fwd_request *q = h->queue_head; q; q = q->next)
-        if (is_turn(h, q))
+        if (fwd_is_turn(h, q))
             return false; /* its turn is before */
-    return !h->busy && is_turn(h, rq);
-}
-
-/* ---- services that are no file calls ---- */
-
-/* An answer with n bytes of a body that is not in the table of calls. */
-static size_t put_body(const struct fwd_request *rq, uint8_t *out, size_t head_bytes, size_t n)
-{
-    struct amph_wr w;
-    amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
-    fwd_put_rep_head(&w, &(struct fwd_rep_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service,
-                                                 .length = (uint32_t)(head_bytes + n), .seq = rq->seq });
-    return head_bytes + n;
-}
-
-static size_t answer_stats(struct fwd_request *rq, uint8_t *out)
-{
-    struct fwd_server *s = rq->server;
-    const struct fwd_peer *p = rq->peer;
-    uint64_t v[] = { s->self, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in, s->all_calls, s->all_bytes_out,
-                     s->all_bytes_in, s->npeers, s->nhandles };
-    struct amph_wr w;
-    size_t n = fwd_request_reply(rq, out);
-    amph_wr_init(&w, out + n, sizeof v);
-    for (size_t i = 0; i < AMPH_COUNTOF(v); i++)
-        amph_wr_u64(&w, v[i]);
-    return put_body(rq, out, n, sizeof v);
-}
-
-static size_t answer_collect(struct fwd_request *rq, uint8_t *out)
-{
-    struct amph_rd r;
-    struct amph_wr w;
-    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
-    uint64_t bell = amph_rd_u64(&r), most = amph_rd_u64(&r);
-    size_t n = fwd_request_reply(rq, out);
-    amph_wr_init(&w, out + n, FWD_MSG_MOST - n);
-    rq->error = r.bad ? EPROTO : fwd_bell_collect(rq->server, rq->peer, bell, most, &w);
-    return rq->error ? fwd_request_reply(rq, out) : put_body(rq, out, n, amph_wr_len(&w));
-}
-
-/* Another server's client has found a lock whose holder is this process, to the kernel. */
-static size_t answer_holder(struct fwd_request *rq, uint8_t *out)
-{
-    struct amph_rd r;
-    struct amph_wr w;
-    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
-    uint64_t dev = amph_rd_u64(&r), ino = amph_rd_u64(&r), from = amph_rd_u64(&r), len = amph_rd_u64(&r);
-    uint64_t type = amph_rd_u64(&r), pid = amph_rd_u64(&r);
-    size_t n = fwd_request_reply(rq, out);
-    amph_wr_init(&w, out + n, FWD_MSG_MOST - n);
-    bool mine = !r.bad && pid == (uint64_t)getpid();
-    uint32_t holder = mine ? fwd_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from, (off_t)len, (short)type) : 0;
-    amph_wr_u64(&w, mine && !holder ? FWD_HOLDER_UNKNOWN : holder);
-    return put_body(rq, out, n, amph_wr_len(&w));
+    return !h->busy && fwd_is_turn(h, rq);
 }
 
 static struct fwd_request *take_from(struct fwd_request **at, const struct fwd_peer *peer, uint64_t seq)
@@ -600,17 +353,16 @@ static void cancel_queued(struct fwd_handle *h, const struct fwd_peer *peer, uin
     struct fwd_request *rq = h->queue_head;
     while (rq && (rq->peer != peer || rq->seq != seq))
         rq = rq->next;
-    if (!rq || h->regular || rq->state != FWD_RQ_READY || !is_bulk(rq) || (rq->bulk.flags & whole) != whole)
+    if (!rq || h->regular || rq->state != FWD_RQ_READY || !fwd_is_bulk(rq) || (rq->bulk.flags & whole) != whole)
         return;
     take_from(&h->queue_head, peer, seq);
     h->queue_tail = tail_of(&h->queue_head);
     rq->error = EINTR;
     count_request(rq);
-    answer(rq);
+    fwd_exec_answer(rq);
 }
 
-/* A signal handler has run in the client: what this request of its waits for (a lock, a pipe) is not wanted any more. */
-static void cancel(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq)
+void fwd_exec_cancel(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq)
 {
     struct fwd_request *rq = take_from(&s->locks, peer, seq);
     if (rq) {
@@ -623,33 +375,6 @@ static void cancel(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq)
     for (uint32_t i = 0; i < s->nslots; i++)
         if (s->handle[i] && s->handle[i]->queue_head)
             cancel_queued(s->handle[i], peer, seq);
-}
-
-static size_t answer_special(struct fwd_request *rq, uint8_t *out)
-{
-    if (rq->service == FWD_SERVICE_STATS)
-        return answer_stats(rq, out);
-    if (rq->service == FWD_SERVICE_SEGMENT) {
-        rq->error = fwd_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
-        return fwd_request_reply(rq, out);
-    }
-    if (rq->service == FWD_SERVICE_COLLECT)
-        return answer_collect(rq, out);
-    if (rq->service == FWD_SERVICE_HOLDER)
-        return answer_holder(rq, out);
-    struct amph_rd r;
-    size_t len;
-    uint64_t numbers[FWD_MSG_MOST / sizeof(uint64_t)];
-    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
-    len = amph_rd_left(&r) / sizeof(uint64_t);
-    for (size_t i = 0; i < len; i++)
-        numbers[i] = amph_rd_u64(&r);
-    if (rq->service == FWD_SERVICE_CANCEL) {
-        if (len == 1)
-            cancel(rq->server, rq->peer, numbers[0]);
-    } else
-        fwd_peer_keep_only(rq->server, rq->peer, numbers, len);
-    return fwd_request_reply(rq, out);
 }
 
 /* ---- the handler ---- */
@@ -673,16 +398,16 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
         rq.error = keep(s, peer, am->payload, am->nbytes, &rq);
         if (!rq.error)
             return;
-        cut_off(rq.handle, &rq);
+        fwd_cut_off(rq.handle, &rq);
     } else if (!rq.error && rq.desc) {
         rq.out = s->reply;
-        rq.stage = is_staged(&rq) ? stage_get(s, rq.bulk.len) : NULL;
+        rq.stage = is_staged(&rq) ? fwd_stage_get(s, rq.bulk.len) : NULL;
         fwd_request_place(&rq);
         refs_take(&rq);
-        if (begin_piece(rq.handle, &rq))
+        if (fwd_begin_piece(rq.handle, &rq))
             fwd_request_run(&rq);
         look_for_leavers(&rq);
-        stage_put(s, rq.stage);
+        fwd_stage_put(s, rq.stage);
         if (rq.again || rq.worker) { /* it has to wait: start again as a request of its own */
             refs_give(&rq);
             rq.error = keep(s, peer, am->payload, am->nbytes, &rq);
@@ -691,7 +416,7 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
         } else
             settle(&rq);
     }
-    n = !rq.error && !rq.desc ? answer_special(&rq, s->reply) : fwd_request_reply(&rq, s->reply);
+    n = !rq.error && !rq.desc ? fwd_answer_special(&rq, s->reply) : fwd_request_reply(&rq, s->reply);
     struct amph_am reply = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)n, .payload = s->reply };
     amph_am_reply(token, &reply, 0, NULL);
     struct fwd_handle *h = rq.handle;
@@ -729,37 +454,6 @@ static unsigned take_done(struct fwd_server *s)
         if (h) {
             h->inflight--;
             pump_safely(s, h);
-        }
-    }
-    return n;
-}
-
-static unsigned move_transfers(struct fwd_server *s)
-{
-    unsigned n = 0;
-    struct fwd_request *list = s->transfers, *rq;
-    bool room = true;
-    s->transfers = NULL;
-    s->transfers_tail = &s->transfers;
-    while ((rq = list)) {
-        list = rq->next_transfer;
-        if (!rq->transfer_begun && room)
-            room = begin_transfer(rq);
-        if (!rq->transferred) {
-            queue_transfer(s, rq);
-            continue;
-        }
-        n++;
-        if (rq->state == FWD_RQ_FETCHING) {
-            rq->state = FWD_RQ_READY;
-            if (rq->handle)
-                pump_safely(s, rq->handle);
-            else
-                start(rq);
-        } else {
-            if (rq->transfer_st != AMPH_OK)
-                rq->error = EIO;
-            answer(rq);
         }
     }
     return n;
@@ -819,7 +513,7 @@ unsigned fwd_exec_progress(struct fwd_server *s)
         n += send_waiting(s);
     n += take_done(s);
     if (s->transfers)
-        n += move_transfers(s);
+        n += fwd_transfers_move(s);
     try_locks(s);
     if (s->leaving)
         hurry_leavers(s);

@@ -73,7 +73,7 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
     rq->service = head.service;
     rq->id = fwd_call_of_service(head.service);
     if (rq->id == AMPH_FWD_NCALLS)
-        return head.service >= FWD_SERVICE_STATS && head.service <= FWD_SERVICE_HOLDER ? 0 : ENOSYS;
+        return head.service >= FWD_SERVICE_FIRST && head.service < FWD_SERVICE_END ? 0 : ENOSYS;
     rq->desc = &fwd_calls[rq->id];
     if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
         rq->reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
