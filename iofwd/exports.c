@@ -18,6 +18,17 @@
 
 /* ---- the list ---- */
 
+/* Is path prefix itself or below it?  Gives what is left ("" for itself), or NULL. */
+static const char *below(const char *path, const char *prefix, size_t len)
+{
+    if (strncmp(path, prefix, len) != 0 || (path[len] != '/' && path[len] != 0))
+        return NULL;
+    path += len;
+    while (*path == '/')
+        path++;
+    return path;
+}
+
 static enum amph_status add_export(struct fwd_exports *ex, const char *text, size_t len)
 {
     const char *eq = memchr(text, '=', len);
@@ -59,6 +70,15 @@ static enum amph_status add_export(struct fwd_exports *ex, const char *text, siz
     return AMPH_OK;
 }
 
+/* Which lie in each other, by name. */
+static void find_outer(struct fwd_exports *ex)
+{
+    for (size_t i = 0; i < ex->n; i++)
+        for (size_t k = 0; k < ex->n; k++)
+            if (ex->item[i].name_len < ex->item[k].name_len && below(ex->item[k].name, ex->item[i].name, ex->item[i].name_len))
+                ex->item[i].outer = true;
+}
+
 enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex)
 {
     memset(ex, 0, sizeof *ex);
@@ -71,6 +91,7 @@ enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex)
         }
         spec += len + (spec[len] == ':');
     }
+    find_outer(ex);
     return AMPH_OK;
 }
 
@@ -104,17 +125,6 @@ void fwd_exports_close(struct fwd_exports *ex)
     memset(ex, 0, sizeof *ex);
 }
 
-/* Is path prefix itself or below it?  Gives what is left ("" for itself), or NULL. */
-static const char *below(const char *path, const char *prefix, size_t len)
-{
-    if (strncmp(path, prefix, len) != 0 || (path[len] != '/' && path[len] != 0))
-        return NULL;
-    path += len;
-    while (*path == '/')
-        path++;
-    return path;
-}
-
 /* The export with the longest name (or directory, for the server's own names) above path. */
 static const struct fwd_export *export_of(const struct fwd_exports *ex, const char *path, bool own, const char **rest_p)
 {
@@ -128,6 +138,41 @@ static const struct fwd_export *export_of(const struct fwd_exports *ex, const ch
             best = e;
             best_len = len;
             *rest_p = rest;
+        }
+    }
+    return best;
+}
+
+/* Another export that begins at `at`, a path below e without links and dots; with above: there or below it. */
+static const struct fwd_export *export_at(const struct fwd_exports *ex, const struct fwd_export *e, const char *at, bool above)
+{
+    size_t n = strlen(at);
+    while (n > 0 && at[n - 1] == '/')
+        n--;
+    for (size_t i = 0; i < ex->n && e->outer && n > 0; i++) {
+        const struct fwd_export *o = &ex->item[i];
+        const char *rest = o->name_len > e->name_len ? below(o->name, e->name, e->name_len) : NULL;
+        if (rest && strncmp(rest, at, n) == 0 && (rest[n] == 0 || (above && rest[n] == '/')))
+            return o;
+    }
+    return NULL;
+}
+
+bool fwd_place_is_export(const struct fwd_place *pl, bool above)
+{
+    return export_at(pl->all, pl->export, pl->rel, above);
+}
+
+/* The export that e lies in, and where there, or NULL. */
+static const struct fwd_export *export_around(const struct fwd_exports *ex, const struct fwd_export *e, const char **at_p)
+{
+    const struct fwd_export *best = NULL;
+    for (size_t i = 0; i < ex->n; i++) {
+        const struct fwd_export *o = &ex->item[i];
+        const char *rest = o->outer && o->name_len < e->name_len ? below(e->name, o->name, o->name_len) : NULL;
+        if (rest && (!best || o->name_len > best->name_len)) {
+            best = o;
+            *at_p = rest;
         }
     }
     return best;
@@ -208,6 +253,12 @@ static int step(struct fwd_place *pl, struct walk *wk, const char *part, const c
     int n = snprintf(at, sizeof at, "%s%s%s", wk->done, wk->done[0] ? "/" : "", part);
     if (n < 0 || (size_t)n >= sizeof at)
         return -ENAMETOOLONG;
+    const struct fwd_export *other = export_at(wk->all, wk->export, at, false);
+    if (other) {
+        wk->export = other;
+        wk->done[0] = 0;
+        return 0;
+    }
     int fd = fwd_open_beneath(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
     if (fd == -ENOENT && !rest[0]) {
         memcpy(wk->done, at, (size_t)n + 1);
@@ -250,8 +301,14 @@ static int is_directory(const struct walk *wk)
 
 static int climb(struct fwd_place *pl, struct walk *wk)
 {
-    if (!wk->done[0])
-        return refuse(pl);
+    if (!wk->done[0]) {
+        const char *at;
+        const struct fwd_export *around = export_around(wk->all, wk->export, &at);
+        if (!around)
+            return refuse(pl);
+        wk->export = around;
+        snprintf(wk->done, sizeof wk->done, "%s", at);
+    }
     char *slash = strrchr(wk->done, '/');
     if (slash)
         *slash = 0;
@@ -395,19 +452,52 @@ void fwd_place_again(struct fwd_place *pl)
     pl->rel = "";
 }
 
+/* Does rel, in an export in which others lie, lead to what it says and nowhere else, as long as no links are followed? */
+static bool leads_straight(const struct fwd_place *pl)
+{
+    char part[PATH_MAX];
+    for (const char *at = pl->rel, *end; *at && strcmp(pl->rel, ".") != 0; at = end + strspn(end, "/")) {
+        end = at + strcspn(at, "/");
+        if (dots(at) || (end[0] == '/' && end[1] == '/'))
+            return false;
+        snprintf(part, sizeof part, "%.*s", (int)(end - pl->rel), pl->rel);
+        if (export_at(pl->all, pl->export, part, false))
+            return false;
+    }
+    return pl->base == pl->export->fd;
+}
+
+/* Opens rel, which is the place's, where that can be left to the kernel.  -EXDEV: it has to be walked. */
+static int open_unwalked(const struct fwd_place *pl, const char *rel, int flags, mode_t mode)
+{
+    if (!pl->export->outer)
+        return fwd_open_beneath(pl->base, rel, flags, mode, 0);
+    int fd = leads_straight(pl) ? fwd_open_beneath(pl->base, rel, flags, mode, RESOLVE_NO_SYMLINKS) : -EXDEV;
+    return fd == -ELOOP ? -EXDEV : fd;
+}
+
+static bool changes(int flags)
+{
+    return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)));
+}
+
 int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode)
 {
     if (!pl->rel[0])
         return open_again(pl, flags, mode);
-    int fd = fwd_open_beneath(pl->base, pl->rel, flags, mode, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
+    int fd = pl->walked ? fwd_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS)
+                        : open_unwalked(pl, pl->rel, flags, mode);
     if (fd != -EXDEV || pl->walked)
         return fd == -EXDEV ? refuse(pl) : fd;
+    const struct fwd_export *began = pl->export;
     bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     int err = walk(pl, itself ? FOLLOW_SLASH : FOLLOW_ALL);
     if (err)
         return err;
+    if (pl->export != began && pl->export->readonly && changes(flags))
+        return -EXDEV;
     /* A link put there since then is not followed. */
-    fd = fwd_open_beneath(pl->base, pl->rel, flags, mode, flags & O_NOFOLLOW ? 0 : RESOLVE_NO_SYMLINKS);
+    fd = fwd_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS);
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
@@ -451,9 +541,11 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
          * export's parent is out of reach. */
         const char *refused = dots(*last_p);
         bool up = refused && refused[1];
-        int fd = up && !parent[0] && pl->base == pl->export->fd ? -EXDEV : pl->base;
+        bool by_hand = up ? pl->base == pl->export->fd : !refused && !pl->walked && pl->export->outer && !leads_straight(pl);
+        int fd = by_hand && !parent[0] ? -EXDEV : pl->base;
         if (parent[0])
-            fd = fwd_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, pl->walked ? RESOLVE_NO_SYMLINKS : 0);
+            fd = pl->walked ? fwd_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS)
+                            : open_unwalked(pl, parent, O_PATH | O_DIRECTORY, 0);
         if (fd != -EXDEV)
             return fd;
         if (pl->walked)

@@ -7,6 +7,9 @@
  * The kernel confines every look-up (openat2 with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS).  Where it refuses because a symbolic
  * link is absolute or climbs, the path is walked by hand: a link whose target lies under an export is followed, any other answers
  * EACCES.
+ *
+ * Exports lie in each other as mounts do: under /a and /a/b nobody comes by /a, ".." or links to what the directory of /a has as b; the
+ * places where others begin, and what leads to them, keep their names.
  */
 #ifndef AMPH_IOFWD_EXPORTS_H
 #define AMPH_IOFWD_EXPORTS_H
@@ -25,6 +28,7 @@ struct fwd_export {
     size_t dir_len;
     int fd;          /* O_PATH of dir */
     bool readonly;   /* nothing in it may be changed: EROFS */
+    bool outer;      /* the names of others lie below its name */
     uint64_t ns_ewma; /* time of a call by path; the server's progress thread keeps it */
 };
 
@@ -58,7 +62,9 @@ int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_ex
 /* Makes the place the open file that a look-up was to start from, which need be no directory. */
 void fwd_place_again(struct fwd_place *pl);
 
-/* Opens the place with open flags (O_CLOEXEC is added), mode as given.  Gives a descriptor or a negative errno. */
+/* Opens the place with open flags (O_CLOEXEC is added), mode as given.  Gives a descriptor or a negative errno; -EXDEV: links lead into
+ * another export, which is read-only, and the flags are not those of a reader.  Nothing has been opened then, the place lies there
+ * now, and another call opens it. */
 int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode);
 
 /* beneath.c: opens rel, which lies below base, as openat2 with RESOLVE_BENEATH and `resolve` does; -EXDEV: it may lie outside (without
@@ -71,5 +77,8 @@ void fwd_open_by_parts(bool always);
  * with fwd_place_put_parent, or a negative errno. */
 int fwd_place_parent(struct fwd_place *pl, const char **last_p);
 void fwd_place_put_parent(struct fwd_place *pl, int fd);
+
+/* Does the place that fwd_place_parent has found bear the name of another export, or, with above, lead to one? */
+bool fwd_place_is_export(const struct fwd_place *pl, bool above);
 
 #endif

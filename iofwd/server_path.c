@@ -75,15 +75,21 @@ static const char *name_of(int fd, struct by_fd *n)
     return n->text;
 }
 
+/* The directory that holds what the path names, which may be read-only; *last_p its name there. */
+static int look_for_parent(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl,
+                           const char **last_p)
+{
+    int err = find(rq, dir, path, pl);
+    int fd = err ? -err : fwd_place_parent(pl, last_p);
+    rq->reason = pl->reason;
+    return fd;
+}
+
 /* The directory that holds what the path names; *last_p its name there. */
 static int reach_parent(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl,
                         const char **last_p)
 {
-    int err = find(rq, dir, path, pl);
-    if (err)
-        return -err;
-    int fd = fwd_place_parent(pl, last_p);
-    rq->reason = pl->reason;
+    int err, fd = look_for_parent(rq, dir, path, pl, last_p);
     if (fd >= 0 && (err = writable(rq, pl)) != 0) {
         fwd_place_put_parent(pl, fd);
         return -err;
@@ -148,44 +154,69 @@ static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, con
     return fd;
 }
 
-/* In an export that is read-only: what would change something is refused, what exists may be read. */
+/* In an export that is read-only: what would change something is refused, what exists may be read, and FIFOs and devices written.  The
+ * place may lie in another export afterwards, where links lead to one. */
 static int open_readonly(struct fwd_request *rq, struct fwd_place *pl, int flags)
 {
+    struct stat st;
     bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) && (flags & O_TMPFILE) != O_TMPFILE;
-    if (!reads || (flags & O_CREAT)) {
-        struct fwd_place copy = *pl;
-        if (pl->rel == pl->buf)
-            copy.rel = copy.buf;
-        int fd = fwd_place_open(&copy, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
-        if (fd >= 0)
-            close(fd);
-        else if (fd != -ENOENT || !(flags & O_CREAT))
-            return fd;
-        if (fd >= 0 && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
-            return -EEXIST;
-        if (fd < 0 || !reads) {
-            rq->reason = fwd_readonly_text;
-            return -EROFS;
-        }
+    bool fresh = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    if (reads && !(flags & O_CREAT))
+        return 0;
+    int fd = fwd_place_open(pl, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)) | (fresh ? O_NOFOLLOW : 0), 0);
+    bool kept = fd < 0 || fstat(fd, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    if (fd >= 0)
+        close(fd);
+    else if (fd != -ENOENT || !(flags & O_CREAT))
+        return fd;
+    if (!pl->export->readonly)
+        return 0;
+    if (fd == -ENOENT) {
+        const char *last;
+        int parent = fwd_place_parent(pl, &last);
+        if (parent < 0)
+            return parent;
+        fwd_place_put_parent(pl, parent);
     }
+    if (fd >= 0 && fresh)
+        return -EEXIST;
+    if (fd < 0 || (kept && !reads)) {
+        rq->reason = fwd_readonly_text;
+        return -EROFS;
+    }
+    return 0;
+}
+
+/* Opens without waiting for a partner.  0 or a negative errno; the descriptor goes to *fd_p, or the reason why there is none. */
+static int open_place(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, int *fd_p)
+{
+    bool path_only = a->flags & O_PATH;
+    do {
+        bool readonly = pl->export->readonly && !path_only;
+        int refused = readonly ? open_readonly(rq, pl, a->flags) : 0;
+        if (refused)
+            return refused;
+        readonly = readonly && pl->export->readonly;
+        int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL | O_TRUNC) : a->flags;
+        *fd_p = fwd_place_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, new_mode(a->mode));
+    } while (*fd_p == -EXDEV);
     return 0;
 }
 
 static int open_quickly(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, struct stat *st)
 {
     bool nonblock = a->flags & O_NONBLOCK, path_only = a->flags & O_PATH, write_only = (a->flags & O_ACCMODE) == O_WRONLY;
-    bool readonly = pl->export->readonly && !path_only;
-    int refused = readonly ? open_readonly(rq, pl, a->flags) : 0;
-    if (refused)
-        return refused;
-    int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL) : a->flags;
-    int fd = fwd_place_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, new_mode(a->mode));
+    int fd, err = open_place(rq, pl, a, &fd);
+    if (err)
+        return err;
     if (fd == -ENXIO && !nonblock && write_only)
         fd = open_slowly(rq, pl, -1, a);
     if (fd < 0)
         return fd;
-    if (fstat(fd, st) != 0) {
-        int err = errno;
+    err = fstat(fd, st) != 0 ? errno : 0;
+    if (!err && !path_only && pl->export->readonly && (a->flags & O_ACCMODE) != O_RDONLY && S_ISREG(st->st_mode))
+        err = EROFS; /* it was none of the kinds that may be written a moment ago */
+    if (err) {
         close(fd);
         return -err;
     }
@@ -225,7 +256,8 @@ int fwd_do_open(struct fwd_request *rq, struct fwd_args_open *a)
 static bool stat_at_once(struct fwd_request *rq, struct fwd_args_stat *a, int *err_p)
 {
     struct fwd_place pl;
-    if ((a->path_dir && !a->path[0]) || find(rq, a->path_dir, a->path, &pl) != 0 || !pl.rel[0] || pl.rel[0] == '.' || strchr(pl.rel, '/'))
+    if ((a->path_dir && !a->path[0]) || find(rq, a->path_dir, a->path, &pl) != 0 || !pl.rel[0] || pl.rel[0] == '.' || strchr(pl.rel, '/') ||
+        pl.export->outer)
         return false;
     *err_p = outcome(fstatat(pl.base, pl.rel, &a->st, AT_SYMLINK_NOFOLLOW));
     return *err_p == ENOENT || (!*err_p && (!S_ISLNK(a->st.st_mode) || (a->flags & AT_SYMLINK_NOFOLLOW)));
@@ -388,6 +420,12 @@ int fwd_do_readlink(struct fwd_request *rq, struct fwd_args_readlink *a)
 
 /* ---- calls on a name in a directory ---- */
 
+/* Where other exports begin something is already, which can neither go nor be moved, as at mount points. */
+static int new_name(const struct fwd_place *pl)
+{
+    return fwd_place_is_export(pl, false) ? EEXIST : 0;
+}
+
 int fwd_do_mkdir(struct fwd_request *rq, struct fwd_args_mkdir *a)
 {
     struct fwd_place pl;
@@ -395,7 +433,9 @@ int fwd_do_mkdir(struct fwd_request *rq, struct fwd_args_mkdir *a)
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
         return -fd;
-    int err = outcome(mkdirat(fd, last, new_mode(a->mode) & 07777));
+    int err = new_name(&pl);
+    if (!err)
+        err = outcome(mkdirat(fd, last, new_mode(a->mode) & 07777));
     fwd_place_put_parent(&pl, fd);
     return err;
 }
@@ -407,7 +447,9 @@ int fwd_do_mknod(struct fwd_request *rq, struct fwd_args_mknod *a)
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
         return -fd;
-    int err = outcome(mknodat(fd, last, new_mode(a->mode), a->dev));
+    int err = new_name(&pl);
+    if (!err)
+        err = outcome(mknodat(fd, last, new_mode(a->mode), a->dev));
     fwd_place_put_parent(&pl, fd);
     return err;
 }
@@ -421,7 +463,8 @@ int fwd_do_unlink(struct fwd_request *rq, struct fwd_args_unlink *a)
         return -fd;
     bool dir = a->flags & AT_REMOVEDIR;
     /* The export itself stays, as a mount point would. */
-    int err = is_itself(last) && fd == pl.export->fd ? (dir ? EBUSY : EISDIR) : outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
+    bool stays = (is_itself(last) && fd == pl.export->fd) || fwd_place_is_export(&pl, true);
+    int err = stays ? (dir ? EBUSY : EISDIR) : outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
     fwd_place_put_parent(&pl, fd);
     return err;
 }
@@ -433,7 +476,9 @@ int fwd_do_symlink(struct fwd_request *rq, struct fwd_args_symlink *a)
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
         return -fd;
-    int err = outcome(symlinkat(a->target, fd, last));
+    int err = new_name(&pl);
+    if (!err)
+        err = outcome(symlinkat(a->target, fd, last));
     fwd_place_put_parent(&pl, fd);
     return err;
 }
@@ -453,11 +498,15 @@ int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
     const char *from_last, *to_last;
     if ((a->flags & RENAME_EXCHANGE) && (a->flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
         return EINVAL;
-    int from_fd = reach_parent(rq, a->from_dir, a->from, &from, &from_last);
+    int from_fd = look_for_parent(rq, a->from_dir, a->from, &from, &from_last);
     if (from_fd < 0)
         return -from_fd;
-    int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
+    int to_fd = look_for_parent(rq, a->to_dir, a->to, &to, &to_last);
     int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+    if (!err)
+        err = writable(rq, &from);
+    if (!err && (fwd_place_is_export(&from, true) || fwd_place_is_export(&to, true)))
+        err = EBUSY;
     if (!err)
         err = outcome(syscall(SYS_renameat2, from_fd, from_last, to_fd, to_last, a->flags));
     if (to_fd >= 0)
@@ -488,6 +537,8 @@ int fwd_do_link(struct fwd_request *rq, struct fwd_args_link *a)
         return -from_fd;
     int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
     int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+    if (!err)
+        err = new_name(&to);
     if (!err)
         err = outcome(linkat(AT_FDCWD, name_of(from_fd, &n), to_fd, to_last, AT_SYMLINK_FOLLOW));
     if (to_fd >= 0)

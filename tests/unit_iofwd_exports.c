@@ -247,6 +247,33 @@ BOTH_WAYS(relative_to_a_directory)
     close(dir);
 }
 
+/* root/in2 is exported in the place of what root/in has as d: by no way does one come to that. */
+BOTH_WAYS(in_each_other)
+{
+    static const struct { const char *name; int want; } rows[] = {
+        { "/fwd/d/c", 'C' }, { "/fwd//d/c", 'C' }, { "/fwd/./d/c", 'C' }, { "/fwd/d/../d/c", 'C' }, { "/fwd/dirlink/c", 'C' },
+        { "/fwd/tod/c", 'C' }, { "/fwd/d/../a", 'A' }, { "/fwd/d/../rel", 'A' }, { "/fwd/rel", 'A' }, { "/fwd/a", 'A' },
+        { "/fwd/d/b", -ENOENT }, { "/fwd//d/b", -ENOENT }, { "/fwd/./d/b", -ENOENT }, { "/fwd/tod/b", -ENOENT },
+        { "/fwd/dirlink/b", -ENOENT }, { "/fwd/d/../d/b", -ENOENT }, { "/fwd/d/../..", -EACCES }, { "/fwd/loop", -ELOOP },
+    };
+    char spec[400];
+    struct fwd_place pl;
+    const char *last;
+    fwd_exports_close(&ex);
+    symlink("d", path("in/tod"));
+    snprintf(spec, sizeof spec, "/fwd=%s/in:/fwd/d=%s/in2", root, root);
+    cr_assert_eq(fwd_exports_open(spec, &ex), AMPH_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
+                     rows[i].want);
+    cr_assert_eq(fwd_place_find(&ex, &ex.item[0], ex.item[0].fd, "./d", &pl), 0);
+    int fd = fwd_place_parent(&pl, &last);
+    cr_assert_geq(fd, 0);
+    cr_expect(fwd_place_is_export(&pl, false));
+    fwd_place_put_parent(&pl, fd);
+    cr_expect_eq(count_fds(), fds_before, "look-ups leave no descriptors behind");
+}
+
 Test(exports, readonly_by_name)
 {
     cr_assert_eq(fwd_exports_protect(&ex, "/two/"), AMPH_OK);

@@ -137,6 +137,7 @@ preload_scripts = \
 preload_programs = tests/mp/fwd_calls tests/mp/fwd_stdio tests/mp/fwd_proc tests/mp/fwd_handles tests/mp/fwd_stripe tests/mp/fwd_collect
 preload_scripts += \
 	tests/mp/fwd_death.sh \
+	tests/mp/fwd_exports.sh \
 	tests/mp/fwd_faults.sh \
 	tests/mp/fwd_fsx.sh \
 	tests/mp/fwd_full.sh \
@@ -160,7 +161,7 @@ preload_scripts += \
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
-preload_programs += tests/mp/fwd_maps tests/mp/fwd_names
+preload_programs += tests/mp/fwd_exports tests/mp/fwd_maps tests/mp/fwd_names
 preload_programs += tests/mp/fwd_ready tests/mp/fwd_killed tests/mp/fwd_shares tests/mp/fwd_pipes
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_ready_SOURCES = tests/mp/fwd_ready.c tests/mp/fwd_say.h
@@ -173,6 +174,9 @@ tests_mp_fwd_pipes_LDFLAGS =
 tests_mp_fwd_pipes_LDADD = -lpthread
 tests_mp_fwd_killed_SOURCES = tests/mp/fwd_killed.c tests/mp/fwd_kill.h tests/mp/fwd_say.h
 tests_mp_fwd_killed_LDFLAGS =
+tests_mp_fwd_exports_SOURCES = tests/mp/fwd_exports.c
+tests_mp_fwd_exports_LDFLAGS =
+tests_mp_fwd_exports_LDADD = -lpthread
 tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
 tests_mp_fwd_faults_LDFLAGS =
 tests_mp_fwd_full_SOURCES = tests/mp/fwd_full.c tests/mp/fwd_say.h
