@@ -58,6 +58,7 @@ libiofwd_la_SOURCES = \
 	iofwd/marshal.c \
 	iofwd/marks.h \
 	iofwd/marshal.h \
+	iofwd/marshal_head.c \
 	iofwd/ranges.c \
 	iofwd/ranges.h \
 	iofwd/server.c \

@@ -14,8 +14,8 @@ row() {
     lib="$builddir/.libs/libamphora.a -lcrypto -ldl -lpthread -lrt"
     case $1 in
     iofwd) # requests, replies, the door's frames
-        sources="$srcdir/iofwd/door.c $srcdir/iofwd/encode.c $srcdir/iofwd/marshal.c $srcdir/iofwd/server_joint.c
-            $srcdir/iofwd/server_request.c
+        sources="$srcdir/iofwd/door.c $srcdir/iofwd/encode.c $srcdir/iofwd/marshal.c $srcdir/iofwd/marshal_head.c
+            $srcdir/iofwd/server_joint.c $srcdir/iofwd/server_request.c
             $builddir/iofwd/calls_table.c"
         lib="$builddir/.libs/libiofwd.a $lib" ;;
     udp) # packets
