@@ -81,6 +81,8 @@ preload_sources = \
 	iofwd/preload/start.h \
 	iofwd/preload/stream.c \
 	iofwd/preload/stream.h \
+	iofwd/preload/resolve.c \
+	iofwd/preload/resolve.h \
 	iofwd/preload/syscall.c \
 	iofwd/preload/targets.h \
 	iofwd/preload/temp.c \

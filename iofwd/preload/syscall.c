@@ -3,7 +3,6 @@
  * syscall(2) with the numbers of file calls: each goes to the function of that name, which decides as always.  Layer: iofwd (preload).
  * Thread rule: as the functions.
  */
-#include <linux/openat2.h>
 #include <linux/time_types.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -20,6 +19,7 @@
 #include "iofwd/preload/numbers.h"
 #include "iofwd/preload/procfs.h"
 #include "iofwd/preload/ready.h"
+#include "iofwd/preload/resolve.h"
 #include "iofwd/preload/targets.h"
 
 /* An argument as a descriptor or number, as a pointer, as a length. */
@@ -37,21 +37,26 @@ static long sys_getcwd(const long *a)
 
 static long sys_openat2(const long *a)
 {
-    const struct open_how *how = P(2);
-    if (!fwd_at(I(0), P(1)))
+    struct open_how how;
+    const char *path = fwd_path_in_root(P(1), P(2), L(3));
+    if (!fwd_at(I(0), path))
         return real_syscall(SYS_openat2, a[0], a[1], a[2], a[3], a[4], a[5]);
-    if (L(3) < sizeof *how)
-        return fwd_fail(EINVAL);
-    if (!fwd_can_read(how, sizeof *how))
-        return fwd_fail(EFAULT);
-    if (how->resolve & RESOLVE_CACHED)
+    /* What is wrong with the record the kernel says before it looks at the path, of which this one stays without effect. */
+    if (real_syscall(SYS_openat2, -1, (long)"", a[2], a[3], 0, 0) >= 0 || errno != ENOENT)
+        return -1;
+    memcpy(&how, P(2), sizeof how);
+    if (!path || !path[0])
+        return fwd_fail(path ? ENOENT : EFAULT);
+    if (how.resolve & RESOLVE_CACHED) /* nothing of it is in this kernel's cache */
         return fwd_fail(EAGAIN);
-    if (how->resolve & ~(uint64_t)RESOLVE_NO_MAGICLINKS) /* the server has rules of its own for what a path may pass: programs fall back */
-        return fwd_fail(ENOSYS);
+    if (how.resolve & ~(uint64_t)RESOLVE_NO_MAGICLINKS) {
+        int fd = fwd_open_resolved(I(0), path, &how);
+        return fd == FWD_RESOLVE_LOCAL ? real_syscall(SYS_openat2, a[0], a[1], a[2], a[3], a[4], a[5]) : fd;
+    }
     struct fwd_numbered number;
-    if (how->resolve && fwd_numbered(P(1), &number)) /* below a prefix there are none */
+    if (how.resolve && fwd_numbered(path, &number)) /* below a prefix there are none */
         return fwd_fail(ELOOP);
-    return openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
+    return openat(I(0), path, (int)how.flags, (mode_t)how.mode);
 }
 
 /* The kernel's oldest form of directory entries: name first, type last. */

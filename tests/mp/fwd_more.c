@@ -13,8 +13,10 @@
 #include <ftw.h>
 #include <glob.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +237,121 @@ static void by_number(void)
     T(syscall(SYS_renameat2, AT_FDCWD, in("raw"), AT_FDCWD, in("raw2"), 0));
     T(syscall(SYS_newfstatat, AT_FDCWD, in("raw"), &st, 0));
     T(syscall(SYS_close, fd));
+}
+
+/* ---- openat2 ---- */
+
+static const struct {
+    const char *text;
+    uint64_t resolve;
+} resolves[] = {
+    { "any", 0 }, { "no links", RESOLVE_NO_SYMLINKS }, { "beneath", RESOLVE_BENEATH }, { "in root", RESOLVE_IN_ROOT },
+    { "no xdev", RESOLVE_NO_XDEV }, { "no magic", RESOLVE_NO_MAGICLINKS },
+    { "beneath, no links", RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS },
+    { "in root, no xdev", RESOLVE_IN_ROOT | RESOLVE_NO_XDEV }, { "both", RESOLVE_IN_ROOT | RESOLVE_BENEATH }, { "nobody's", 1 << 20 },
+};
+
+/* What an open with every set of these flags gives: which file it is shows in its size. */
+static void resolved(int at, const char *path, int flags, int mode, uint64_t without)
+{
+    for (size_t i = 0; i < sizeof resolves / sizeof resolves[0]; i++) {
+        struct open_how how = { .flags = (uint64_t)(unsigned)flags, .mode = (uint64_t)mode, .resolve = resolves[i].resolve };
+        struct stat st = { .st_size = 0 };
+        if ((how.resolve & without) && !(how.resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS)))
+            continue;
+        int low = dup(0), fd;
+        close(low);
+        fd = (int)syscall(SYS_openat2, at, path, &how, sizeof how);
+        int err = errno;
+        printf("%s, %o, %s: ", path, flags, resolves[i].text);
+        if (fd < 0)
+            puts(strerrorname_np(err));
+        else {
+            fstat(fd, &st);
+            printf("%+d %o %ld, flags %o\n", fd - low, st.st_mode, S_ISREG(st.st_mode) ? (long)st.st_size : 0,
+                   fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_PATH));
+            close(fd);
+        }
+        if ((flags & O_CREAT) && fd >= 0)
+            unlinkat(at, path, 0), unlink(in("r/d/new")), unlink(in("r/new"));
+    }
+}
+
+static void make_file(const char *name, int size)
+{
+    int fd = open(in(name), O_CREAT | O_WRONLY | O_TRUNC, 0644);
+    T(ftruncate(fd, size));
+    close(fd);
+}
+
+static void resolving(void)
+{
+    static const char *const paths[] = {
+        "x", "d", "d/f", "d/in", "d/up", "dirlink/f", "dirlink", "dirlink/", "d/absin", "out", "../outside", "d/../x", "d/../../outside",
+        "dirlink/../x", "loop", "missing", "missing/x", "x/y", "x/..", "x/", "d/f/..", ".", "..", "./", "../", "d/.", "d/..", "d/../..", "d//f",
+        "dangling", "", "dirlink/in/", "/x", "/", "//d/f", "/../x", "/d/../../x", "/dirlink/absin",
+    };
+    static const char *const links[][2] = { { "f", "r/d/in" }, { "../x", "r/d/up" }, { "/x", "r/d/absin" }, { "../outside", "r/out" },
+                                            { "loop", "r/loop" }, { "d", "r/dirlink" }, { "d/new", "r/dangling" }, { "/etc", "r/abs" } };
+    char name[300], *whole = strdup(in("r/d/in"));
+    struct open_how how = { .flags = O_RDONLY };
+    struct {
+        struct open_how how;
+        uint64_t more;
+    } longer = { .how = { .flags = O_RDONLY }, .more = 0 };
+    T(mkdir(in("r"), 0755));
+    T(mkdir(in("r/d"), 0755));
+    make_file("outside", 1);
+    make_file("r/x", 2);
+    make_file("r/d/f", 3);
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+        T(symlink(links[i][0], in(links[i][1])));
+    int at = open(in("r"), O_RDONLY | O_DIRECTORY), path_only = open(in("r"), O_PATH);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        uint64_t without = paths[i][0] == '/' ? RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0; /* what this host's root has */
+        resolved(at, paths[i], O_RDONLY, 0, without);
+        resolved(path_only, paths[i], O_PATH | O_NOFOLLOW, 0, without);
+        resolved(at, paths[i], O_RDWR | O_NOFOLLOW | O_APPEND, 0, without);
+    }
+    static const char *const made[] = { "new", "d/new", "dangling", "d/in", "dirlink/new", "new/", "d", "d/up", "../new", "missing/new", "loop" };
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        resolved(at, made[i], O_RDWR | O_CREAT, 0640, 0);
+        resolved(at, made[i], O_RDWR | O_CREAT | O_EXCL, 0640, 0);
+    }
+    resolved(at, "d", O_TMPFILE | O_WRONLY, 0600, 0);
+    resolved(at, "x", O_RDONLY, 0600, 0); /* a mode for nothing new */
+    resolved(at, "abs", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_XDEV);
+    for (uint64_t resolve = RESOLVE_NO_MAGICLINKS; resolve <= RESOLVE_BENEATH; resolve <<= 1) {
+        how.resolve = resolve;
+        OK(syscall(SYS_openat2, AT_FDCWD, whole, &how, sizeof how));
+    }
+    T(chdir(in("r/d")));
+    resolved(AT_FDCWD, "f", O_RDONLY, 0, 0);
+    resolved(AT_FDCWD, "../x", O_RDONLY, 0, 0);
+    resolved(AT_FDCWD, "up", O_RDONLY, 0, 0);
+    T(chdir("/"));
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    how.resolve = RESOLVE_BENEATH;
+    T(syscall(SYS_openat2, at, name, &how, sizeof how));
+    T(syscall(SYS_openat2, at, "x", &how, sizeof how - 1));
+    T(syscall(SYS_openat2, at, "x", &how, 0));
+    T(syscall(SYS_openat2, at, "x", NULL, sizeof how));
+    T(syscall(SYS_openat2, at, NULL, &how, sizeof how));
+    OK(syscall(SYS_openat2, at, "x", &longer, sizeof longer));
+    longer.more = 1;
+    T(syscall(SYS_openat2, at, "x", &longer, sizeof longer));
+    T(syscall(SYS_openat2, at, "x", &(struct open_how){ .flags = UINT64_C(1) << 40 }, sizeof how));
+    T(syscall(SYS_openat2, at, "x", &(struct open_how){ .flags = O_PATH | O_RDWR }, sizeof how));
+    T(syscall(SYS_openat2, at, "x", &(struct open_how){ .flags = O_CREAT, .mode = 0100644 }, sizeof how));
+    T(syscall(SYS_openat2, at, "new", &(struct open_how){ .flags = O_CREAT, .mode = 0644, .resolve = RESOLVE_CACHED }, sizeof how));
+    T(syscall(SYS_openat2, 999, "x", &how, sizeof how));
+    int file = open(in("r/x"), O_RDONLY);
+    T(syscall(SYS_openat2, file, "x", &how, sizeof how));
+    close(file);
+    close(at);
+    close(path_only);
+    free(whole);
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -530,6 +647,7 @@ int main(int argc, char **argv)
     waits_end();
     asynchronous();
     by_number();
+    resolving();
     walks();
     walks_about();
     lost_links();

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* openat2's RESOLVE flags on forwarded paths.  Layer: iofwd (preload).  Thread rule: any thread. */
+#ifndef AMPH_IOFWD_RESOLVE_H
+#define AMPH_IOFWD_RESOLVE_H
+
+#include <linux/openat2.h>
+#include <stddef.h>
+
+#define FWD_RESOLVE_LOCAL (-2) /* it is no forwarded path: the kernel's */
+
+/* The path as openat would take it: with RESOLVE_IN_ROOT an absolute one begins at the directory. */
+const char *fwd_path_in_root(const char *path, const struct open_how *how, size_t size);
+
+/* openat2 with flags among RESOLVE_NO_SYMLINKS, RESOLVE_NO_XDEV, RESOLVE_BENEATH and RESOLVE_IN_ROOT, which the kernel has found valid
+ * together with the rest of how. */
+int fwd_open_resolved(int dir, const char *path, const struct open_how *how);
+
+#endif
