@@ -52,7 +52,7 @@ struct iofwd_stats {
     uint32_t clients, open_files; /* now */
 };
 
-/* Asks a server (absolute number; IOFWD_NONE: the home server) for its counters. */
+/* Asks a server (absolute number; IOFWD_NONE: the home server) for its counters.  EINVAL: the number is none of a server's. */
 int iofwd_stats(uint32_t server, struct iofwd_stats *stats);
 
 /* What this process has counted, of all its servers. */
@@ -88,7 +88,7 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file);
 int iofwd_of_fd(int fd, iofwd_file_t **file);
 /* Also where it gives an error (a late one of a collected write, say) the file is closed.  No operation may be under way on it. */
 int iofwd_close(iofwd_file_t *file);
-/* done: how many bytes; NULL where that is of no interest. */
+/* done: how many bytes, pos: where the offset is then; NULL where that is of no interest. */
 int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done);
 int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done);
 int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done);
@@ -108,7 +108,7 @@ int iofwd_file_read_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls);
 /*
  * Non-blocking forms.  They are carried out by threads of the library (IOFWD_THREADS) while the program goes on, in any order; buf is
  * the library's until the operation is done.  Not in signal handlers.  A write or read goes on until all bytes are moved, the end of
- * the file, or an error.
+ * the file, or an error.  A forked child has no operations: its parent finishes them.
  */
 typedef void *iofwd_op_t;
 #define IOFWD_OP_NONE ((iofwd_op_t)0)
@@ -124,7 +124,7 @@ struct iofwd_result {
 int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_op_t *op);
 int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, iofwd_op_t *op);
 /* Waits at most that long (below 0: for ever).  0: done, *op is IOFWD_OP_NONE again and result (or NULL) filled in; ETIMEDOUT: it
- * goes on, wait again; EINVAL: no operation. */
+ * goes on, wait again; EINVAL: no operation (of this process), or no time. */
 int iofwd_wait(iofwd_op_t *op, double seconds, struct iofwd_result *result);
 int iofwd_test(iofwd_op_t *op, struct iofwd_result *result);
 /* 0: it had not begun; iofwd_wait will say ECANCELED in its result.  EBUSY: too late. */
@@ -141,7 +141,7 @@ int iofwd_cancel(iofwd_op_t op);
  */
 
 /* A name by which other processes of the job open this open file (at its server, with its flags).  It is good while somebody has it open.
- * The process that gave it uses the file that it has. */
+ * A process may open it several times, also beside a file of its own: the last to be closed ends it there. */
 #define IOFWD_NAME_BYTES 240
 int iofwd_name(const iofwd_file_t *file, char name[IOFWD_NAME_BYTES]);
 /* EINVAL: no such name; EBADF: nobody has it open any more; EIO: its server cannot be reached. */

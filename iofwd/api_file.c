@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,14 +15,81 @@
 #include "iofwd/client_collect.h"
 #include "iofwd/client_nb.h"
 
+/* A process holds an open file at its server once, however often it has opened it by its name: the last to be closed ends it. */
+static struct {
+    pthread_mutex_t lock;
+    struct iofwd_file *first;
+} own = { PTHREAD_MUTEX_INITIALIZER, NULL };
+
+static void lock_own(void)
+{
+    pthread_mutex_lock(&own.lock);
+}
+
+static void unlock_own(void)
+{
+    pthread_mutex_unlock(&own.lock);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_atfork(lock_own, unlock_own, unlock_own);
+}
+
+/* Another that stands for the same open file, from `from` on. */
+static struct iofwd_file *another(struct iofwd_file *from, const struct iofwd_file *file)
+{
+    const struct amph_fwd_ref *part = &file->file.part[0];
+    while (from && (from == file || from->file.part[0].handle != part->handle || from->file.part[0].server != part->server))
+        from = from->next;
+    return from;
+}
+
+void fwd_file_double(iofwd_file_t *file)
+{
+    lock_own();
+    for (struct iofwd_file *f = another(own.first, file); f; f = another(f->next, file))
+        f->doubled = file->doubled = true;
+    unlock_own();
+}
+
 int fwd_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
 {
     iofwd_file_t *file = malloc(sizeof *file);
     if (!file)
         return ENOMEM;
-    *file = (iofwd_file_t){ .file = *f, .borrowed = borrowed };
+    *file = (iofwd_file_t){ .file = *f, .borrowed = borrowed, .whole = *f };
     *file_p = file;
+    if (borrowed)
+        return 0;
+    lock_own();
+    file->next = own.first;
+    file->at = &own.first;
+    if (file->next)
+        file->next->at = &file->next;
+    own.first = file;
+    unlock_own();
     return 0;
+}
+
+/* Ends an iofwd_file_t.  true: the open file, which goes to *f, is to be closed, too. */
+static bool unmake(iofwd_file_t *file, struct amph_fwd_file *f)
+{
+    bool last = false;
+    if (!file->borrowed) {
+        lock_own();
+        *file->at = file->next;
+        if (file->next)
+            file->next->at = file->at;
+        struct iofwd_file *heir = file->doubled ? another(own.first, file) : NULL;
+        if (heir && heir->whole.nparts < file->whole.nparts)
+            heir->whole = file->whole;
+        last = !heir;
+        unlock_own();
+    }
+    *f = file->whole;
+    free(file);
+    return last;
 }
 
 static mode_t with_mask(mode_t mode)
@@ -57,11 +126,11 @@ int iofwd_of_fd(int fd, iofwd_file_t **file_p)
 int iofwd_close(iofwd_file_t *file)
 {
     struct amph_fwd_client *cl;
-    int err = file->borrowed ? 0 : amph_fwd_process(&cl);
-    if (!file->borrowed && !err)
-        err = amph_fwd_close(cl, &file->file);
-    free(file);
-    return err;
+    struct amph_fwd_file f;
+    if (!unmake(file, &f))
+        return 0;
+    int err = amph_fwd_process(&cl);
+    return err ? err : amph_fwd_close(cl, &f);
 }
 
 int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done_p)
@@ -99,8 +168,9 @@ int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, siz
 int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos_p)
 {
     struct amph_fwd_client *cl;
+    off_t unasked;
     int err = amph_fwd_process(&cl);
-    return err ? err : amph_fwd_lseek(cl, &file->file, off, whence, pos_p);
+    return err ? err : amph_fwd_lseek(cl, &file->file, off, whence, pos_p ? pos_p : &unasked);
 }
 
 int iofwd_ftruncate(iofwd_file_t *file, off_t length)
@@ -196,7 +266,7 @@ int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, 
 int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
 {
     struct fwd_nb_result r;
-    if (!*op_p)
+    if (!*op_p || isnan(seconds))
         return EINVAL;
     uint64_t ns = seconds < 0 ? UINT64_MAX : seconds > 1e9 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
     int err = fwd_nb_wait((struct fwd_nb *)*op_p, ns, &r);

@@ -195,9 +195,9 @@ static enum amph_status join_servers(struct amph_fwd_client *cl)
 
 int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p)
 {
-    struct fwd_link *link = &cl->link[server - cl->first];
     if (server < cl->first || server - cl->first >= cl->nlinks)
         return EBADF;
+    struct fwd_link *link = &cl->link[server - cl->first];
     *link_p = link;
     uint32_t state = atomic_load_explicit(&link->state, memory_order_acquire);
     if (AMPH_LIKELY(state == FWD_LINK_READY))

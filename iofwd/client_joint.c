@@ -258,5 +258,7 @@ int iofwd_open_name(const char *name, iofwd_file_t **file_p)
         err = amph_fwd_hold(cl, &f);
     if (!err && (err = fwd_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
+    if (!err)
+        fwd_file_double(*file_p);
     return err;
 }

@@ -135,7 +135,7 @@ int amph_fwd_server_stats(struct amph_fwd_client *cl, uint32_t server, struct am
     struct fwd_link *link;
     struct amph_rd r;
     size_t got;
-    int err = fwd_link_to(cl, server, &link);
+    int err = server < cl->first || server - cl->first >= cl->nlinks ? EINVAL : fwd_link_to(cl, server, &link);
     if (!err)
         err = fwd_client_special(cl, link, FWD_SERVICE_STATS, NULL, 0, v, sizeof v, &got);
     if (err)

@@ -29,6 +29,8 @@ struct fwd_nb {
     off_t off;
     int error;
     uint64_t start_ns, end_ns;
+    bool awaited;            /* somebody sleeps until it is done */
+    pid_t pid;               /* whose it is */
     void (*finished)(void *arg);
     void *arg;
 };
@@ -79,8 +81,10 @@ static void *work(void *unused)
         pthread_mutex_lock(&nb.lock);
         void (*finished)(void *) = op->finished;
         void *arg = op->arg;
+        bool awaited = op->awaited;
         op->state = NB_DONE; /* from here on it is the waiter's */
-        pthread_cond_broadcast(&nb.done);
+        if (awaited)
+            pthread_cond_broadcast(&nb.done);
         if (finished) {
             pthread_mutex_unlock(&nb.lock);
             finished(arg);
@@ -149,6 +153,7 @@ int fwd_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, b
                            .finished = finished, .arg = arg };
     pthread_mutex_lock(&nb.lock);
     forget_parent();
+    op->pid = nb.pid;
     int err = nb.idle || nb.threads >= (unsigned)amph_env_int(AMPH_ENV_IOFWD_THREADS) ? 0 : add_thread();
     if (!err) {
         *nb.last = op;
@@ -166,7 +171,7 @@ int fwd_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, b
 static struct timespec deadline(uint64_t timeout_ns)
 {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
+    clock_gettime(CLOCK_MONOTONIC, &t);
     uint64_t ns = (uint64_t)t.tv_nsec + timeout_ns % AMPH_NS_PER_S;
     t.tv_sec += (time_t)(timeout_ns / AMPH_NS_PER_S + ns / AMPH_NS_PER_S);
     t.tv_nsec = (long)(ns % AMPH_NS_PER_S);
@@ -178,15 +183,18 @@ static int await(struct fwd_nb *op, uint64_t timeout_ns)
 {
     struct timespec end = deadline(timeout_ns == UINT64_MAX ? 0 : timeout_ns);
     int err = 0;
+    op->awaited = timeout_ns > 0;
     while (op->state != NB_DONE && err != ETIMEDOUT)
         err = timeout_ns == UINT64_MAX ? pthread_cond_wait(&nb.done, &nb.lock)
             : timeout_ns == 0          ? ETIMEDOUT
-                                       : pthread_cond_timedwait(&nb.done, &nb.lock, &end);
+                                       : pthread_cond_clockwait(&nb.done, &nb.lock, CLOCK_MONOTONIC, &end);
     return op->state == NB_DONE ? 0 : ETIMEDOUT;
 }
 
 int fwd_nb_wait(struct fwd_nb *op, uint64_t timeout_ns, struct fwd_nb_result *result)
 {
+    if (op->pid != getpid()) /* the parent's, which nobody finishes here */
+        return EINVAL;
     pthread_mutex_lock(&nb.lock);
     int err = await(op, timeout_ns);
     pthread_mutex_unlock(&nb.lock);
@@ -200,6 +208,8 @@ int fwd_nb_wait(struct fwd_nb *op, uint64_t timeout_ns, struct fwd_nb_result *re
 bool fwd_nb_cancel(struct fwd_nb *op)
 {
     bool found = false;
+    if (op->pid != getpid())
+        return false;
     pthread_mutex_lock(&nb.lock);
     for (struct fwd_nb **at = &nb.first; *at && !found; at = *at ? &(*at)->next : at) {
         if (*at != op)

@@ -160,6 +160,78 @@ static void cancelling(void)
     IS(iofwd_close(f), 0);
 }
 
+/* One open file that this process opens by its name, too, and again: the last that is closed ends it, in whatever order. */
+static void by_own_name(void)
+{
+    enum { TIMES = 3 };
+    static const int orders[][TIMES] = { { 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 2, 0, 1 } };
+    struct iofwd_stats before[2], now;
+    uint32_t first;
+    char name[IOFWD_NAME_BYTES];
+    size_t n;
+    IS(iofwd_servers(&first, 1) > 0, 1);
+    first -= iofwd_stats(first - 1, before) == 0; /* of two */
+    for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
+        iofwd_file_t *f[TIMES], *gone;
+        for (uint32_t s = first; s < first + 2; s++)
+            IS(iofwd_stats(s, &before[s - first]), 0);
+        IS(iofwd_open(in("own"), O_RDWR | O_CREAT, 0600, &f[0]), 0);
+        IS(iofwd_name(f[0], name), 0);
+        for (int i = 1; i < TIMES; i++)
+            IS(iofwd_open_name(name, &f[i]), 0);
+        for (int i = 0; i < TIMES; i++) {
+            IS(iofwd_pwrite(f[orders[o][TIMES - 1]], "x", 1, i, &n), 0);
+            IS(iofwd_close(f[orders[o][i]]), 0);
+        }
+        for (uint32_t s = first; s < first + 2; s++)
+            if (iofwd_stats(s, &now) == 0 && before[s - first].clients == 1 && now.clients == 1)
+                IS(now.open_files, before[s - first].open_files);
+        IS(iofwd_open_name(name, &gone), EBADF);
+    }
+}
+
+static void arguments(void)
+{
+    iofwd_file_t *f;
+    iofwd_op_t op;
+    struct iofwd_stats s;
+    struct iofwd_result r;
+    off_t pos;
+    IS(iofwd_open(in("arguments"), O_RDWR | O_CREAT, 0600, &f), 0);
+    IS(iofwd_lseek(f, 5, SEEK_SET, NULL), 0);
+    IS(iofwd_lseek(f, 0, SEEK_CUR, &pos), 0);
+    IS(pos, 5);
+    IS(iofwd_stats(12345678, &s), EINVAL);
+    IS(iofwd_pwrite_nb(f, model, 10, 0, &op), 0);
+    IS(iofwd_wait(&op, __builtin_nan(""), &r), EINVAL);
+    IS(iofwd_wait(&op, -1, &r), 0);
+    IS(r.error == 0 && r.bytes == 10, 1);
+    IS(iofwd_close(f), 0);
+}
+
+/* A forked child has none of its parent's operations: nobody would finish them there. */
+static void forked_meanwhile(void)
+{
+    iofwd_file_t *f;
+    iofwd_op_t op[PARTS];
+    int status;
+    IS(iofwd_open(in("meanwhile"), O_RDWR | O_CREAT, 0600, &f), 0);
+    start_all(f, true, op);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct iofwd_result r;
+        for (int i = 0; i < PARTS; i++) {
+            IS(iofwd_cancel(op[i]), EBUSY);
+            IS(iofwd_wait(&op[i], 5, &r), EINVAL);
+        }
+        _exit(0);
+    }
+    IS(waitpid(pid, &status, 0), pid);
+    IS(status, 0);
+    wait_all(op);
+    IS(iofwd_close(f), 0);
+}
+
 int main(int argc, char **argv)
 {
     if (atoi(argv[argc - 1]) % 2)
@@ -171,6 +243,9 @@ int main(int argc, char **argv)
     collected();
     non_blocking();
     cancelling();
+    by_own_name();
+    arguments();
+    forked_meanwhile();
     pid_t pid = fork();
     if (pid == 0) {
         non_blocking();
