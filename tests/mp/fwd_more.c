@@ -284,55 +284,16 @@ static void make_file(const char *name, int size)
     close(fd);
 }
 
-static void resolving(void)
+static void wrong_records(int at)
 {
-    static const char *const paths[] = {
-        "x", "d", "d/f", "d/in", "d/up", "dirlink/f", "dirlink", "dirlink/", "d/absin", "out", "../outside", "d/../x", "d/../../outside",
-        "dirlink/../x", "loop", "missing", "missing/x", "x/y", "x/..", "x/", "d/f/..", ".", "..", "./", "../", "d/.", "d/..", "d/../..", "d//f",
-        "dangling", "", "dirlink/in/", "/x", "/", "//d/f", "/../x", "/d/../../x", "/dirlink/absin",
-    };
-    static const char *const links[][2] = { { "f", "r/d/in" }, { "../x", "r/d/up" }, { "/x", "r/d/absin" }, { "../outside", "r/out" },
-                                            { "loop", "r/loop" }, { "d", "r/dirlink" }, { "d/new", "r/dangling" }, { "/etc", "r/abs" } };
-    char name[300], *whole = strdup(in("r/d/in"));
-    struct open_how how = { .flags = O_RDONLY };
+    char name[300];
+    struct open_how how = { .flags = O_RDONLY, .resolve = RESOLVE_BENEATH };
     struct {
         struct open_how how;
         uint64_t more;
     } longer = { .how = { .flags = O_RDONLY }, .more = 0 };
-    T(mkdir(in("r"), 0755));
-    T(mkdir(in("r/d"), 0755));
-    make_file("outside", 1);
-    make_file("r/x", 2);
-    make_file("r/d/f", 3);
-    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
-        T(symlink(links[i][0], in(links[i][1])));
-    int at = open(in("r"), O_RDONLY | O_DIRECTORY), path_only = open(in("r"), O_PATH);
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        uint64_t without = paths[i][0] == '/' ? RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0; /* what this host's root has */
-        resolved(at, paths[i], O_RDONLY, 0, without);
-        resolved(path_only, paths[i], O_PATH | O_NOFOLLOW, 0, without);
-        resolved(at, paths[i], O_RDWR | O_NOFOLLOW | O_APPEND, 0, without);
-    }
-    static const char *const made[] = { "new", "d/new", "dangling", "d/in", "dirlink/new", "new/", "d", "d/up", "../new", "missing/new", "loop" };
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
-        resolved(at, made[i], O_RDWR | O_CREAT, 0640, 0);
-        resolved(at, made[i], O_RDWR | O_CREAT | O_EXCL, 0640, 0);
-    }
-    resolved(at, "d", O_TMPFILE | O_WRONLY, 0600, 0);
-    resolved(at, "x", O_RDONLY, 0600, 0); /* a mode for nothing new */
-    resolved(at, "abs", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_XDEV);
-    for (uint64_t resolve = RESOLVE_NO_MAGICLINKS; resolve <= RESOLVE_BENEATH; resolve <<= 1) {
-        how.resolve = resolve;
-        OK(syscall(SYS_openat2, AT_FDCWD, whole, &how, sizeof how));
-    }
-    T(chdir(in("r/d")));
-    resolved(AT_FDCWD, "f", O_RDONLY, 0, 0);
-    resolved(AT_FDCWD, "../x", O_RDONLY, 0, 0);
-    resolved(AT_FDCWD, "up", O_RDONLY, 0, 0);
-    T(chdir("/"));
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
-    how.resolve = RESOLVE_BENEATH;
     T(syscall(SYS_openat2, at, name, &how, sizeof how));
     T(syscall(SYS_openat2, at, "x", &how, sizeof how - 1));
     T(syscall(SYS_openat2, at, "x", &how, 0));
@@ -349,6 +310,52 @@ static void resolving(void)
     int file = open(in("r/x"), O_RDONLY);
     T(syscall(SYS_openat2, file, "x", &how, sizeof how));
     close(file);
+}
+
+static void resolving(void)
+{
+    static const char *const paths[] = {
+        "x", "d", "d/f", "d/in", "d/up", "dirlink/f", "dirlink", "dirlink/", "d/absin", "out", "../outside", "d/../x", "d/../../outside",
+        "dirlink/../x", "loop", "missing", "missing/x", "x/y", "x/..", "x/", "d/f/..", ".", "..", "./", "../", "d/.", "d/..", "d/../..",
+        "d//f", "dangling", "", "dirlink/in/", "/x", "/", "//d/f", "/../x", "/d/../../x", "/dirlink/absin",
+    };
+    static const char *const links[][2] = { { "f", "r/d/in" }, { "../x", "r/d/up" }, { "/x", "r/d/absin" }, { "../outside", "r/out" },
+                                            { "loop", "r/loop" }, { "d", "r/dirlink" }, { "d/new", "r/dangling" }, { "/etc", "r/abs" } };
+    char *whole = strdup(in("r/d/in"));
+    struct open_how how = { .flags = O_RDONLY };
+    T(mkdir(in("r"), 0755));
+    T(mkdir(in("r/d"), 0755));
+    make_file("outside", 1);
+    make_file("r/x", 2);
+    make_file("r/d/f", 3);
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+        T(symlink(links[i][0], in(links[i][1])));
+    int at = open(in("r"), O_RDONLY | O_DIRECTORY), path_only = open(in("r"), O_PATH);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        uint64_t without = paths[i][0] == '/' ? RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0; /* what this host's root has */
+        resolved(at, paths[i], O_RDONLY, 0, without);
+        resolved(path_only, paths[i], O_PATH | O_NOFOLLOW, 0, without);
+        resolved(at, paths[i], O_RDWR | O_NOFOLLOW | O_APPEND, 0, without);
+    }
+    static const char *const made[] = { "new", "d/new", "dangling", "d/in", "dirlink/new", "new/",
+                                        "d",   "d/up",  "../new",   "missing/new", "loop" };
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        resolved(at, made[i], O_RDWR | O_CREAT, 0640, 0);
+        resolved(at, made[i], O_RDWR | O_CREAT | O_EXCL, 0640, 0);
+    }
+    resolved(at, "d", O_TMPFILE | O_WRONLY, 0600, 0);
+    resolved(at, "x", O_RDONLY, 0600, 0); /* a mode for nothing new */
+    resolved(at, "abs", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_XDEV);
+    for (uint64_t resolve = RESOLVE_NO_MAGICLINKS; resolve <= RESOLVE_BENEATH; resolve <<= 1) {
+        how.resolve = resolve;
+        OK(syscall(SYS_openat2, AT_FDCWD, whole, &how, sizeof how));
+    }
+    T(chdir(in("r/d")));
+    resolved(AT_FDCWD, "f", O_RDONLY, 0, 0);
+    resolved(AT_FDCWD, "../x", O_RDONLY, 0, 0);
+    resolved(AT_FDCWD, "up", O_RDONLY, 0, 0);
+    T(chdir("/"));
+    wrong_records(at);
     close(at);
     close(path_only);
     free(whole);
