@@ -75,6 +75,9 @@ libiofwd_la_SOURCES = \
 	iofwd/server_int.h \
 	iofwd/server_joint.c \
 	iofwd/server_lock.c \
+	iofwd/server_lock.h \
+	iofwd/server_lock_agent.c \
+	iofwd/server_lock_held.c \
 	iofwd/server_map.c \
 	iofwd/server_path.c \
 	iofwd/server_peer.c \

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/counters.h"
-#include "base/log.h"
 #include "iofwd/server_flow.h"
 
 #define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)

@@ -336,7 +336,7 @@ void fwd_joint_refused(const struct fwd_request *rq, int err); /* a part for whi
 void fwd_joint_fail(struct fwd_server *s, struct fwd_handle *h, const struct fwd_peer *peer, int err);
 int fwd_joint_run(struct fwd_request *rq);         /* any thread: reads or writes the stretch */
 
-/* server_lock.c: record locks (progress thread) */
+/* server_lock*.c: record locks (progress thread) */
 bool fwd_lock_is(enum amph_fwd_id id);
 bool fwd_lock_agents_leave(const struct fwd_request *rq); /* do clients that have ended hold record locks, or did when rq was tried? */
 void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq); /* one that fwd_lock_is; it comes back by fwd_work_done */
