@@ -91,12 +91,12 @@ static struct collector *find(const struct amph_fwd_file *file)
 
 static _Atomic bool making; /* somebody is in find_or_make */
 
-/* A collector for file, new or one whose file was closed.  NULL: no memory. */
+/* A collector for file, new or one whose file was closed.  NULL: no memory, or a file at which a call may wait for another thread's. */
 static struct collector *find_or_make(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct collector *c = find(file);
     struct collector *_Atomic *bucket = &all.bucket[file->part[0].handle % BUCKETS];
-    if (c)
+    if (c || amph_fwd_file_waits(file))
         return c;
     if (atomic_exchange(&making, true))
         return NULL; /* somebody is at it: this call is not collected */
@@ -136,7 +136,6 @@ static void settle(struct collector *c)
             fwd_blocks_late(c, err);
     }
     set_mode(c, IDLE);
-    c->ended = false;
 }
 
 void fwd_collect_settle_all(void)
@@ -184,8 +183,6 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
             return false;
     }
     c->by_offset = by_offset;
-    c->head = c->n = 0;
-    c->taken = 0;
     c->ended = false;
     set_mode(c, mode);
     return true;
@@ -379,7 +376,7 @@ int fwd_collect_announce(struct amph_fwd_client *cl, const struct amph_fwd_file 
     atomic_store(&all.in_use, true);
     struct collector *c = find_or_make(cl, file);
     if (!c || !enter_for(c, file))
-        return ENOMEM;
+        return amph_fwd_file_waits(file) ? 0 : ENOMEM;
     c->cl = cl;
     settle(c);
     c->announced = bytes && calls ? (write ? WRITING : READING) : IDLE;

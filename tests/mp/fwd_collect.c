@@ -7,16 +7,22 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "include/iofwd.h"
 #include "tests/mp/fwd_is.h"
+#include "tests/mp/fwd_kill.h"
 
 enum { MODEL_BYTES = 3 << 20, RUNS = 120, CALL_MOST = 200000 };
 
@@ -89,6 +95,8 @@ static void a_run(int fd)
         (writing ? one_write : one_read)(fd, n, at_place, &place);
         if (below(40) == 0)
             (writing ? one_read : one_write)(fd, n, !at_place, &place);
+        if (below(40) == 0)
+            (writing ? one_write : one_read)(fd, n, !at_place, &place);
     }
 }
 
@@ -188,13 +196,28 @@ static void announced_error(const char *path, int calls, int then)
 {
     int fd = open(path, O_RDWR);
     near_the_end(fd);
-    IS(iofwd_write_prep(fd, 8 * 1024, 8), 0);
+    /* The last call is that which brings it to the bytes or to the calls that were announced. */
+    IS(iofwd_write_prep(fd, then == 'b' ? 8 * 1024 - 100 : then == 'n' ? 1 << 20 : 8 * 1024, then == 'b' ? 100 : 8), 0);
     for (int i = 0; i < calls; i++) {
         bool last = i == 7;
         IS(write(fd, buf, 1024), last ? -1 : 1024);
         IS(!last || is_too_far(), 1);
     }
-    if (then == 'f') {
+    if (then == 'f' || then == 'd') {
+        IS(then == 'f' ? fsync(fd) : fdatasync(fd), -1);
+        IS(is_too_far(), 1);
+    }
+    if (then == 'p') {
+        errno = iofwd_write_prep(fd, 100, 10);
+        IS(is_too_far(), 1);
+    }
+    if (then == 'k') { /* nor is it a child's */
+        int status;
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(fsync(fd) != 0);
+        IS(waitpid(pid, &status, 0), pid);
+        IS(status, 0);
         IS(fsync(fd), -1);
         IS(is_too_far(), 1);
     }
@@ -262,7 +285,76 @@ static void appends(const char *path)
         at += 1000;
     }
     IS(close(b), 0);
+    /* Where pwrite is to write to makes no difference, and it leaves the offset alone. */
+    a = open(path, O_WRONLY | O_APPEND);
+    for (int i = 0; i < 20 && at + 1000 <= MODEL_BYTES; i++) {
+        fill(1000);
+        IS(pwrite(a, buf, 1000, 1000 * i), 1000);
+        put(at, 1000);
+        at += 1000;
+    }
+    IS(lseek(a, 0, SEEK_CUR), 0);
+    IS(close(a), 0);
     compare(path);
+}
+
+static void write_some(int fd)
+{
+    for (int i = 0; i < 3; i++)
+        IS(write(fd, buf, 100), 100);
+}
+
+/* F_SETFL decides anew where writes go, and what one descriptor has gathered others see. */
+static void set_flags(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), other = open(path, O_RDWR);
+    struct stat st;
+    write_some(fd);
+    IS(fstat(other, &st), 0);
+    IS(st.st_size, 300);
+    IS(lseek(fd, 0, SEEK_SET), 0);
+    IS(fcntl(fd, F_SETFL, O_APPEND), 0);
+    write_some(fd);
+    IS(lseek(fd, 0, SEEK_CUR), 600);
+    IS(fcntl(fd, F_SETFL, 0), 0);
+    IS(lseek(fd, 0, SEEK_SET), 0);
+    write_some(fd);
+    IS(lseek(fd, 0, SEEK_CUR), 300);
+    IS(fstat(fd, &st), 0);
+    IS(st.st_size, 600);
+    IS(close(fd), 0);
+    IS(close(other), 0);
+}
+
+/* Reads here and there fetch nothing ahead. */
+static void scattered_reads(const char *path)
+{
+    struct iofwd_counters before, after;
+    char c[10];
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    IS(ftruncate(fd, 1 << 20), 0);
+    iofwd_counters(&before);
+    for (int i = 0; i < 100; i++)
+        IS(i % 10 ? pread(fd, c, sizeof c, (i * 7919 % 1000) * 1000) : read(fd, c, sizeof c), sizeof c);
+    iofwd_counters(&after);
+    IS(after.bytes_read - before.bytes_read < 10000, 1);
+    IS(close(fd), 0);
+}
+
+/* Nothing is left of a closed file. */
+static void many_files(const char *path)
+{
+    struct mallinfo2 before = { .uordblks = 0 }, after;
+    for (int i = 0; i < 600; i++) {
+        if (i == 100)
+            before = mallinfo2();
+        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        IS(iofwd_write_prep(fd, 1000, 10), 0);
+        write_some(fd);
+        IS(close(fd), 0);
+    }
+    after = mallinfo2();
+    IS(after.uordblks + after.hblkhd < before.uordblks + before.hblkhd + (1 << 20), 1);
 }
 
 /* Reads of what appends when it is written: gathered or not, they leave the offset behind them. */
@@ -306,10 +398,147 @@ static void shell_between(const char *path, int (*shell)(const char *))
     IS(unlink(path), 0);
 }
 
+/* What a program wants on the disk at once, or past the page cache, is not gathered. */
+static void synchronous(const char *path)
+{
+    static const int flags[] = { O_SYNC, O_DSYNC, O_DIRECT };
+    static _Alignas(4096) uint8_t pages[4096];
+    for (int i = 0; i < 3; i++) {
+        struct iofwd_stats before, after;
+        int fd = open(path, O_WRONLY | O_CREAT | flags[i], 0600);
+        if (fd < 0 && flags[i] == O_DIRECT)
+            continue; /* not on this file system */
+        IS(iofwd_stats(IOFWD_NONE, &before), 0);
+        for (int k = 0; k < 20; k++)
+            IS(write(fd, pages, sizeof pages), sizeof pages);
+        IS(iofwd_stats(IOFWD_NONE, &after), 0);
+        IS(after.calls - before.calls >= 20, 1);
+        IS(close(fd), 0);
+    }
+    IS(unlink(path), 0);
+}
+
+static _Atomic pid_t reader;
+
+static void *read_byte(void *arg)
+{
+    char c = 0;
+    reader = gettid();
+    IS(read(*(int *)arg, &c, 1), 1);
+    IS(c, 'x');
+    return NULL;
+}
+
+/* While a thread waits at a FIFO others use it, announced or not, and what has been gathered for another file comes to rest. */
+static void beside_a_waiting_reader(const char *path)
+{
+    char fifo[80];
+    struct stat st;
+    pthread_t thread;
+    snprintf(fifo, sizeof fifo, "%s.fifo", path);
+    IS(mkfifo(fifo, 0600), 0);
+    int ends = open(fifo, O_RDWR), fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    IS(iofwd_read_prep(ends, 10, 10), 0);
+    IS(pthread_create(&thread, NULL, read_byte, &ends), 0);
+    while (!reader || process_state(reader) != 'S')
+        sched_yield();
+    IS(iofwd_write_prep(fd, 1000, 100), 0);
+    for (int i = 0; i < 10; i++)
+        IS(write(fd, buf, 10), 10);
+    IS(stat(path, &st), 0);
+    IS(st.st_size, 100);
+    IS(write(ends, "x", 1), 1);
+    IS(pthread_join(thread, NULL), 0);
+    IS(close(fd), 0);
+    IS(close(ends), 0);
+    IS(unlink(fifo), 0);
+    IS(unlink(path), 0);
+}
+
+static int handler_fd;
+static volatile sig_atomic_t handled, handled_wrong;
+
+static void on_alarm(int sig)
+{
+    char c = 0;
+    int saved = errno;
+    handled_wrong += pread(handler_fd, &c, 1, 0) != 1 || c != 'x';
+    handled++;
+    errno = saved;
+}
+
+/* A handler reads from the file whose gathered write it has come in between. */
+static void below_a_handler(const char *path)
+{
+    struct sigaction old, sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+    struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { { 0, 0 }, { 0, 0 } };
+    handler_fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    IS(pwrite(handler_fd, "x", 1, 0), 1);
+    IS(sigaction(SIGALRM, &sa, &old), 0);
+    IS(setitimer(ITIMER_REAL, &often, NULL), 0);
+    while (handled < 200) {
+        IS(lseek(handler_fd, 1, SEEK_SET), 1);
+        IS(iofwd_write_prep(handler_fd, 100000, 10000), 0);
+        for (int i = 0; i < 10000; i++)
+            IS(write(handler_fd, buf, 10), 10);
+    }
+    IS(setitimer(ITIMER_REAL, &never, NULL), 0);
+    IS(sigaction(SIGALRM, &old, NULL), 0);
+    IS(handled_wrong, 0);
+    IS(close(handler_fd), 0);
+    IS(unlink(path), 0);
+}
+
 static int by_popen(const char *command)
 {
     FILE *f = popen(command, "r");
     return f ? pclose(f) : -1;
+}
+
+/* What was announced does travel as little. */
+static void travels_as_little(const char *path)
+{
+    struct iofwd_stats before, after;
+    int fd = open(path, O_WRONLY);
+    IS(iofwd_stats(IOFWD_NONE, &before), 0);
+    IS(iofwd_write_prep(fd, 50000, 500), 0);
+    for (int i = 0; i < 500; i++)
+        IS(write(fd, buf, 100), 100);
+    IS(iofwd_stats(IOFWD_NONE, &after), 0);
+    IS(after.calls - before.calls < 20, 1);
+    IS(close(fd), 0);
+    IS(iofwd_write_prep(0, 100, 1), 0); /* not forwarded */
+    IS(iofwd_write_prep(999, 100, 1), EBADF);
+}
+
+static void ends_of_processes(const char *path)
+{
+    /* _exit must not lose what was gathered: the parent looks. */
+    int status;
+    struct stat st;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open(path, O_WRONLY | O_TRUNC);
+        for (int i = 0; i < 10; i++)
+            if (write(fd, buf, 100) != 100)
+                _exit(1);
+        _exit(0);
+    }
+    IS(waitpid(pid, &status, 0), pid);
+    IS(stat(path, &st), 0);
+    IS(st.st_size, 1000);
+    /* Nor exit what a stream writes at the very end. */
+    if ((pid = fork()) == 0) {
+        char room[100];
+        FILE *f = fopen(path, "w");
+        setvbuf(f, room, _IOFBF, sizeof room);
+        for (int i = 0; i < 50; i++)
+            fprintf(f, "%037d", i);
+        exit(0);
+    }
+    IS(waitpid(pid, &status, 0), pid);
+    IS(stat(path, &st), 0);
+    IS(st.st_size, 50 * 37);
 }
 
 int main(int argc, char **argv)
@@ -332,37 +561,24 @@ int main(int argc, char **argv)
     snprintf(other, sizeof other, "/fwd/shell.%d", (int)getpid());
     shell_between(other, system);
     shell_between(other, by_popen);
+    set_flags(other);
+    scattered_reads(other);
+    many_files(other);
+    below_a_handler(other);
+    beside_a_waiting_reader(other);
+    synchronous(other);
     late_error(path);
     announced_error(path, 8, 'l');
+    announced_error(path, 8, 'b');
+    announced_error(path, 8, 'n');
     announced_error(path, 6, 'f');
+    announced_error(path, 6, 'd');
+    announced_error(path, 6, 'p');
+    announced_error(path, 6, 'k');
     announced_error(path, 6, 'w');
     announced_error(path, 6, 'c');
     announced_descriptors(path);
-    /* What was announced does travel as little. */
-    struct iofwd_stats before, after;
-    fd = open(path, O_WRONLY);
-    IS(iofwd_stats(IOFWD_NONE, &before), 0);
-    IS(iofwd_write_prep(fd, 50000, 500), 0);
-    for (int i = 0; i < 500; i++)
-        IS(write(fd, buf, 100), 100);
-    IS(iofwd_stats(IOFWD_NONE, &after), 0);
-    IS(after.calls - before.calls < 20, 1);
-    IS(close(fd), 0);
-    IS(iofwd_write_prep(0, 100, 1), 0); /* not forwarded */
-    IS(iofwd_write_prep(999, 100, 1), EBADF);
-    /* _exit must not lose what was gathered: the parent looks. */
-    pid_t pid = fork();
-    if (pid == 0) {
-        fd = open(path, O_WRONLY | O_TRUNC);
-        for (int i = 0; i < 10; i++)
-            if (write(fd, buf, 100) != 100)
-                _exit(1);
-        _exit(0);
-    }
-    int status;
-    struct stat st;
-    IS(waitpid(pid, &status, 0), pid);
-    IS(stat(path, &st), 0);
-    IS(st.st_size, 1000);
+    travels_as_little(path);
+    ends_of_processes(path);
     return 0;
 }

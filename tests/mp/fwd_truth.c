@@ -574,7 +574,7 @@ static void gone_on(void)
     snprintf(number, sizeof number, "%d", fd);
     setenv("HELD_FD", number, 1);
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
-    copy = fcntl(fd, F_DUPFD_CLOEXEC, 20);
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, 70);
     T(copy);
     look("held");
     execl(self, self, "copy-gone", dir, scratch, NULL);
