@@ -154,8 +154,34 @@ void fwd_server_succeeds(struct fwd_server *s, unsigned before)
     amph_random(&s->next_number, sizeof s->next_number);
 }
 
+static void on_gone(struct fwd_server *s, const struct fwd_news *news)
+{
+    fwd_peer_gone(s, news->conn);
+}
+
+static void on_bells(struct fwd_server *s, const struct fwd_news *news)
+{
+    fwd_bells_ring(s);
+}
+
+static void on_drain(struct fwd_server *s, const struct fwd_news *news)
+{
+    s->draining = true;
+    s->drain_ns = amph_now_ns();
+}
+
+static void on_stop(struct fwd_server *s, const struct fwd_news *news)
+{
+    s->stop = true;
+    s->exit_code = 0;
+}
+
 static unsigned take_news(struct fwd_server *s)
 {
+    static void (*const on[])(struct fwd_server *, const struct fwd_news *) = {
+        [FWD_NEWS_HELLO] = fwd_peer_hello, [FWD_NEWS_GONE] = on_gone, [FWD_NEWS_DRAIN] = on_drain, [FWD_NEWS_STOP] = on_stop,
+        [FWD_NEWS_BELLS] = on_bells,
+    };
     unsigned n = 0;
     pthread_mutex_lock(&s->lock);
     struct fwd_news *news = s->news, *next;
@@ -164,19 +190,7 @@ static unsigned take_news(struct fwd_server *s)
     pthread_mutex_unlock(&s->lock);
     for (; news; news = next, n++) {
         next = news->next;
-        switch (news->kind) {
-        case FWD_NEWS_HELLO: fwd_peer_hello(s, news); break;
-        case FWD_NEWS_GONE: fwd_peer_gone(s, news->conn); break;
-        case FWD_NEWS_BELLS: fwd_bells_ring(s); break;
-        case FWD_NEWS_DRAIN:
-            s->draining = true;
-            s->drain_ns = amph_now_ns();
-            break;
-        case FWD_NEWS_STOP:
-            s->stop = true;
-            s->exit_code = 0;
-            break;
-        }
+        on[news->kind](s, news);
         free(news);
     }
     return n;

@@ -203,18 +203,20 @@ int fwd_do_fstatx(struct fwd_request *rq, struct fwd_args_fstatx *a)
 
 static int marks_ioctl(const struct fwd_handle *h, bool set, size_t which, uint32_t word[FWD_MARKS_MOST], size_t *n_p)
 {
+    static const unsigned long requests[][2] = { /* to get, to set */
+        [FWD_MARKS_FLAGS] = { FS_IOC_GETFLAGS, FS_IOC_SETFLAGS }, [FWD_MARKS_VERSION] = { FS_IOC_GETVERSION, FS_IOC_SETVERSION },
+        [FWD_MARKS_EXTENDED] = { FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR }, [FWD_MARKS_UNREAD] = { FIONREAD },
+    };
     struct fsxattr x = { .fsx_xflags = word[0], .fsx_extsize = word[1], .fsx_nextents = word[2], .fsx_projid = word[3],
                          .fsx_cowextsize = word[4] };
     int one = (int)word[0], r;
     *n_p = which == FWD_MARKS_EXTENDED ? FWD_MARKS_MOST : 1;
-    switch (which) {
-    case FWD_MARKS_FLAGS: r = ioctl(h->fd, set ? FS_IOC_SETFLAGS : FS_IOC_GETFLAGS, &one); break;
-    case FWD_MARKS_VERSION: r = ioctl(h->fd, set ? FS_IOC_SETVERSION : FS_IOC_GETVERSION, &one); break;
-    case FWD_MARKS_UNREAD: r = set ? (errno = ENOTTY, -1) : ioctl(h->fd, FIONREAD, &one); break;
-    case FWD_MARKS_PIPE_SIZE: r = one = fcntl(h->fd, set ? F_SETPIPE_SZ : F_GETPIPE_SZ, one); break;
-    case FWD_MARKS_EXTENDED: r = ioctl(h->fd, set ? FS_IOC_FSSETXATTR : FS_IOC_FSGETXATTR, &x); break;
-    default: return ENOTTY;
-    }
+    if (which == FWD_MARKS_PIPE_SIZE)
+        r = one = fcntl(h->fd, set ? F_SETPIPE_SZ : F_GETPIPE_SZ, one);
+    else if (which < AMPH_COUNTOF(requests) && requests[which][set])
+        r = ioctl(h->fd, requests[which][set], which == FWD_MARKS_EXTENDED ? (void *)&x : &one);
+    else
+        return ENOTTY;
     if (which == FWD_MARKS_EXTENDED)
         memcpy(word, (uint32_t[]){ x.fsx_xflags, x.fsx_extsize, x.fsx_nextents, x.fsx_projid, x.fsx_cowextsize },
                FWD_MARKS_MOST * sizeof *word);

@@ -194,7 +194,6 @@ enum amph_status amph_stdio_start(struct amph_launch *l);
 void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size_t len_bytes);
 void amph_stdio_input_taken(struct amph_launch *l, bool taken);
 void amph_stdio_stop_input(struct amph_launch *l);
-void amph_stdio_flush_lines(struct amph_launch *l); /* what processes wrote without a newline at their end */
 void amph_stdio_finish(struct amph_launch *l);      /* writes out what is left */
 
 /* ---- ending.c ---- */

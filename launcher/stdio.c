@@ -165,7 +165,8 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
         acknowledge(l);
 }
 
-void amph_stdio_flush_lines(struct amph_launch *l)
+/* What processes wrote without a newline at their end. */
+static void flush_lines(struct amph_launch *l)
 {
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         for (int stream = 1; stream <= 2; stream++)
@@ -230,7 +231,7 @@ enum amph_status amph_stdio_start(struct amph_launch *l)
 
 void amph_stdio_finish(struct amph_launch *l)
 {
-    amph_stdio_flush_lines(l);
+    flush_lines(l);
     for (int i = 0; i < 2; i++) {
         struct amph_outlet *out = &l->outlet[i];
         struct pollfd p = { .fd = out->fd, .events = POLLOUT };

@@ -34,7 +34,7 @@ bool fwd_waits(int fd)
 
 /* ---- time ---- */
 
-int64_t fwd_clock_ns(void)
+static int64_t clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -43,14 +43,14 @@ int64_t fwd_clock_ns(void)
 
 int64_t fwd_until(const struct timespec *limit)
 {
-    int64_t now = fwd_clock_ns();
+    int64_t now = clock_ns();
     bool far = !limit || limit->tv_sec >= (INT64_MAX - now) / NS_PER_S - 1;
     return far ? INT64_MAX : now + limit->tv_sec * NS_PER_S + limit->tv_nsec;
 }
 
 int64_t fwd_left(int64_t until)
 {
-    int64_t now = until == INT64_MAX ? 0 : fwd_clock_ns();
+    int64_t now = until == INT64_MAX ? 0 : clock_ns();
     return until > now ? until - now : 0;
 }
 

@@ -11,7 +11,6 @@
 bool fwd_waits(int fd);
 
 /* Times of the monotonic clock, ns: the end of a wait (NULL: INT64_MAX, for ever), and how much is left of it. */
-int64_t fwd_clock_ns(void);
 int64_t fwd_until(const struct timespec *limit);
 int64_t fwd_left(int64_t until);
 struct timespec fwd_span(int64_t ns);

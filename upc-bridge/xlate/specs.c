@@ -6,34 +6,33 @@
 
 #include "xlate.h"
 
+/* Words of base types; they are counted. */
+static const bool is_base_word[K_END] = {
+    [K_CHAR] = true, [K_INT] = true, [K_SHORT] = true, [K_LONG] = true, [K_SIGNED] = true, [K_UNSIGNED] = true, [K_FLOAT] = true,
+    [K_DOUBLE] = true, [K_VOID] = true, [K_BOOL] = true, [K_COMPLEX] = true, [K_INT128] = true,
+};
+
+/* Other words that a declaration may begin with. */
+static const bool is_specifier[K_END] = {
+    [K_FLOATN] = true, [K_AUTO_TYPE] = true, [K_TYPEOF] = true, [K_STRUCT] = true, [K_UNION] = true, [K_ENUM] = true,
+    [K_TYPEDEF] = true, [K_EXTERN] = true, [K_STATIC] = true, [K_AUTO] = true, [K_REGISTER] = true, [K_THREAD_LOCAL] = true,
+    [K_INLINE] = true, [K_NORETURN] = true, [K_ALIGNAS] = true, [K_ATTRIBUTE] = true,
+    [K_CONST] = true, [K_VOLATILE] = true, [K_RESTRICT] = true, [K_ATOMIC] = true, [K_SHARED] = true, [K_STRICT] = true,
+    [K_RELAXED] = true,
+};
+
 bool starts_type(int tok)
 {
     const struct token *t = &toks[tok];
     if (t->kind != T_ID)
         return false;
-    switch (t->kw) {
-    case K_NONE: {
+    if (t->kw == K_NONE) {
         struct sym *s = sym_find(t->id);
         return s ? s->kind == S_TYPEDEF : strcmp(t->id, "__builtin_va_list") == 0;
     }
-    case K_EXTENSION: /* before a declaration or before an expression */
+    if (t->kw == K_EXTENSION) /* it stands before declarations and before expressions */
         return starts_type(tok + 1);
-    case K_AUTO: case K_CHAR: case K_CONST: case K_DOUBLE: case K_ENUM: case K_EXTERN: case K_FLOAT: case K_INLINE: case K_INT: case K_LONG:
-    case K_REGISTER:
-    case K_RESTRICT:
-    case K_SHORT:
-    case K_SIGNED:
-    case K_STATIC:
-    case K_STRUCT:
-    case K_TYPEDEF:
-    case K_UNION:
-    case K_UNSIGNED:
-    case K_VOID: case K_VOLATILE: case K_ALIGNAS: case K_ATOMIC: case K_BOOL: case K_COMPLEX: case K_NORETURN: case K_THREAD_LOCAL:
-    case K_TYPEOF: case K_ATTRIBUTE: case K_AUTO_TYPE: case K_INT128: case K_FLOATN: case K_SHARED: case K_STRICT: case K_RELAXED:
-        return true;
-    default:
-        return false;
-    }
+    return is_base_word[t->kw] || is_specifier[t->kw];
 }
 
 /* Past a ( ... ) of any contents; pos stands on '('. */
@@ -299,35 +298,34 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
 
 /* ---- base types ---- */
 struct counts {
-    int n_char, n_int, n_short, n_long, n_signed, n_unsigned, n_float, n_double, n_void, n_bool, n_complex, n_int128;
+    int words, n[K_END]; /* n: of each keyword */
 };
 
 static struct type *base_type(const struct counts *c, int tok)
 {
-    int words = c->n_char + c->n_int + c->n_short + c->n_long + c->n_signed + c->n_unsigned + c->n_float + c->n_double + c->n_void +
-                c->n_bool + c->n_complex + c->n_int128;
-    if (words == 0)
+    const int *n = c->n;
+    if (c->words == 0)
         refuse(tok, "a type is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len, toks[pos].text);
     enum type_kind k = TY_INT;
-    if (c->n_void)
+    if (n[K_VOID])
         k = TY_VOID;
-    else if (c->n_bool)
+    else if (n[K_BOOL])
         k = TY_BOOL;
-    else if (c->n_char)
-        k = c->n_unsigned ? TY_UCHAR : c->n_signed ? TY_SCHAR : TY_CHAR;
-    else if (c->n_float)
-        k = c->n_complex ? TY_CFLOAT : TY_FLOAT;
-    else if (c->n_double || (c->n_complex && !c->n_int))
-        k = c->n_complex ? (c->n_long ? TY_CLDOUBLE : TY_CDOUBLE) : c->n_long ? TY_LDOUBLE : TY_DOUBLE;
-    else if (c->n_int128)
-        k = c->n_unsigned ? TY_UINT128 : TY_INT128;
-    else if (c->n_short)
-        k = c->n_unsigned ? TY_USHORT : TY_SHORT;
-    else if (c->n_long)
-        k = c->n_long > 1 ? (c->n_unsigned ? TY_ULLONG : TY_LLONG) : c->n_unsigned ? TY_ULONG : TY_LONG;
-    else if (c->n_unsigned)
+    else if (n[K_CHAR])
+        k = n[K_UNSIGNED] ? TY_UCHAR : n[K_SIGNED] ? TY_SCHAR : TY_CHAR;
+    else if (n[K_FLOAT])
+        k = n[K_COMPLEX] ? TY_CFLOAT : TY_FLOAT;
+    else if (n[K_DOUBLE] || (n[K_COMPLEX] && !n[K_INT]))
+        k = n[K_COMPLEX] ? (n[K_LONG] ? TY_CLDOUBLE : TY_CDOUBLE) : n[K_LONG] ? TY_LDOUBLE : TY_DOUBLE;
+    else if (n[K_INT128])
+        k = n[K_UNSIGNED] ? TY_UINT128 : TY_INT128;
+    else if (n[K_SHORT])
+        k = n[K_UNSIGNED] ? TY_USHORT : TY_SHORT;
+    else if (n[K_LONG])
+        k = n[K_LONG] > 1 ? (n[K_UNSIGNED] ? TY_ULLONG : TY_LLONG) : n[K_UNSIGNED] ? TY_ULONG : TY_LONG;
+    else if (n[K_UNSIGNED])
         k = TY_UINT;
-    if (c->n_long > 2 || c->n_short > 1 || (c->n_signed && c->n_unsigned) || (k == TY_VOID && words > 1))
+    if (n[K_LONG] > 2 || n[K_SHORT] > 1 || (n[K_SIGNED] && n[K_UNSIGNED]) || (k == TY_VOID && c->words > 1))
         refuse(tok, "these type words do not go together");
     return ty_basic[k];
 }
@@ -360,21 +358,9 @@ static struct type *parse_typeof(void)
 /* One word that counts towards a base type. */
 static bool base_word(enum keyword kw, struct counts *c)
 {
-    switch (kw) {
-    case K_CHAR: c->n_char++; return true;
-    case K_INT: c->n_int++; return true;
-    case K_SHORT: c->n_short++; return true;
-    case K_LONG: c->n_long++; return true;
-    case K_SIGNED: c->n_signed++; return true;
-    case K_UNSIGNED: c->n_unsigned++; return true;
-    case K_FLOAT: c->n_float++; return true;
-    case K_DOUBLE: c->n_double++; return true;
-    case K_VOID: c->n_void++; return true;
-    case K_BOOL: c->n_bool++; return true;
-    case K_COMPLEX: c->n_complex++; return true;
-    case K_INT128: c->n_int128++; return true;
-    default: return false;
-    }
+    c->words += is_base_word[kw];
+    c->n[kw] += is_base_word[kw];
+    return is_base_word[kw];
 }
 
 static bool storage_word(enum keyword kw, struct specs *s)
@@ -441,7 +427,6 @@ void parse_specs(struct specs *s)
     struct block block = { 0 };
     struct counts c = { 0 };
     struct type *whole = NULL;
-    bool words = false;
     memset(s, 0, sizeof *s);
     s->tok = pos;
     for (;;) {
@@ -451,16 +436,13 @@ void parse_specs(struct specs *s)
         if (toks[pos].kind != T_ID)
             break;
         enum keyword kw = toks[pos].kw;
-        if (storage_word(kw, s)) {
-            pos++;
-        } else if (base_word(kw, &c)) {
-            words = true;
+        if (storage_word(kw, s) || base_word(kw, &c)) {
             pos++;
         } else {
-            struct type *t = whole_type(s, whole || (words && !c.n_complex));
+            struct type *t = whole_type(s, whole || (c.words && !c.n[K_COMPLEX]));
             if (t == NULL)
                 break;
-            if (whole || (words && !(kw == K_FLOATN && c.n_complex)))
+            if (whole || (c.words && !(kw == K_FLOATN && c.n[K_COMPLEX])))
                 refuse(pos - 1, "two types in one declaration");
             whole = t;
         }

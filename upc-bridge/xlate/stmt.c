@@ -207,10 +207,9 @@ static void parse_goto(int first)
 }
 
 /* upc_barrier, upc_notify, upc_wait, upc_fence */
-static void parse_sync(void)
+static void parse_sync(int a)
 {
-    int a = pos;
-    enum keyword kw = toks[pos++].kw;
+    enum keyword kw = toks[a].kw;
     const char *what = kw == K_BARRIER ? "barrier" : kw == K_NOTIFY ? "notify" : "wait";
     if (kw == K_FENCE) {
         edit(a, pos, "upcx_fence()");
@@ -292,15 +291,9 @@ static void parse_label_value(void)
 static void keyword_statement(enum keyword kw)
 {
     int a = pos;
-    switch (kw) {
-    case K_BARRIER: case K_NOTIFY: case K_WAIT: case K_FENCE:
-        parse_sync();
-        return;
-    default:
-        break;
-    }
     pos++;
     switch (kw) {
+    case K_BARRIER: case K_NOTIFY: case K_WAIT: case K_FENCE: parse_sync(a); break;
     case K_IF: parse_if(); break;
     case K_FOR: parse_for(a); break;
     case K_FORALL: parse_forall(a); break;
