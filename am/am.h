@@ -190,9 +190,10 @@ struct amph_waiter {
     bool spun;      /* it has spun in vain before it yielded */
     bool soon;      /* set by who waits for something that is being done now: sleeps late also where processes outnumber cores */
     uint32_t yields; /* since it spun */
+    bool lends;     /* set by who waits for something that is done sooner where others have its core: yields at once */
 };
 enum amph_waiter_phase { AMPH_WAITER_SPINS, AMPH_WAITER_YIELDS, AMPH_WAITER_SLEEPS };
-#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0, false, false, 0 }
+#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0, false, false, 0, false }
 
 /* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions
  * which no message announces are seen too.  Use: while (!condition) amph_am_wait_step(ep, &w); */
@@ -286,6 +287,12 @@ struct amph_job {
     void (*wait_step)(struct amph_waiter *w); /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */
 };
 extern struct amph_job amph_job;
+
+/* Are there more processes of the job on this host than cores? */
+static inline bool amph_am_crowded(void)
+{
+    return amph_job.crowded;
+}
 
 /* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: all of a runtime's start that needs no
  * API.  threaded: the client is PAR or PARSYNC.  Errors are logged in one sentence (two hosts named where page sizes clash). */

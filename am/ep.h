@@ -263,10 +263,5 @@ void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds);
 void amph_ep_wait_setup(void);
 /* Wakes threads that wait on what a poll may have done.  threaded only. */
 void amph_ep_announce(struct amph_am_ep *ep);
-/* Are there more processes of the job on this host than cores? */
-static inline bool amph_am_crowded(void)
-{
-    return amph_job.crowded;
-}
 
 #endif

@@ -264,7 +264,7 @@ static void spin_or_yield(struct amph_waiter *w)
         uint64_t now = amph_now_ns(), spin_ns = amph_env_ns(AMPH_ENV_SPIN);
         if (w->rounds == 1) {
             w->start_ns = now;
-            w->spun = spin_ns && !spin_is_vain();
+            w->spun = spin_ns && !w->lends && !spin_is_vain();
             w->yields = 0;
         }
         if (!w->spun || now - w->start_ns >= spin_ns)

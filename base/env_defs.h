@@ -97,6 +97,8 @@
         "stat tells at least this as the best size of calls (st_blksize) of a forwarded regular file; 0: what the server's file system " \
         "says") \
     ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", "data slots of a client at each of its servers") \
+    ENV(IOFWD_READERS, "IOFWD_READERS", INT, "2", "threads", 1, 16, "iofwd", \
+        "most threads of a server that read one call's data for a client of its host, where there are cores for them") \
     ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", "the servers move aligned file data past their page cache (O_DIRECT)") \
     ENV(IOFWD_CONSISTENCY, "IOFWD_CONSISTENCY", ENUM, "posix|session", "", 0, 0, "iofwd", \
         "posix: a write has been executed when it returns; session: small consecutive calls are gathered, others see them " \

@@ -191,6 +191,7 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
     else if (c->d->reads)
         pc->pend->data = c->d->data + at;
     pc->pend->want = len;
+    pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
     int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->d->reads || b.where != FWD_INLINE ? NULL : c->d->data + at);
     if (err) {
         fwd_pend_give(op->cl, pc->pend);

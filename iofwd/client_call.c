@@ -116,6 +116,7 @@ struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl)
             p->whole = FWD_WHOLE_NONE;
             p->moves = 0;
             p->data = NULL;
+            p->lends = false;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * FWD_PENDS + i;
             return p;
         }
@@ -232,7 +233,7 @@ bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait)
 
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in)
 {
-    struct fwd_wait wait = FWD_WAIT_INIT;
+    struct fwd_wait wait = { .w = { .soon = true, .lends = p->lends } };
     bool unwanted = false;
     while (!fwd_pend_is_done(p)) {
         bool late = fwd_wait_step(cl, &wait);

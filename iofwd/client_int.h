@@ -49,6 +49,7 @@ struct fwd_pend {
     uint32_t moves;                    /* of the open file's offset, where the server says so; else 0 */
     uint64_t whole;                    /* bytes that the call of this piece came to, where the server says so; else FWD_WHOLE_NONE */
     uint8_t *buf;
+    bool lends;                        /* its server may use this core meanwhile */
 };
 
 enum fwd_link_state { FWD_LINK_NONE, FWD_LINK_READY, FWD_LINK_DEAD };

@@ -34,6 +34,13 @@ static int count(ssize_t n, size_t *out)
     return 0;
 }
 
+/* The same of what gives minus an errno value. */
+static int count_or_error(ssize_t n, size_t *out)
+{
+    *out = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? (int)-n : 0;
+}
+
 /* Our own signals are no business of the client; a call that was interrupted before it did anything is made again. */
 #define RETRY(expr) ({ ssize_t n_; while ((n_ = (expr)) < 0 && errno == EINTR) ; n_; })
 
@@ -102,6 +109,9 @@ static int do_read(struct fwd_request *rq, struct fwd_args_read *a)
     }
     if (a->file->fifo)
         return fwd_fifo_read(rq, a->file, a->buf, a->buf_cap, &a->buf_len);
+    ssize_t n;
+    if (fwd_readers_read(rq, a->file, a->buf, a->buf_cap, -1, &n))
+        return count_or_error(n, &a->buf_len);
     if (rq->bulk.rwf)
         return read_by(rq, &(struct fwd_args_pread){ .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap }, -1, &a->buf_len);
     return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
@@ -130,6 +140,9 @@ int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
 
 int fwd_do_pread(struct fwd_request *rq, struct fwd_args_pread *a)
 {
+    ssize_t n;
+    if (a->off >= 0 && fwd_readers_read(rq, a->file, a->buf, a->buf_cap, a->off, &n))
+        return count_or_error(n, &a->buf_len);
     if (rq->bulk.rwf)
         return read_by(rq, a, a->off, &a->buf_len);
     return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off), &a->buf_len);

@@ -208,6 +208,7 @@ struct fwd_server {
     uint64_t locks_tried_ns;
     struct fwd_bell *bells;
     uint64_t next_bell;
+    struct fwd_readers *readers; /* server_readers.c; NULL: no large read yet */
     void *stage_free;
     size_t stage_bytes;
 
@@ -288,6 +289,12 @@ void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t of
 bool fwd_direct_leave(struct fwd_handle *h);
 int fwd_direct_flags(const struct fwd_handle *h, int flags); /* as the client is to see them */
 
+/* server_readers.c: several threads read cached data.  off below 0: at the descriptor's offset, which moves.  false: this read is not one
+ * for them, and nothing has been done.  *n_p: what pread would give, or minus an errno value.  Progress thread. */
+bool fwd_readers_read(const struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, off_t off, ssize_t *n_p);
+uint64_t fwd_readers_slices(const struct fwd_server *s); /* that threads other than the progress thread have read */
+void fwd_readers_stop(struct fwd_server *s);
+
 /* server_fifo.c: a file that has just been opened is one; its reads and writes, which may wait (workers).  0 or an errno value. */
 void fwd_fifo_open(struct fwd_handle *h);
 int fwd_fifo_read(struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, size_t *done_p);
@@ -299,6 +306,7 @@ int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, s
 void fwd_append_end(struct fwd_handle *h, struct fwd_peer *peer);
 
 /* server_work.c */
+bool fwd_thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread_p); /* without signals; false: there are too many */
 void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);
 void fwd_work_stop(struct fwd_server *s);
 /* If a worker waits in a system call for that request, it hears of it: see rq->unwanted. */
