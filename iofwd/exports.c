@@ -339,31 +339,12 @@ static bool is_removed(int dir)
     return fstat(dir, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Where a look-up that starts at a directory's descriptor starts, seen from the export.  One that has been removed has no name, but the
- * kernel still knows what it was in: to that its ".." lead, which are taken from wk->todo. */
+/* Where a look-up that starts at a directory's descriptor starts, seen from the export. */
 static int start_of(struct fwd_place *pl, struct walk *wk)
 {
-    int dir = pl->base, err = 0;
     if (pl->base == pl->export->fd)
         return 0;
-    while (!err && is_removed(dir)) {
-        char *at = wk->todo + strspn(wk->todo, "/");
-        size_t n = strcspn(at, "/");
-        const char *dot = dots(at);
-        int up = !dot ? -1 : dot[1] ? openat(dir, dot, O_PATH | O_DIRECTORY | O_CLOEXEC) : dir;
-        if (up != dir && dir != pl->base)
-            close(dir);
-        if (up < 0)
-            return -ENOENT;
-        dir = up;
-        memmove(wk->todo, at + n, strlen(at + n) + 1);
-        err = place_of(pl, wk, dir);
-    }
-    if (!err)
-        err = place_of(pl, wk, dir);
-    if (dir != pl->base)
-        close(dir);
-    return err;
+    return is_removed(pl->base) ? -ENOENT : place_of(pl, wk, pl->base);
 }
 
 /* A last part that is not to be followed, or cannot be, is not looked for either: what is wrong with it the call itself will say. */
@@ -436,6 +417,76 @@ static int walk(struct fwd_place *pl, enum follow last)
     return err;
 }
 
+/* ---- out of a directory without a name ---- */
+
+/* Takes a leading ".", or with up a leading "..", from rel; NULL: there is none. */
+static const char *after_dots(const char *rel, bool up)
+{
+    const char *dot = dots(rel);
+    if (!dot || (dot[1] != 0) != up)
+        return NULL;
+    rel += strlen(dot);
+    return rel + strspn(rel, "/");
+}
+
+static bool is_same(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Does a directory lie in the export?  Where no name says so, the way up from it must lead to the export. */
+static bool is_inside(const struct fwd_place *pl, int dir)
+{
+    int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool inside = false, top = at < 0;
+    while (!inside && !top) {
+        int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        inside = is_same(at, pl->export->fd);
+        top = up < 0 || is_same(at, up);
+        close(at);
+        at = up;
+    }
+    if (at >= 0)
+        close(at);
+    return inside;
+}
+
+/*
+ * A look-up that goes up from a directory that has been removed, or whose name is longer than a path may be: neither can be seen from
+ * the export, but the kernel knows what they are in.  -EXDEV: it is none of these, or has to be walked.
+ */
+static int open_climbing(struct fwd_place *pl, const char *rel, int flags, mode_t mode)
+{
+    struct walk *wk = malloc(sizeof *wk);
+    int nameless = wk && pl->base != pl->export->fd && (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG), dir = pl->base;
+    free(wk);
+    for (const char *next; nameless && (next = after_dots(rel, false)) != NULL;)
+        rel = next;
+    if (!nameless || !after_dots(rel, true))
+        return -EXDEV;
+    for (const char *next; (next = after_dots(rel, true)) != NULL || (next = after_dots(rel, false)) != NULL; rel = next) {
+        int up = rel[1] == '.' ? openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : dir, err = errno;
+        if (up != dir && dir != pl->base)
+            close(dir);
+        if (up < 0)
+            return -err;
+        dir = up;
+    }
+    int fd = is_inside(pl, dir) ? 0 : refuse(pl);
+    if (fd == 0) {
+        struct fwd_place from = *pl;
+        from.base = dir;
+        from.rel = rel[0] ? rel : ".";
+        fd = fwd_place_open(&from, flags, mode);
+        pl->reason = from.reason;
+        pl->export = from.export;
+    }
+    if (dir != pl->base)
+        close(dir);
+    return fd;
+}
+
 /* The open file itself once more, by the kernel's own link to it, which checks rights as any open; it has no directory to leave. */
 static int open_again(const struct fwd_place *pl, int flags, mode_t mode)
 {
@@ -489,6 +540,9 @@ int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode)
                         : open_unwalked(pl, pl->rel, flags, mode);
     if (fd != -EXDEV || pl->walked)
         return fd == -EXDEV ? refuse(pl) : fd;
+    fd = open_climbing(pl, pl->rel, flags, mode);
+    if (fd != -EXDEV)
+        return fd;
     const struct fwd_export *began = pl->export;
     bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     int err = walk(pl, itself ? FOLLOW_SLASH : FOLLOW_ALL);
@@ -550,10 +604,13 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
             return fd;
         if (pl->walked)
             return refuse(pl);
-        if (refused && parent[0]) {
+        if (refused && parent[0])
             *last_p = refused;
+        fd = parent[0] ? open_climbing(pl, parent, O_PATH | O_DIRECTORY, 0) : -EXDEV;
+        if (fd != -EXDEV)
+            return fd;
+        if (refused && parent[0])
             return walk_to_parent(pl, parent);
-        }
         err = walk(pl, FOLLOW_WAY);
         if (err)
             return err;

@@ -25,6 +25,13 @@ struct fwd_state {
 };
 extern struct fwd_state fwd_state AMPH_HIDDEN;
 
+/* A working directory whose name is longer than a path may be goes by its prefix's name and two slashes, which no clean name has. */
+static inline bool fwd_cwd_is_nameless(const char *cwd)
+{
+    size_t len = strlen(cwd);
+    return len > 2 && cwd[len - 1] == '/' && cwd[len - 2] == '/';
+}
+
 extern int fwd_maps AMPH_HIDDEN; /* how many maps of forwarded files there are (map.c) */
 
 /* How deep this thread is inside of Amphora's own code, which is never forwarded. */

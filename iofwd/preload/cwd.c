@@ -116,7 +116,7 @@ static int walk_start(struct walk *w, const char *path)
         return ENOENT;
     if (path[0] != '/') {
         if (!x_getcwd(w->out, sizeof w->out))
-            return errno;
+            return errno == ERANGE ? ENAMETOOLONG : errno;
         w->len = strlen(w->out);
         if (w->len == 1)
             w->len = 0;
@@ -253,12 +253,73 @@ static int name_of(int fd, char name[PATH_MAX])
     return err;
 }
 
+/* ---- directories whose names are longer than PATH_MAX ---- */
+
+/* Takes *dir_p, which is closed, to the directory above it; with name_p also by which name it came from there (to be freed). */
+static int go_above(int *dir_p, char **name_p)
+{
+    struct stat st, it;
+    int up = openat(*dir_p, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = up < 0 || fstat(*dir_p, &st) != 0 ? errno : 0;
+    DIR *list = err || !name_p ? NULL : fdopendir(dup(up));
+    if (name_p)
+        *name_p = NULL;
+    for (struct dirent *e; list && !*name_p && (e = readdir(list)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && fstatat(up, e->d_name, &it, AT_SYMLINK_NOFOLLOW) == 0 &&
+            it.st_ino == st.st_ino && it.st_dev == st.st_dev)
+            *name_p = strdup(e->d_name);
+    if (list)
+        closedir(list);
+    close(*dir_p);
+    *dir_p = up;
+    return err ? err : name_p && !*name_p ? ENOENT : 0;
+}
+
+/* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that has a name. */
+static int name_nameless(int fd, char name[PATH_MAX])
+{
+    int dir = x_dup(fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    while (err == ENAMETOOLONG && (err = go_above(&dir, NULL)) == 0)
+        err = name_of(dir, name);
+    if (dir >= 0)
+        close(dir);
+    const struct fwd_prefix *prefix = err ? NULL : fwd_prefix_match(&fwd_state.prefixes, name);
+    if (prefix)
+        snprintf(name, PATH_MAX, "%s//", prefix->path);
+    return err ? err : prefix ? 0 : ENOENT;
+}
+
+/* The whole name of the working directory, as the C library finds it: from part to part upwards.  NULL with errno. */
+static char *name_climbing(void)
+{
+    char *whole = strdup(""), head[PATH_MAX];
+    int dir = x_dup(fwd_cwd_fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    while (whole && err == ENAMETOOLONG) {
+        char *part, *longer = NULL;
+        err = go_above(&dir, &part);
+        if (!err && asprintf(&longer, "/%s%s", part, whole) < 0)
+            longer = NULL;
+        free(part);
+        free(whole);
+        whole = longer;
+        if (!err)
+            err = name_of(dir, head);
+    }
+    if (dir >= 0)
+        close(dir);
+    char *name = NULL;
+    if (whole && !err && asprintf(&name, "%s%s", head, whole) < 0)
+        name = NULL;
+    free(whole);
+    errno = err ? err : ENOMEM;
+    return name;
+}
+
 /* Makes the directory behind fd, which is used up, the working directory. */
 static int go_to(int fd)
 {
     char name[PATH_MAX];
     struct stat st;
-    bool forwarded = fwd_fd(fd);
+    bool forwarded = fwd_fd(fd), nameless = false;
     int err = 0;
     if (!forwarded ? real_fchdir(fd) != 0 : x_fstat(fd, &st) != 0)
         err = errno;
@@ -272,6 +333,10 @@ static int go_to(int fd)
             strcpy(name, fwd_state.cwd ? fwd_state.cwd : fwd_state.prefixes.item[0].path);
             err = 0;
         }
+        if (err == ENAMETOOLONG) {
+            nameless = true;
+            err = name_nameless(fd, name);
+        }
         if (!err && !fwd_state.cwd)
             err = enter_void();
     }
@@ -281,7 +346,8 @@ static int go_to(int fd)
             left_forwarded();
         return fwd_result(err);
     }
-    fwd_hold_cwd(fd); /* or it is known by its name only */
+    if (!fwd_hold_cwd(fd) && nameless) /* else it is known by its name only */
+        return fwd_fail(EMFILE);
     set_name(name);
     return 0;
 }
@@ -348,23 +414,10 @@ int x_fchdir(int fd)
     return fwd_state.on && !fwd_inside ? fchdir_local(fd) : real_fchdir(fd);
 }
 
-char *x_getcwd(char *buf, size_t cap)
+/* A name into what getcwd was given. */
+static char *hand_out(const char *name, char *buf, size_t cap)
 {
-    char name[PATH_MAX];
-    const char *cwd = fwd_inside ? NULL : __atomic_load_n(&fwd_state.cwd, __ATOMIC_ACQUIRE);
-    if (!cwd)
-        return real_getcwd(buf, cap);
-    if (fwd_cwd_fd && fwd_fd(fwd_cwd_fd)) {
-        int err = name_of(fwd_cwd_fd, name);
-        if (err) {
-            errno = err;
-            return NULL;
-        }
-        if (strcmp(name, cwd) != 0)
-            set_name(name);
-        cwd = name;
-    }
-    size_t need = strlen(cwd) + 1;
+    size_t need = strlen(name) + 1;
     if ((buf && cap == 0) || (cap && cap < need)) {
         errno = cap ? ERANGE : EINVAL;
         return NULL;
@@ -375,7 +428,30 @@ char *x_getcwd(char *buf, size_t cap)
         errno = EFAULT;
         return NULL;
     }
-    return memcpy(buf, cwd, need);
+    return memcpy(buf, name, need);
+}
+
+char *x_getcwd(char *buf, size_t cap)
+{
+    char name[PATH_MAX];
+    const char *cwd = fwd_inside ? NULL : __atomic_load_n(&fwd_state.cwd, __ATOMIC_ACQUIRE);
+    if (!cwd)
+        return real_getcwd(buf, cap);
+    if (!fwd_cwd_fd || !fwd_fd(fwd_cwd_fd))
+        return hand_out(cwd, buf, cap);
+    int err = name_of(fwd_cwd_fd, name);
+    if (err == ENAMETOOLONG) {
+        char *whole = name_climbing(), *given = whole ? hand_out(whole, buf, cap) : NULL;
+        free(whole);
+        return given;
+    }
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    if (strcmp(name, cwd) != 0)
+        set_name(name);
+    return hand_out(name, buf, cap);
 }
 
 mode_t x_umask(mode_t mask)

@@ -320,8 +320,6 @@ function doc_differences() {
     print "* `open` on /proc: /proc/PID/cwd of another process does not say its forwarded directory, and lsof and fuser do not find"
     print "  forwarded files."
     print "* `rename`, `link`: from one export to another, or between an export and this host, give EXDEV."
-    print "* `chdir`, `getcwd`: a directory whose path has PATH_MAX bytes or more cannot be the working directory, and `..` is not"
-    print "  found in it (ENAMETOOLONG)."
     print "* `stat` and its relatives tell of a regular file 32 KiB as the best size of calls (st_blksize), if the server's file"
     print "  system says less: IOFWD_BLKSIZE changes that, 0 leaves it as it is; what makes its own blocks of that size, as gdbm"
     print "  does, makes larger ones."

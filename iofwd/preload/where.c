@@ -177,7 +177,8 @@ static bool below_forwarded(struct fwd_where *w, int dirfd, const char *path, bo
     int err = fwd_file_get(dirfd, &dir);
     if (err)
         return fail(err);
-    return below_file(w, dir, dirfd == fwd_cwd_fd && fwd_state.cwd ? fwd_state.cwd : dir->path, path, empty_ok);
+    const char *cwd = dirfd == fwd_cwd_fd ? fwd_state.cwd : NULL;
+    return below_file(w, dir, !cwd ? dir->path : fwd_cwd_is_nameless(cwd) ? "" : cwd, path, empty_ok);
 }
 
 static bool below_cwd(struct fwd_where *w, const char *path, bool empty_ok)

@@ -629,6 +629,119 @@ static void temporaries(void)
     T(rmdir(path));
 }
 
+/* ---- trees whose names are longer than a path may be ---- */
+
+#define LEVELS 30
+
+static void deep_by_descriptor(int fd)
+{
+    struct stat st;
+    OK(openat(fd, "file", O_CREAT | O_RDWR, 0644));
+    T(fstatat(fd, "file", &st, 0));
+    T(fstatat(fd, "..", &st, 0));
+    T(fstatat(fd, "./../..", &st, 0));
+    T(fstatat(fd, "../../missing", &st, 0));
+    T(mkdirat(fd, "../beside", 0755));
+    T(mkdirat(fd, "../..", 0755));
+    T(unlinkat(fd, "../beside", AT_REMOVEDIR));
+    T(symlinkat("file", fd, "link"));
+    T(faccessat(fd, "link", R_OK, 0));
+    T(linkat(fd, "file", fd, "second", 0));
+    T(renameat(fd, "second", fd, "../second"));
+    T(unlinkat(fd, "../second", 0));
+}
+
+static void deep_by_directory(const char *part)
+{
+    char buf[10000];
+    struct stat st;
+    T(chdir(in("deep")));
+    for (int i = 0, r = 0; i < LEVELS && r == 0; i++)
+        if ((r = chdir(part)) != 0)
+            T(r);
+    NOTNULL(getcwd(buf, PATH_MAX));
+    NOTNULL(getcwd(buf, 10));
+    NOTNULL(getcwd(buf, sizeof buf));
+    T(strncmp(buf, dir, strlen(dir)) || strcmp(strrchr(buf, '/') + 1, part) ? -1 : (long)(strlen(buf) - strlen(dir)));
+    char *own = getcwd(NULL, 0);
+    T(own ? strcmp(own, buf) : -1);
+    free(own);
+    T(stat("file", &st));
+    T(stat(".", &st));
+    T(stat("..", &st));
+    OK(open("new", O_CREAT | O_WRONLY, 0600));
+    T(unlink("new"));
+    T(access("link", F_OK));
+    NOTNULL(realpath("file", NULL));
+    T(system("ls; ls ..; cat file")); /* a program that is started there */
+    T(chdir("../.."));
+    T(stat(part, &st));
+    T(chdir("/"));
+}
+
+static void deep(void)
+{
+    char part[201], command[1000];
+    memset(part, 'd', sizeof part - 1);
+    part[sizeof part - 1] = 0;
+    T(mkdir(in("deep"), 0755));
+    int fd = open(in("deep"), O_RDONLY | O_DIRECTORY);
+    for (int i = 0, r = 0; i < LEVELS && r == 0; i++) {
+        if ((r = mkdirat(fd, part, 0755)) != 0)
+            T(r);
+        int next = openat(fd, part, O_RDONLY | O_DIRECTORY);
+        close(fd);
+        fd = next;
+    }
+    deep_by_descriptor(fd);
+    deep_by_directory(part);
+    T(fchdir(fd));
+    T(access("file", F_OK));
+    T(chdir(".."));
+    T(access(part, F_OK));
+    T(chdir("/"));
+    close(fd);
+    snprintf(command, sizeof command, "find %s/deep | wc -l; find %s/deep -name file | wc -l; du -a %s/deep | wc -l; rm -r %s/deep", dir, dir,
+             dir, dir);
+    T(system(command));
+    T(access(in("deep"), F_OK));
+}
+
+/* What has been removed with all above it still knows what that was. */
+static void removed_with_parents(void)
+{
+    struct stat st;
+    T(mkdir(in("up"), 0755));
+    T(mkdir(in("up/gone"), 0755));
+    T(mkdir(in("up/gone/too"), 0755));
+    T(chdir(in("up/gone/too")));
+    int fd = open(".", O_RDONLY | O_DIRECTORY);
+    T(rmdir(in("up/gone/too")));
+    T(rmdir(in("up/gone")));
+    T(stat("..", &st));
+    T(st.st_nlink);
+    T(stat("./..", &st));
+    T(fstatat(fd, "../", &st, 0));
+    T(stat("../..", &st));
+    T(st.st_nlink);
+    T(stat("../too", &st));
+    OK(open("..", O_RDONLY));
+    OK(open("../new", O_RDWR | O_CREAT, 0600));
+    T(mkdir("../new", 0700));
+    T(mkdir("../../new", 0700));
+    T(rmdir("../../new"));
+    T(access("..", X_OK));
+    T(chdir(".."));
+    T(stat("..", &st));
+    T(st.st_nlink);
+    T(chdir(".."));
+    T(rmdir(in("up")));
+    T(chdir(".."));
+    T(stat("missing", &st));
+    T(chdir("/"));
+    close(fd);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
@@ -651,5 +764,7 @@ int main(int argc, char **argv)
     working_directory();
     real_paths();
     temporaries();
+    deep();
+    removed_with_parents();
     return 0;
 }
