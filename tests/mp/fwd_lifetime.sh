@@ -14,12 +14,11 @@ pid=$(awk '/^server/ { print $3 }' "$mp_dir/addresses")
 
 # soon COUNT FILE: that many descriptors of the server lead to the file now, or within some seconds
 soon() {
-    soon_i=0
-    while soon_n=$(find "/proc/$pid/fd" -lname "$kept/$2" 2>/dev/null | wc -l) && [ "$soon_n" != "$1" ] && [ $soon_i -lt 100 ]; do
-        soon_i=$((soon_i + 1))
-        sleep 0.05
-    done
-    [ "$soon_n" = "$1" ] || echo "$2: $soon_n descriptors, not $1"
+    mp_until 10 now "$@" || echo "$2: $soon_n descriptors, not $1"
+}
+now() {
+    soon_n=$(find "/proc/$pid/fd" -lname "$kept/$2" 2>/dev/null | wc -l)
+    [ "$soon_n" = "$1" ]
 }
 
 # lives NAME FILE COMMAND...: the command starts what holds FILE and reads the pipe "go", and ends; TEXT goes into the pipe

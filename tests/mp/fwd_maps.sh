@@ -47,7 +47,7 @@ if command -v sqlite3 >/dev/null && python3 -c 'import sqlite3' 2>/dev/null; the
     [ "$left" -lt 20 ]
     mp_report $? "what killed processes leave in shared memory is taken away by the next ($left files)" "$mp_dir/out"
 else
-    echo "ok $((mp_count += 1)) - sqlite3 with a write-ahead log # SKIP there is no sqlite3, or python3 without it"
+    mp_skip "sqlite3 with a write-ahead log" "there is no sqlite3, or python3 without it"
 fi
 
 # Who has another /dev/shm is as on another host, and must not change a database whose memory it does not share; whichever server it has.
@@ -72,7 +72,7 @@ if unshare -m true 2>/dev/null && command -v sqlite3 >/dev/null; then
     printf '10 10 10 10\n0 2\n0\n3 ok\n' | diff - "$mp_dir/out" >"$mp_dir/diff" 2>&1
     mp_report $? "what other hosts map cannot be shared while it is locked" "$mp_dir/diff"
 else
-    echo "ok $((mp_count += 1)) - what other hosts map cannot be shared while it is locked # SKIP no sqlite3, or no right to make a mount"
+    mp_skip "what other hosts map cannot be shared while it is locked" "no sqlite3, or no right to make a mount"
 fi
 
 cat >"$mp_dir/maps.py" <<'X'
@@ -104,7 +104,7 @@ X
 if command -v python3 >/dev/null; then
     fwd_both "python's mmap" python3 "$mp_dir/maps.py"
 else
-    echo "ok $((mp_count += 1)) - python's mmap # SKIP there is no python3"
+    mp_skip "python's mmap" "there is no python3"
 fi
 
 # One process after the other adds to a counter; LMDB's lock file has mutexes that all of them share.

@@ -25,11 +25,10 @@ with() {
 
 # left: the servers that export our directory and are still there after a while
 left() {
-    i=0
-    while i=$((i + 1)) && pgrep -f "iofwd-server -own .*$kept" >/dev/null && [ $i -lt 100 ]; do
-        sleep 0.1
-    done
-    [ $i -lt 100 ] || echo "a server is left"
+    mp_until 10 none || echo "a server is left"
+}
+none() {
+    ! pgrep -f "iofwd-server -own .*$kept" >/dev/null
 }
 
 for host in localhost elsewhere.example; do

@@ -3,11 +3,6 @@
 # Programs of other languages and models on forwarded files: Fortran's file forms; an OpenMPI program of 4 ranks, each a client of its own.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 
-skip() {
-    mp_count=$((mp_count + 1))
-    echo "ok $mp_count - $1 # SKIP $2"
-}
-
 if command -v gfortran >/dev/null; then
     if gfortran -O1 -o "$mp_dir/fortran" "$srcdir/tests/mp/fwd_fortran.f90" >"$mp_dir/out" 2>&1; then
         fwd_both "Fortran" "$mp_dir/fortran"
@@ -15,14 +10,14 @@ if command -v gfortran >/dev/null; then
         mp_report 1 "Fortran: the program compiles" "$mp_dir/out"
     fi
 else
-    skip "Fortran: formatted, unformatted, direct access, stream, scratch" "no gfortran on this machine"
+    mp_skip "Fortran: formatted, unformatted, direct access, stream, scratch" "no gfortran on this machine"
 fi
 
 # An MPI program's own start-up makes sessions of its own, so that what it leaves is compared, and the lines that it prints.
 if command -v mpicc >/dev/null && command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
     printf '#include <mpi.h>\n' >"$mp_dir/mpi_h.c"
     if ! mpicc -c -o "$mp_dir/mpi_h.o" "$mp_dir/mpi_h.c" 2>"$mp_dir/out"; then
-        skip "OpenMPI: 4 ranks, each a client of its own" "Open MPI is here without its headers (libopenmpi-dev)"
+        mp_skip "OpenMPI: 4 ranks, each a client of its own" "Open MPI is here without its headers (libopenmpi-dev)"
     elif mpicc -O1 -o "$mp_dir/mpi" "$srcdir/tests/mp/fwd_mpi.c" >"$mp_dir/out" 2>&1; then
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
         OMPI_MCA_plm_rsh_agent=true OMPI_MCA_btl=self,vader OMPI_MCA_mpi_yield_when_idle=1
@@ -42,6 +37,6 @@ if command -v mpicc >/dev/null && command -v mpirun >/dev/null && mpirun --versi
         mp_report 1 "OpenMPI: the program compiles" "$mp_dir/out"
     fi
 else
-    skip "OpenMPI: 4 ranks, each a client of its own" "no Open MPI on this machine"
+    mp_skip "OpenMPI: 4 ranks, each a client of its own" "no Open MPI on this machine"
 fi
 mp_done

@@ -8,8 +8,7 @@ one() {
     one_name=$1
     for one_program in $2; do
         if ! command -v "$one_program" >/dev/null || ! "$one_program" --version >/dev/null 2>&1; then
-            mp_count=$((mp_count + 1))
-            echo "ok $mp_count - $one_name # SKIP there is no $one_program here"
+            mp_skip "$one_name" "there is no $one_program here"
             return
         fi
     done

@@ -13,11 +13,6 @@ any() {
     any=$((state / 65536 % $1))
 }
 
-# The processes that carry the mark of a job in their environment.
-marked() {
-    grep -lzx "SOAK_MARK=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3
-}
-
 # words PID: its command line; nothing where it has gone
 words() {
     { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null | cut -c1-120
@@ -47,12 +42,9 @@ started() {
 ended() {
     wait "$launcher" 2>/dev/null
     code=$?
-    left='' tries=0
-    while [ $tries -lt 100 ] && [ -n "$(marked "$mark")" ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    for pid in $(marked "$mark"); do
+    left=''
+    mp_until 10 mp_none_marked "SOAK_MARK=$mark"
+    for pid in $(mp_marked "SOAK_MARK=$mark"); do
         left="$left process $pid ($(words "$pid"));"
     done
     left="$left$(find "$dir/tmp" -mindepth 1 -printf ' %f;')$(shared_objects)"
@@ -83,7 +75,7 @@ one_kill() {
     any 800
     sleep "0.$(printf %03d $any)"
     any 1000
-    victim=$(marked "$mark" | awk -v at=$any '{ pid[NR] = $1 } END { if (NR) print pid[1 + at % NR] }')
+    victim=$(mp_marked "SOAK_MARK=$mark" | awk -v at=$any '{ pid[NR] = $1 } END { if (NR) print pid[1 + at % NR] }')
     who=none
     if [ -n "$victim" ]; then
         who=$(role "$victim")

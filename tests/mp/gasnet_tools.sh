@@ -99,17 +99,16 @@ job "temporary files go where they are wanted" 0 1 env GASNET_VERBOSEENV=1 GASNE
 says 1 "^ENV parameter: AMPHORA_JOB = $mp_dir/tmp/"
 done_job
 
+frozen_or_gone() {
+    [ "$(grep -c 'is frozen' "$mp_dir/out")" -ge 2 ] || ! kill -0 "$thaw_job" 2>/dev/null
+}
 # A frozen job goes on when a debugger says so.
 thaw() {
     : >"$mp_dir/out"
     GASNET_FREEZE=1 timeout -k 5 60 "$AMPHORA_RUN" -n 2 -conduit smp -timeout 50 "$builddir/tests/mp/gasnet_tools" freeze >"$mp_dir/out" \
         2>&1 </dev/null &
     thaw_job=$!
-    i=0
-    while [ "$(grep -c 'is frozen' "$mp_dir/out")" -lt 2 ] && [ $i -lt 300 ] && kill -0 "$thaw_job" 2>/dev/null; do
-        i=$((i + 1))
-        sleep 0.1
-    done
+    mp_until 30 frozen_or_gone
     grep -q 'goes on' "$mp_dir/out" && return 1
     for pid in $(sed -n 's/.*is frozen: attach a debugger (gdb -p \([0-9]*\)).*/\1/p' "$mp_dir/out"); do
         timeout 30 gdb -nx -batch -p "$pid" -ex 'set var *(int *)&gasnet_frozen = 0' >"$mp_dir/gdb" 2>&1 </dev/null

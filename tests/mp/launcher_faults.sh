@@ -7,13 +7,8 @@ job=$builddir/tests/mp/launcher_job
 limit_ms=2000
 printf 'hostA:2\nhostB:1\nhostB:1\n' >"$mp_dir/hosts"
 
-now_ms() {
-    echo $(($(date +%s%N) / 1000000))
-}
-
-# How many processes carry the mark of this run in their environment.
-marked() {
-    grep -lzx "FAULT_MARK=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l
+ready() {
+    [ -e "$dir/ready/0" ] && [ -e "$dir/ready/1" ] && [ -e "$dir/ready/2" ] && [ -e "$dir/ready/3" ]
 }
 
 # fault PHASE VICTIM EXPECTED-CODE WORDS: a second try where only the time was too long, since other work on the machine can do that
@@ -34,28 +29,21 @@ try_fault() {
         exec "$AMPHORA_RUN" -n 3 -servers 1 -hosts "$mp_dir/hosts" -server-program "$job" -timeout 30 "$job"
     ) >"$out" 2>&1 </dev/null &
     launcher=$!
-    tries=0
-    until [ -e "$dir/ready/0" ] && [ -e "$dir/ready/1" ] && [ -e "$dir/ready/2" ] && [ -e "$dir/ready/3" ]; do
-        tries=$((tries + 1))
-        if [ $tries -gt 200 ]; then echo "the job did not get ready" >>"$out"; break; fi
-        sleep 0.05
-    done
-    before=$(marked "$mark")
+    mp_until 10 ready || echo "the job did not get ready" >>"$out"
+    before=$(mp_marked "FAULT_MARK=$mark" | wc -l)
     case $2 in
     compute) victim=$(cut -d' ' -f1 "$dir/ready/1") ;;
     server) victim=$(cut -d' ' -f1 "$dir/ready/3") ;;
     agent) victim=$(cut -d' ' -f2 "$dir/ready/0") ;;
     launcher) victim=$launcher ;;
     esac
-    start=$(now_ms)
+    start=$(mp_now_ms)
     kill -9 "$victim"
     wait "$launcher" 2>/dev/null
     code=$?
-    left=$(marked "$mark")
-    while [ "$left" -gt 0 ] && [ $(($(now_ms) - start)) -lt 10000 ]; do
-        left=$(marked "$mark")
-    done
-    took=$(($(now_ms) - start))
+    mp_until 10 mp_none_marked "FAULT_MARK=$mark"
+    took=$(($(mp_now_ms) - start))
+    left=$(mp_marked "FAULT_MARK=$mark" | wc -l)
     ok=0
     [ $code -eq "$3" ] || ok=1
     [ "$before" -ge 13 ] || ok=1 # launcher, 2 agents, 4 processes with 2 children each; less where it went wrong

@@ -20,6 +20,9 @@ expect() {
     echo "exit code $rc, expected $code; expected words: $words" >>"$mp_dir/out"
     mp_report $ok "$name" "$mp_dir/out"
 }
+limited() {
+    timeout -k 5 60 "$run" "$@"
+}
 same() {
     printf '%s\n' "$3" >"$mp_dir/out"
     [ "$2" = "$3" ]
@@ -27,15 +30,15 @@ same() {
 }
 
 # output and input
-same "standard input goes to process 0" "abc 3" "$(echo abc | $run -n 3 sh -c 'if [ $PMI_RANK = 0 ]; then read a; echo $a $PMI_SIZE; fi')"
-same "a megabyte through cat" "$(seq 200000 | cksum)" "$(seq 200000 | $run -n 1 cat | cksum)"
-same "labels" "[0] x [1] x [2] x" "$($run -n 3 -label echo x | sort | tr '\n' ' ' | sed 's/ $//')"
-same "lines stay whole" "4000 aaaaaaaaaa" "$($run -n 4 sh -c 'i=0; while [ $i -lt 1000 ]; do printf aaaaa; echo aaaaa; i=$((i+1)); done' |
+same "standard input goes to process 0" "abc 3" "$(echo abc | limited -n 3 sh -c 'if [ $PMI_RANK = 0 ]; then read a; echo $a $PMI_SIZE; fi')"
+same "a megabyte through cat" "$(seq 200000 | cksum)" "$(seq 200000 | limited -n 1 cat | cksum)"
+same "labels" "[0] x [1] x [2] x" "$(limited -n 3 -label echo x | sort | tr '\n' ' ' | sed 's/ $//')"
+same "lines stay whole" "4000 aaaaaaaaaa" "$(limited -n 4 sh -c 'i=0; while [ $i -lt 1000 ]; do printf aaaaa; echo aaaaa; i=$((i+1)); done' |
     sort | uniq -c | sed 's/^ *//')"
-same "a last line without a newline gets one" "2 x" "$($run -n 2 printf x | sort | uniq -c | sed 's/^ *//')"
-same "alone, bytes pass as they come" "x" "$($run -n 1 printf x)"
-same "standard error stays standard error" "" "$($run -n 2 sh -c 'echo x >&2' 2>/dev/null)"
-same "relative numbers in each group" "0/2 1/2" "$($run -n 2 -servers 3 -server-program "$mp_dir/stays" sh -c 'echo $PMI_RANK/$PMI_SIZE' 2>/dev/null |
+same "a last line without a newline gets one" "2 x" "$(limited -n 2 printf x | sort | uniq -c | sed 's/^ *//')"
+same "alone, bytes pass as they come" "x" "$(limited -n 1 printf x)"
+same "standard error stays standard error" "" "$(limited -n 2 sh -c 'echo x >&2' 2>/dev/null)"
+same "relative numbers in each group" "0/2 1/2" "$(limited -n 2 -servers 3 -server-program "$mp_dir/stays" sh -c 'echo $PMI_RANK/$PMI_SIZE' 2>/dev/null |
     sort | tr '\n' ' ' | sed 's/ $//')"
 
 # exit codes
@@ -82,14 +85,20 @@ expect "the time limit" 124 "time limit of 0.5 s" "$run" -n 2 -timeout 0.5 sleep
 expect "a reader that goes away" 141 "signal 13" sh -c "{ $run -n 1 yes; echo \$? >$mp_dir/rc; } | head -n 1 >/dev/null; exit \$(cat $mp_dir/rc)" </dev/null
 
 # signals
+ready() {
+    [ "$(grep -c ready "$mp_dir/got")" -ge "$1" ]
+}
 signalled() {
     : >"$mp_dir/got" # before the shell that is to become the job may do it: what an earlier test left there says "ready" too
     # A shell starts background commands with SIGINT ignored.
     env --default-signal=INT "$run" -n 2 -timeout 60 sh -c "$4" >"$mp_dir/got" 2>&1 </dev/null &
     pid=$!
-    tries=0
-    until [ "$(grep -c ready "$mp_dir/got")" -ge 2 ] || [ $tries -gt 1000 ]; do sleep 0.05; tries=$((tries + 1)); done
-    for sig in $2; do kill -"$sig" $pid; sleep 0.2; done
+    want=0
+    for sig in $2; do
+        want=$((want + 2)) # both processes are, and again when they have had the last signal
+        mp_until 50 ready $want
+        kill -"$sig" $pid
+    done
     wait $pid
     rc=$?
     echo "exit code $rc, expected $3" >>"$mp_dir/got"
@@ -98,7 +107,7 @@ signalled() {
 }
 signalled "SIGTERM reaches the job" TERM 143 'echo ready; exec sleep 30'
 signalled "SIGINT that the processes handle" INT 0 'trap "echo caught; exit 0" INT; echo ready; while :; do sleep 0.05; done'
-signalled "a second SIGINT ends what ignores the first" "INT INT" 130 'trap "" INT TERM; echo ready; while :; do sleep 0.05; done'
+signalled "a second SIGINT ends what ignores the first" "INT INT" 130 'trap "" TERM; trap "echo ready" INT; echo ready; while :; do sleep 0.05; done'
 signalled "SIGUSR1 is passed on" USR1 0 'trap "exit 0" USR1; echo ready; while :; do sleep 0.05; done'
 
 # the mapping
@@ -123,12 +132,12 @@ expect "-bind core" 0 "" "$run" -n 2 -bind core true </dev/null
 
 # what is left behind
 left() {
-    grep -lzx "RUN_MARK=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l
+    mp_marked "RUN_MARK=$1" | wc -l
 }
 mkdir "$mp_dir/tmp"
-TMPDIR=$mp_dir/tmp RUN_MARK=$$ $run -n 2 sh -c 'sleep 30 & setsid sleep 31 & (trap "" TERM; sleep 32) & exit 0' </dev/null >/dev/null 2>&1
+env TMPDIR=$mp_dir/tmp RUN_MARK=$$ timeout -k 5 60 "$run" -n 2 sh -c 'sleep 30 & setsid sleep 31 & (trap "" TERM; sleep 32) & exit 0' </dev/null >/dev/null 2>&1
 same "background children end with the job" "0 0" "$(left $$) $(ls -A "$mp_dir/tmp" | wc -l)"
-TMPDIR=$mp_dir/tmp RUN_MARK=$$ $run -n 2 sh -c 'sleep 30 & setsid sleep 31 & exit 3' </dev/null >/dev/null 2>&1
+env TMPDIR=$mp_dir/tmp RUN_MARK=$$ timeout -k 5 60 "$run" -n 2 sh -c 'sleep 30 & setsid sleep 31 & exit 3' </dev/null >/dev/null 2>&1
 same "also when it fails" "0 0" "$(left $$) $(ls -A "$mp_dir/tmp" | wc -l)"
-same "64 processes start and end within 5 s" yes "$(start=$(date +%s); $run -n 64 true </dev/null; [ $(($(date +%s) - start)) -le 5 ] && echo yes)"
+same "64 processes start and end within 5 s" yes "$(start=$(date +%s); limited -n 64 true </dev/null; [ $(($(date +%s) - start)) -le 5 ] && echo yes)"
 mp_done

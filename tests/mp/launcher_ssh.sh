@@ -99,25 +99,22 @@ expect "no ssh" 1 "cannot execute no-such-ssh" "$run" -ssh no-such-ssh -hosts "$
 # All hosts hang from the launcher here, since with this stand-in for ssh an agent's processes, which it ends, would hold those of the
 # agents below it.
 
-now_ms() {
-    echo $(($(date +%s%N) / 1000000))
-}
-marked() {
-    grep -lzx "FAULT_MARK=$1" /proc/[0-9]*/environ 2>/dev/null | wc -l
-}
 parent() {
     cut -d' ' -f4 "/proc/$1/stat"
 }
 
 # The launcher is killed before all hosts have answered, and when all have ended but it has not removed the job's directory: the agent does.
+nothing_left() {
+    [ -z "$(ls -A "$mp_dir/tmp")" ] && mp_none_marked "FAULT_MARK=$1"
+}
 gone() {
-    tries=0
-    while [ $tries -lt 100 ] && { [ -n "$(ls -A "$mp_dir/tmp")" ] || [ "$(marked "$1")" -gt 0 ]; }; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    [ $tries -lt 100 ] || { ls -lR "$mp_dir/tmp"; grep -lzx "FAULT_MARK=$1" /proc/[0-9]*/environ | sed 's/environ/cmdline/' | xargs grep -a .; }
-    [ $tries -lt 100 ]
+    mp_until 10 nothing_left "$1" && return
+    ls -lR "$mp_dir/tmp"
+    mp_marked "FAULT_MARK=$1" | sed 's#.*#/proc/&/cmdline#' | xargs grep -a .
+    return 1
+}
+begun() {
+    [ -n "$(ls -A "$mp_dir/tmp")" ]
 }
 hosts 'localhost\nmute1\n'
 (
@@ -125,14 +122,11 @@ hosts 'localhost\nmute1\n'
     exec "$run" -hosts "$mp_dir/hosts" -n 2 true
 ) >"$mp_dir/out" 2>&1 </dev/null &
 launcher=$!
-tries=0
-until [ -n "$(ls -A "$mp_dir/tmp")" ] || [ $tries -gt 200 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
+mp_until 10 begun
+was_begun=$?
 kill -9 $launcher
 wait $launcher 2>/dev/null
-[ $tries -le 200 ] && gone "$$-mute" >>"$mp_dir/out" 2>&1
+[ $was_begun = 0 ] && gone "$$-mute" >>"$mp_dir/out" 2>&1
 mp_report $? "kill -9 of the launcher while a host has not answered" "$mp_dir/out"
 
 if strace -o /dev/null true 2>/dev/null; then
@@ -143,6 +137,9 @@ if strace -o /dev/null true 2>/dev/null; then
     mp_report $? "kill -9 of the launcher as it removes the job's directory" "$mp_dir/out"
 fi
 
+ready() {
+    [ -e "$dir/ready/0" ] && [ -e "$dir/ready/1" ] && [ -e "$dir/ready/2" ] && [ -e "$dir/ready/3" ]
+}
 # fault PHASE VICTIM CODE WORDS SIGNAL LIMIT-MS
 fault() {
     dir=$mp_dir/$1-$2 mark=$$-$1-$2
@@ -154,13 +151,8 @@ fault() {
         exec "$run" -n 3 -servers 1 -hosts "$mp_dir/hosts" -server-program "$job" -timeout 30 "$job"
     ) >"$out" 2>&1 </dev/null &
     launcher=$!
-    tries=0
-    until [ -e "$dir/ready/0" ] && [ -e "$dir/ready/1" ] && [ -e "$dir/ready/2" ] && [ -e "$dir/ready/3" ]; do
-        tries=$((tries + 1))
-        if [ $tries -gt 400 ]; then echo "the job did not get ready" >>"$out"; break; fi
-        sleep 0.05
-    done
-    before=$(marked "$mark")
+    mp_until 20 ready || echo "the job did not get ready" >>"$out"
+    before=$(mp_marked "FAULT_MARK=$mark" | wc -l)
     agent=$(cut -d' ' -f2 "$dir/ready/2") # of nodeB
     near=$(cut -d' ' -f2 "$dir/ready/0")
     case $2 in
@@ -169,17 +161,15 @@ fault() {
     ssh) victim=$(parent "$near") ;; # what stands in for ssh has become the guardian
     launcher) victim=$launcher ;;
     esac
-    start=$(now_ms)
+    start=$(mp_now_ms)
     kill "-$5" "$victim"
     wait "$launcher" 2>/dev/null
     code=$?
-    ended=$(($(now_ms) - start))
+    ended=$(($(mp_now_ms) - start))
     [ "$5" = STOP ] && kill -CONT "$victim" 2>/dev/null
-    left=$(marked "$mark")
-    while [ "$left" -gt 0 ] && [ $(($(now_ms) - start)) -lt 15000 ]; do
-        left=$(marked "$mark")
-    done
-    took=$(($(now_ms) - start))
+    mp_until 15 mp_none_marked "FAULT_MARK=$mark"
+    took=$(($(mp_now_ms) - start))
+    left=$(mp_marked "FAULT_MARK=$mark" | wc -l)
     ok=0
     [ "$5" = STOP ] && rm -rf "$mp_dir/tmp/"* # the launcher has killed what it holds for a process of its own
     [ $code -eq "$3" ] && [ "$before" -ge 12 ] && [ "$left" -eq 0 ] && [ -z "$(ls -A "$mp_dir/tmp")" ] && [ $took -le "$6" ] || ok=1

@@ -28,6 +28,36 @@ mp_report() {
     esac
 }
 
+# mp_skip NAME REASON
+mp_skip() {
+    mp_count=$((mp_count + 1))
+    echo "ok $mp_count - $1 # SKIP $2"
+}
+
+mp_now_ms() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
+# mp_until SECONDS COMMAND...: the command again and again until it gives 0; not within that time: 1
+mp_until() {
+    mp_limit_ms=$(($(mp_now_ms) + $1 * 1000))
+    shift
+    until "$@"; do
+        [ "$(mp_now_ms)" -lt "$mp_limit_ms" ] || return 1
+        sleep 0.02
+    done
+}
+
+# mp_marked NAME=VALUE: the processes that have it in their environment
+mp_marked() {
+    grep -lzx "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3
+}
+
+# mp_none_marked NAME=VALUE
+mp_none_marked() {
+    [ -z "$(mp_marked "$1")" ]
+}
+
 # mp_check NAME COMMAND...: one TAP line for a command
 mp_check() {
     mp_name=$1

@@ -11,7 +11,6 @@ if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
     mp_run tests/mp/listening -n 2 -c "tcp udp tcp-smp" -o "-servers 1 -iofwd /fwd=$mp_dir/kept" -- ::1 2
     mp_run tests/mp/gex_am -n 2 -c "tcp udp"
 else
-    mp_count=$((mp_count + 1))
-    echo "ok $mp_count - IPv6 # SKIP this host has no IPv6"
+    mp_skip "IPv6" "this host has no IPv6"
 fi
 mp_done
