@@ -138,7 +138,8 @@ static void note(struct adoption *a, const struct amph_fwd_file *file)
     a->files[a->count++] = *file;
 }
 
-/* An inherited descriptor comes into the table.  If its file is gone from the server, calls on it will say so. */
+/* An inherited descriptor comes into the table.  If its file is gone from the server, calls on it will say so.  One more than the server
+ * keeps for a client is tried again at the next call. */
 static int adopt_fd(int fd, struct adoption *a)
 {
     char text[AMPH_FWD_TEXT_BYTES];
@@ -149,9 +150,12 @@ static int adopt_fd(int fd, struct adoption *a)
     struct fwd_ofile *of = ofile_for(&file, &fresh);
     if (!of)
         return ENOMEM;
-    if (fresh && a->hold)
-        fwd_core.hold(fwd_core.client, &file);
-    else if (fresh)
+    int err = fresh && a->hold ? fwd_core.hold(fwd_core.client, &file) : 0;
+    if (err == EMFILE || err == ENOMEM) {
+        fdtab_put(of);
+        return err;
+    }
+    if (fresh && !a->hold)
         note(a, &file);
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
     struct fwd_ofile *before = fdtab_set(fd, of, FDTAB_FORWARDED);

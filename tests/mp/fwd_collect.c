@@ -345,13 +345,16 @@ static void scattered_reads(const char *path)
 static void many_files(const char *path)
 {
     struct mallinfo2 before = { .uordblks = 0 }, after;
-    for (int i = 0; i < 600; i++) {
-        if (i == 100)
+    for (int i = 0, fd[10]; i < 60; i++) {
+        if (i == 1)
             before = mallinfo2();
-        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-        IS(iofwd_write_prep(fd, 1000, 10), 0);
-        write_some(fd);
-        IS(close(fd), 0);
+        for (int k = 0; k < (i ? 10 : 1); k++) {
+            fd[k] = open(path, O_RDWR | O_CREAT, 0600);
+            IS(iofwd_write_prep(fd[k], 1000, 10), 0);
+            write_some(fd[k]);
+        }
+        for (int k = 0; k < (i ? 10 : 1); k++)
+            IS(close(fd[k]), 0);
     }
     after = mallinfo2();
     IS(after.uordblks + after.hblkhd < before.uordblks + before.hblkhd + (1 << 20), 1);

@@ -9,6 +9,7 @@
  *   denied       files of another user (denied-* are there)
  *   readonly     an export that may only be read (file, dir are there)
  *   files N      open files until there are no more
+ *   taken N      another process's file where there may be no more
  *   user         a process that changes its user before its first call (/fwd/file is there; the directory is a local one)
  *   memory       large calls where the server keeps little memory for a client
  */
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -324,6 +326,30 @@ static void files(void)
     puts("files");
 }
 
+/* Another process's open file, which this one comes to where it may have no more. */
+static void taken(void)
+{
+    int *fd = calloc((size_t)number + 8, sizeof *fd), n = 0, theirs, told[2], go[2];
+    char c;
+    must(fd && pipe(told) == 0 && pipe(go) == 0, "memory and pipes");
+    pid_t pid = fork();
+    if (pid == 0) {
+        theirs = open("theirs", O_CREAT | O_RDWR, 0600);
+        _exit(write(theirs, "theirs", 6) != 6 || write(told[1], &theirs, sizeof theirs) != sizeof theirs || read(go[0], &c, 1) != 1);
+    }
+    must(read(told[0], &theirs, sizeof theirs) == sizeof theirs, "a file of the child's");
+    while (n < number + 8 && (fd[n] = open("f", O_CREAT | O_RDWR, 0600)) >= 0)
+        n++;
+    int from = (int)syscall(SYS_pidfd_open, pid, 0), copy = (int)syscall(SYS_pidfd_getfd, from, theirs, 0);
+    must(copy >= 0, "its descriptor");
+    must(pread(copy, &c, 1, 0) == -1 && errno == EMFILE, "one too many");
+    must(close(fd[0]) == 0 && pread(copy, &c, 1, 0) == 1 && c == 't', "one closed, one more");
+    must(open("f", O_RDWR) < 0 && errno == EMFILE, "and no more");
+    must(write(go[1], "", 1) == 1 && close(copy) == 0, "close");
+    free(fd);
+    puts("taken");
+}
+
 static void memory(void)
 {
     size_t total = 24 * MIB, step = 8 * MIB;
@@ -396,7 +422,7 @@ int main(int argc, char **argv)
         void (*fn)(void);
         bool has_number;
     } parts[] = { { "names", names, false }, { "sparse", sparse, false }, { "entries", entries, true }, { "full", full, false },
-                  { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "memory", memory, false },
+                  { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "taken", taken, true }, { "memory", memory, false },
                   { "user", user, false }, { "passed_on", passed_on, true }, { "adopted", adopted, true } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)

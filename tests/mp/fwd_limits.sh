@@ -25,6 +25,12 @@ expect() {
 mkdir "$mp_dir/kept"
 IOFWD_CLIENT_FILES=20 expect "no more than IOFWD_CLIENT_FILES" files "$program" files 20 /fwd
 mkdir "$mp_dir/kept"
+# shellcheck disable=SC2016 # for the shell inside
+IOFWD_CLIENT_FILES=20 expect "files that come by exec count once" files \
+    sh -c 'exec 3>/fwd/a 4>/fwd/b 5>/fwd/c 6>/fwd/d 7>/fwd/e; exec "$@"' sh "$program" files 15 /fwd
+mkdir "$mp_dir/kept"
+IOFWD_CLIENT_FILES=20 expect "and so does another process's file" taken "$program" taken 20 /fwd
+mkdir "$mp_dir/kept"
 AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M expect "calls larger than IOFWD_CLIENT_MEMORY lets in" "memory: calls were cut short" "$program" \
     memory /fwd
 mkdir -p "$mp_dir/kept/dir"

@@ -7,6 +7,12 @@ fresh() {
     rm -rf "$mp_dir/srv"
     mkdir "$mp_dir/srv"
 }
+# A stranger that says nothing has some seconds: meanwhile the others run.
+mkdir "$mp_dir/silent"
+AMPHORA_STATS=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/silent" "$builddir/tests/mp/iofwd_calls" --silent \
+    >"$mp_dir/silent.out" 2>&1 </dev/null &
+silent=$!
+
 for c in smp tcp tcp-smp; do
     for n in 1 3; do
         fresh
@@ -30,4 +36,6 @@ for address in 127.0.0.1 $v6; do
         grep -q '^iofwd server 1: .* 6 strangers sent away' "$mp_dir/out"
     mp_report $? "strangers at the doors on $address are sent away and counted" "$mp_dir/out"
 done
+wait $silent && grep -q '^iofwd server 1: .* 1 strangers sent away' "$mp_dir/silent.out"
+mp_report $? "one that says nothing is sent away and counted" "$mp_dir/silent.out"
 mp_done
