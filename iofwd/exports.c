@@ -459,7 +459,8 @@ static bool is_inside(const struct fwd_place *pl, int dir)
 static int open_climbing(struct fwd_place *pl, const char *rel, int flags, mode_t mode)
 {
     struct walk *wk = malloc(sizeof *wk);
-    int nameless = wk && pl->base != pl->export->fd && (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG), dir = pl->base;
+    bool nameless = wk && pl->base != pl->export->fd && (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG);
+    int dir = pl->base;
     free(wk);
     for (const char *next; nameless && (next = after_dots(rel, false)) != NULL;)
         rel = next;

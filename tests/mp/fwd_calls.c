@@ -701,8 +701,7 @@ static void deep(void)
     T(access(part, F_OK));
     T(chdir("/"));
     close(fd);
-    snprintf(command, sizeof command, "find %s/deep | wc -l; find %s/deep -name file | wc -l; du -a %s/deep | wc -l; rm -r %s/deep", dir, dir,
-             dir, dir);
+    snprintf(command, sizeof command, "cd %s && find deep | wc -l; find deep -name file | wc -l; du -a deep | wc -l; rm -r deep", dir);
     T(system(command));
     T(access(in("deep"), F_OK));
 }
