@@ -164,3 +164,84 @@ preload_scripts += \
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
+preload_programs += tests/mp/fwd_exports tests/mp/fwd_maps tests/mp/fwd_names tests/mp/fwd_readers
+preload_programs += tests/mp/fwd_ready tests/mp/fwd_killed tests/mp/fwd_shares tests/mp/fwd_pipes
+check_PROGRAMS += $(preload_programs)
+tests_mp_fwd_ready_SOURCES = tests/mp/fwd_ready.c tests/mp/fwd_say.h
+tests_mp_fwd_ready_LDFLAGS =
+tests_mp_fwd_ready_LDADD = -lpthread
+tests_mp_fwd_shares_SOURCES = tests/mp/fwd_shares.c tests/mp/fwd_is.h
+tests_mp_fwd_shares_LDFLAGS =
+tests_mp_fwd_pipes_SOURCES = tests/mp/fwd_pipes.c tests/mp/fwd_say.h
+tests_mp_fwd_pipes_LDFLAGS =
+tests_mp_fwd_pipes_LDADD = -lpthread
+tests_mp_fwd_killed_SOURCES = tests/mp/fwd_killed.c tests/mp/fwd_kill.h tests/mp/fwd_say.h
+tests_mp_fwd_killed_LDFLAGS =
+tests_mp_fwd_exports_SOURCES = tests/mp/fwd_exports.c
+tests_mp_fwd_exports_LDFLAGS =
+tests_mp_fwd_exports_LDADD = -lpthread
+tests_mp_fwd_faults_SOURCES = tests/mp/fwd_faults.c tests/mp/fwd_say.h
+tests_mp_fwd_faults_LDFLAGS =
+tests_mp_fwd_full_SOURCES = tests/mp/fwd_full.c tests/mp/fwd_say.h
+tests_mp_fwd_full_LDADD = libiofwd.la libamphora.la
+tests_mp_fwd_calls_SOURCES = tests/mp/fwd_calls.c tests/mp/fwd_say.h
+tests_mp_fwd_calls_LDFLAGS =
+tests_mp_fwd_stdio_SOURCES = tests/mp/fwd_stdio.c tests/mp/fwd_say.h
+tests_mp_fwd_stdio_LDFLAGS =
+tests_mp_fwd_proc_SOURCES = tests/mp/fwd_proc.c tests/mp/fwd_say.h
+tests_mp_fwd_proc_LDFLAGS =
+tests_mp_fwd_proc_LDADD = -lpthread
+tests_mp_fwd_truth_SOURCES = tests/mp/fwd_truth.c tests/mp/fwd_say.h
+tests_mp_fwd_truth_LDFLAGS =
+tests_mp_fwd_truth_LDADD = -lpthread
+tests_mp_fwd_more_SOURCES = tests/mp/fwd_more.c tests/mp/fwd_say.h
+tests_mp_fwd_more_LDFLAGS =
+tests_mp_fwd_more_LDADD = -ldl
+tests_mp_fwd_fsx_SOURCES = tests/mp/fwd_fsx.c
+tests_mp_fwd_fsx_LDFLAGS =
+tests_mp_fwd_names_SOURCES = tests/mp/fwd_names.c tests/mp/fwd_say.h
+tests_mp_fwd_names_LDFLAGS =
+tests_mp_fwd_limits_SOURCES = tests/mp/fwd_limits.c
+tests_mp_fwd_limits_LDFLAGS =
+tests_mp_fwd_death_SOURCES = tests/mp/fwd_death.c
+tests_mp_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
+tests_mp_fwd_maps_SOURCES = tests/mp/fwd_maps.c tests/mp/fwd_say.h
+tests_mp_fwd_maps_LDFLAGS =
+tests_mp_fwd_readers_SOURCES = tests/mp/fwd_readers.c tests/mp/fwd_is.h
+tests_mp_fwd_readers_LDFLAGS =
+tests_mp_fwd_readers_LDADD = -lpthread
+tests_mp_fwd_random_SOURCES = tests/mp/fwd_random.c
+tests_mp_fwd_random_LDFLAGS =
+tests_mp_fwd_handles_SOURCES = tests/mp/fwd_handles.c tests/mp/fwd_is.h
+tests_mp_fwd_handles_LDADD = libiofwd.la libamphora.la
+tests_mp_fwd_stripe_SOURCES = tests/mp/fwd_stripe.c tests/mp/fwd_is.h
+tests_mp_fwd_stripe_LDADD = libiofwd.la libamphora.la
+check_PROGRAMS += tests/mp/fwd_own tests/mp/fwd_failover tests/mp/fwd_plain_mpi
+tests_mp_fwd_plain_mpi_SOURCES = tests/mp/fwd_plain_mpi.c
+tests_mp_fwd_plain_mpi_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_mp_fwd_plain_mpi_LDFLAGS = -export-dynamic
+tests_mp_fwd_plain_mpi_LDADD = libamphora.la
+tests_mp_fwd_stopped_SOURCES = tests/mp/fwd_stopped.c
+tests_mp_fwd_stopped_LDFLAGS =
+tests_mp_fwd_failover_SOURCES = tests/mp/fwd_failover.c
+tests_mp_fwd_failover_LDFLAGS =
+tests_mp_fwd_failover_LDADD = -lpthread
+tests_mp_fwd_own_SOURCES = tests/mp/fwd_own.c
+tests_mp_fwd_own_LDADD = libiofwd.la libamphora.la
+tests_mp_fwd_collect_SOURCES = tests/mp/fwd_collect.c tests/mp/fwd_is.h
+tests_mp_fwd_collect_LDADD = libiofwd.la libamphora.la
+dist_check_SCRIPTS += $(preload_scripts)
+TESTS += $(preload_scripts)
+EXTRA_DIST += \
+	tests/mp/fault_fs.c \
+	tests/mp/fwd_fortran.f90 \
+	tests/mp/fwd_lib.sh \
+	tests/mp/fwd_mpi.c \
+	tests/mp/fwd_python.py \
+	tests/mp/fwd_outside.sh \
+	tests/mp/fwd_shell_commands.sh \
+	tests/mp/fwd_sockets.py \
+	tests/mp/fwd_suites_commands.sh \
+	tests/mp/fwd_relay.c \
+	tests/mp/fwd_static.c \
+	tests/mp/fwd_tools_commands.sh
