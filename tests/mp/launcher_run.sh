@@ -47,6 +47,8 @@ expect "exit code of the one that fails" 7 "compute 2 .* ended with exit code 7"
     -n 4 sh -c '[ $PMI_RANK != 2 ] || exit 7; sleep 30' </dev/null
 expect "128 + signal" 139 "killed by signal 11" "$run" -n 3 sh -c '[ $PMI_RANK != 1 ] || kill -SEGV $$; sleep 30' </dev/null
 expect "leaving by gasnet_exit(5)" 5 "called gasnet_exit\(5\)" "$run" -n 3 "$job" exit 5 </dev/null
+expect "servers for no files" 0 "warning: -servers 2 is given, but neither -iofwd" "$run" -n 1 -servers 2 true </dev/null
+same "servers whose files IOFWD_PREFIX names" "" "$(IOFWD_PREFIX=/fwd=$mp_dir timeout 40 "$run" -n 1 -servers 1 true 2>&1 </dev/null)"
 expect "abort" 6 "ended the job with exit code 6" "$run" -n 3 "$job" abort 6 </dev/null
 expect "_exit(0) of a member is a death" 1 "without leaving the job" "$run" -n 3 "$job" slip 0 </dev/null
 expect "_exit(3) of a member" 3 "ended with exit code 3" "$run" -n 3 "$job" slip 3 </dev/null
