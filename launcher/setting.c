@@ -101,8 +101,8 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     }
     enum amph_status st = check_conduit(l);
     if (!text && l->o->nservers && !l->o->server_given)
-        amph_say("warning: -servers %u is given, but neither -iofwd nor IOFWD_PREFIX says which files: no file call is forwarded, and those of "
-                 "iofwd.h fail", l->o->nservers);
+        amph_say("warning: -servers %u is given, but neither -iofwd nor IOFWD_PREFIX says which files: no file call is forwarded, and "
+                 "those of iofwd.h fail", l->o->nservers);
     if (st != AMPH_OK || !text)
         return st;
     if (!text[strspn(text, ":")]) {
