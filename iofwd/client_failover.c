@@ -315,7 +315,7 @@ static bool is_short(enum amph_fwd_id id, const union amph_fwd_args *u)
     return fwd_data_of(id, u, &d) && *d.done_p < d.len;
 }
 
-/* A file that was spread and has moved: its other parts are still open where their servers are there. */
+/* A file that was spread and is one server's now: its other parts are still open where their servers are there. */
 static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     for (uint32_t i = 1; i < file->nparts; i++) {
@@ -364,7 +364,7 @@ int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     if (id == AMPH_FWD_CLOSE) {
         if (err == EIO && e)
             err = 0; /* with its server the handle has gone as well */
-        if (e && !fwd_ref_same(&e->held, &e->name))
+        if (e && (!fwd_ref_same(&e->held, &e->name) || any_dead(cl, file)))
             close_rest(cl, file);
         fwd_noted_forget(file);
     } else if (!err)

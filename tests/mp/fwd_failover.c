@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "include/iofwd.h"
 #include "tests/mp/fwd_kill.h"
 
 enum { ROUNDS = 400, REGION = 1 << 20, SOURCE = 3 << 20, LARGE = 300000 };
@@ -587,6 +588,77 @@ static int placed_only(void)
     return 0;
 }
 
+/* ---- a file that is spread and loses one server: at the others it is closed when it is closed ---- */
+
+static int spread(bool home)
+{
+    static char bytes[1 << 20];
+    uint32_t servers[8];
+    size_t living = 0;
+    int fd = open(in("spread", 0), O_RDWR | O_CREAT, 0600);
+    MUST(fd >= 0 && pwrite(fd, bytes, sizeof bytes, 0) == sizeof bytes);
+    size_t n = iofwd_servers(servers, 8);
+    MUST(n == 4);
+    pid_t server = newest_server();
+    for (int k = FD_MOST; k >= 3 && home; k--)
+        server = server_behind(k) > 0 ? server_behind(k) : server; /* the client's first connection is to its home */
+    MUST(kill_and_wait(server));
+    MUST(pwrite(fd, bytes, sizeof bytes, 0) == sizeof bytes && close(fd) == 0);
+    for (size_t i = 0; i < n; i++) {
+        struct iofwd_stats s;
+        if (iofwd_stats(servers[i], &s) != 0)
+            continue;
+        living++;
+        MUST(s.open_files == 0);
+    }
+    MUST(living == n - 1);
+    return 0;
+}
+
+static int spread_home(void)
+{
+    return spread(true);
+}
+
+static int spread_other(void)
+{
+    return spread(false);
+}
+
+/* ---- a call of which a part has been done when its server dies ends whole ---- */
+
+enum { WHOLE = 48 << 20, PART = 8 << 20 };
+
+static void *kill_in_the_middle(void *kept_path)
+{
+    struct stat st;
+    while (stat(kept_path, &st) != 0 || st.st_size < PART)
+        ;
+    MUST(kill_newest());
+    return NULL;
+}
+
+static int whole_only(void)
+{
+    uint8_t *bytes = malloc(WHOLE), *back = malloc(WHOLE);
+    char path[PATH_MAX];
+    pthread_t thread;
+    MUST(bytes && back);
+    for (size_t i = 0; i < WHOLE; i++)
+        bytes[i] = source_byte(i);
+    for (kills = 1; kills <= 6; kills++) {
+        snprintf(path, sizeof path, "%s/whole%d", strchr(getenv("IOFWD_PREFIX"), '=') + 1, kills);
+        int fd = open(in("whole", kills), O_RDWR | O_CREAT, 0600);
+        MUST(fd >= 0 && pthread_create(&thread, NULL, kill_in_the_middle, path) == 0);
+        MUST(pwrite(fd, bytes, WHOLE, 0) == WHOLE);
+        MUST(pthread_join(thread, NULL) == 0 && pread(fd, back, WHOLE, 0) == WHOLE && memcmp(back, bytes, WHOLE) == 0);
+        MUST(close(fd) == 0 && unlink(in("whole", kills)) == 0);
+    }
+    free(bytes);
+    free(back);
+    return 0;
+}
+
 static int wait_killed(void)
 {
     return wait_only(SIGKILL);
@@ -601,6 +673,7 @@ static const struct {
     const char *name;
     int (*run)(void);
 } parts[] = { { "unanswered", unanswered_only }, { "placed", placed_only }, { "renamed", renamed_only }, { "wait", wait_killed },
+              { "whole", whole_only }, { "spread-home", spread_home }, { "spread-other", spread_other },
               { "wait-stopped", wait_stopped }, { "kill", kill_only } };
 
 int main(int argc, char **argv)

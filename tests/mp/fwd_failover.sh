@@ -75,9 +75,16 @@ one "and with descriptors above 1023" exec-high /fwd
 one "more locks than go through exec: the file is lost with its server, for others it is not" exec-much /fwd
 one "files and directories that were renamed before their server dies" renamed /fwd
 one "offsets after an append and in a directory" placed /fwd
-AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 8 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
-    "$program" unanswered /fwd >"$mp_dir/out" 2>&1 </dev/null
-mp_report $? "calls that may have been done are made again only where that makes no difference" "$mp_dir/out"
+for what in unanswered whole; do
+    AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 8 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+        "$program" $what /fwd >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "calls that may have been done are made again only where that makes no difference, and then whole: $what" "$mp_dir/out"
+done
+for what in home other; do
+    IOFWD_STRIPE=4 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 4 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+        "$program" spread-$what /fwd >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "a spread file that loses a server ($what) is closed at the others with it" "$mp_dir/out"
+done
 for delay in 3000 9000 20000; do
     one "three processes write at one offset when its server dies (after $delay us)" share /fwd "$delay"
 done

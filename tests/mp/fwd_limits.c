@@ -422,7 +422,8 @@ int main(int argc, char **argv)
         void (*fn)(void);
         bool has_number;
     } parts[] = { { "names", names, false }, { "sparse", sparse, false }, { "entries", entries, true }, { "full", full, false },
-                  { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "taken", taken, true }, { "memory", memory, false },
+                  { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "taken", taken, true },
+                  { "memory", memory, false },
                   { "user", user, false }, { "passed_on", passed_on, true }, { "adopted", adopted, true } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
