@@ -65,7 +65,8 @@ void iofwd_counters(struct iofwd_counters *counters);
 
 /* Announces that the next `calls` writes (reads) on fd are consecutive and `bytes` long together: they are gathered here and travel
  * as one (fetched ahead, and served from here).  They are executed when the last of them returns; a write that fails is reported by
- * the next call on fd, fsync or close, once.  Runs that turn out otherwise are right too: any other call ends the run.
+ * the next call on fd, fsync or close, once.  Runs that turn out otherwise are right too: any other call ends the run.  Until then other
+ * processes do not see what is gathered; this one does, by all its descriptors.
  * 0: nothing announced.  On a descriptor that is not forwarded: no effect.  EBADF, ENOMEM, EIO (no server). */
 int iofwd_write_prep(int fd, uint64_t bytes, unsigned calls);
 int iofwd_read_prep(int fd, uint64_t bytes, unsigned calls);

@@ -195,6 +195,23 @@ void fwd_blocks_rest(struct collector *c)
     drain(c);
 }
 
+bool fwd_blocks_touch(struct collector *c, off_t from, off_t to)
+{
+    const struct block *tail = c->n ? block_at(c, c->n - 1) : NULL;
+    if (!tail || from >= to)
+        return false;
+    if (c->mode == WRITING)
+        return c->append || (from < c->pos && to > block_at(c, 0)->off);
+    bool whole = tail->back && tail->got == tail->len; /* else it may have met the end of the file, which is elsewhere after a write */
+    return to > c->pos && (!whole || from < tail->off + (off_t)tail->len);
+}
+
+bool fwd_blocks_hold(struct collector *c, size_t len)
+{
+    const struct block *head = c->n ? block_at(c, 0) : NULL;
+    return head && c->mode == READING && head->back && len <= head->got - c->taken;
+}
+
 void fwd_blocks_forget(void)
 {
     atomic_store(&slots_held, 0);

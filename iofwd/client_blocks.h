@@ -33,6 +33,8 @@ struct collector {
     _Atomic(enum mode) mode;   /* set by set_mode in client_collect.c; without entering, only looked at */
     bool by_offset;            /* a run of read() or write(), not of pread() or pwrite() */
     _Atomic bool alone;        /* opened by this process, and no other has come to it since: nobody else moves its offset */
+    _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: not asked */
+    bool uncrowded;            /* its crowd had no room */
     bool checked, able, append;
     int access;                /* O_RDONLY, O_WRONLY, O_RDWR */
     off_t pos;                 /* the next byte of the run; with append: of the run's own bytes */
@@ -59,6 +61,10 @@ bool fwd_blocks_room(struct collector *c);
 /* Take the call's bytes; give the call what has been fetched.  d->done_p gets how many; false: none, and the server is to be asked. */
 bool fwd_blocks_gather(struct collector *c, const struct fwd_data *d);
 bool fwd_blocks_serve(struct collector *c, const struct fwd_data *d);
+/* Is anything of [from, to) gathered, or fetched and not yet given? */
+bool fwd_blocks_touch(struct collector *c, off_t from, off_t to);
+/* Have the next len bytes been fetched, so that giving them asks for no more? */
+bool fwd_blocks_hold(struct collector *c, size_t len);
 /* Sends what has been gathered, and waits for all that is under way. */
 void fwd_blocks_rest(struct collector *c);
 /* The first error of data whose calls have returned is kept for a call that may say it. */

@@ -7,6 +7,9 @@
  * happens to the file, or by path, first brings everything to rest ("settles"): blocks are written, what was fetched too early is
  * forgotten, and the offset at the server is where the program believes it to be.
  *
+ * Several open files of one file see each other inside the process: a call on one of them settles those runs of others whose bytes it
+ * reads or overwrites.
+ *
  * Who shares an open file with other processes (a fork, an exec, a descriptor in a message) shares its offset, and reads and writes at
  * it are gathered only where they were announced: nobody could tell the others where the offset has gone.
  *
@@ -26,10 +29,14 @@
 
 #define SMALL ((size_t)64 << 10)       /* calls beyond this gain nothing by being gathered */
 #define BUCKETS 1024u
+#define CROWDS 64u
+#define CROWD 8u
 
 static struct {
     struct collector *_Atomic bucket[BUCKETS];
     _Atomic uint32_t dirty;    /* collectors that are not idle */
+    _Alignas(64) struct collector *_Atomic crowd[CROWDS][CROWD]; /* these by the identity of their file */
+    _Atomic uint32_t uncrowded; /* but for so many */
     _Atomic bool in_use, over; /* anything was ever announced, or session; the process is ending */
     bool session;
 } all;
@@ -62,11 +69,26 @@ static void leave(struct collector *c)
     atomic_store_explicit(&c->owner, 0, memory_order_release);
 }
 
+static void stand_in_crowd(struct collector *c, bool in)
+{
+    struct collector *_Atomic *crowd = all.crowd[atomic_load_explicit(&c->identity, memory_order_relaxed) % CROWDS];
+    unsigned i = 0;
+    for (struct collector *was = in ? NULL : c; i < CROWD; i++, was = in ? NULL : c)
+        if (atomic_load_explicit(&crowd[i], memory_order_relaxed) == was && atomic_compare_exchange_strong(&crowd[i], &was, in ? c : NULL))
+            break;
+    if (in)
+        c->uncrowded = i == CROWD;
+    if (c->uncrowded)
+        atomic_fetch_add(&all.uncrowded, in ? 1 : UINT32_MAX);
+}
+
 static void set_mode(struct collector *c, enum mode mode)
 {
     enum mode old = atomic_exchange(&c->mode, mode);
-    if ((old == IDLE) != (mode == IDLE))
-        atomic_fetch_add(&all.dirty, mode == IDLE ? UINT32_MAX : 1);
+    if ((old == IDLE) == (mode == IDLE))
+        return;
+    stand_in_crowd(c, mode != IDLE);
+    atomic_fetch_add(&all.dirty, mode == IDLE ? UINT32_MAX : 1);
 }
 
 /* The same for one file: a collector whose file was closed meanwhile may have another's by now. */
@@ -111,6 +133,7 @@ static struct collector *find_or_make(struct amph_fwd_client *cl, const struct a
         c->server = file->part[0].server;
         c->last = c->announced = IDLE;
         c->checked = c->able = c->append = c->alone = false;
+        atomic_store(&c->identity, 0);
         c->late = 0;
         c->n = c->head = 0;
         atomic_store_explicit(&c->handle, file->part[0].handle, memory_order_release);
@@ -159,7 +182,10 @@ static bool is_able(struct collector *c, enum mode mode)
     struct amph_fwd_args_getflags flags_args = { .file = &c->file, .flags = &flags };
     if (!c->checked) {
         c->checked = true;
-        c->able = fwd_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 && S_ISREG(st.st_mode) &&
+        bool regular = fwd_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 && S_ISREG(st.st_mode);
+        if (!atomic_load(&c->identity))
+            atomic_store(&c->identity, regular ? (st.st_ino * UINT64_C(0x9e3779b97f4a7c15) >> 16) | 1 : UINT64_MAX);
+        c->able = regular &&
             fwd_client_call(c->cl, AMPH_FWD_GETFLAGS, &flags_args) == 0 && !(flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH));
         c->append = flags & O_APPEND;
         c->access = flags & O_ACCMODE;
@@ -223,6 +249,128 @@ static void count_announced(struct collector *c, size_t len)
     settle(c); /* all is there: it is executed before the last call returns */
 }
 
+/* ---- other open files of the same file ---- */
+
+static bool is_other(const struct collector *c, const struct collector *o, enum mode mode)
+{
+    enum mode theirs = o && o != c ? atomic_load(&o->mode) : IDLE;
+    return theirs != IDLE && (mode == WRITING || theirs == WRITING) && atomic_load(&o->identity) == atomic_load(&c->identity);
+}
+
+/* Calls visit for each other run on c's file that matters to reads, or writes; says whether one of them gave true. */
+static bool each_other(const struct collector *c, enum mode mode, bool (*visit)(struct collector *o, off_t from, off_t to), off_t from,
+                       off_t to)
+{
+    struct collector *_Atomic *crowd = all.crowd[atomic_load(&c->identity) % CROWDS];
+    bool any = false;
+    for (unsigned i = 0; i < CROWD; i++) {
+        struct collector *o = atomic_load_explicit(&crowd[i], memory_order_acquire);
+        any |= is_other(c, o, mode) && visit(o, from, to);
+    }
+    for (unsigned i = 0; i < BUCKETS && atomic_load_explicit(&all.uncrowded, memory_order_relaxed); i++)
+        for (struct collector *o = atomic_load_explicit(&all.bucket[i], memory_order_acquire); o; o = o->next)
+            any |= is_other(c, o, mode) && visit(o, from, to);
+    return any;
+}
+
+static bool is_there(struct collector *o, off_t from, off_t to)
+{
+    (void)o, (void)from, (void)to;
+    return true;
+}
+
+static bool has_others(const struct collector *c, enum mode mode)
+{
+    return each_other(c, mode, is_there, 0, 0);
+}
+
+static bool settle_between(struct collector *o, off_t from, off_t to)
+{
+    if (!enter(o))
+        return false;
+    bool touches = fwd_blocks_touch(o, from, to);
+    if (touches)
+        settle(o);
+    leave(o);
+    return touches;
+}
+
+/* Settles the runs of others in the way of a call that reads or writes [from, to). */
+static bool settle_others(const struct collector *c, enum mode mode, off_t from, off_t to)
+{
+    return each_other(c, mode, settle_between, from, to);
+}
+
+static off_t end_of(off_t from, size_t len)
+{
+    return len > (size_t)(INT64_MAX - from) ? INT64_MAX : from + (off_t)len;
+}
+
+/* Others have gathered for the file that d reads.  What is fetched ahead must not lie where they will write: with them there, either it is
+ * there already, and they have nothing to do with it, or they come to rest. */
+static void read_beside(struct collector *c, const struct fwd_data *d)
+{
+    if (!enter_for(c, d->file))
+        return;
+    off_t from = c->pos;
+    bool held = (d->placed ? !c->by_offset && d->off == c->pos : c->by_offset) && fwd_blocks_hold(c, d->len);
+    leave(c);
+    if (!held)
+        settle_others(c, READING, 0, INT64_MAX);
+    else if (settle_others(c, READING, from, end_of(from, d->len)) && enter_for(c, d->file)) {
+        settle(c);
+        leave(c);
+    }
+}
+
+/* Others have gathered for the file that d writes, or fetched ahead. */
+static void write_beside(struct collector *c, struct amph_fwd_client *cl, const struct fwd_data *d)
+{
+    off_t from = d->placed ? d->off : c->pos;
+    bool known = !c->append && (d->placed || (atomic_load(&c->mode) != IDLE && c->by_offset));
+    struct amph_fwd_args_lseek a = { .file = d->file, .whence = SEEK_CUR, .pos = &from };
+    if (!known && !c->append && c->alone)
+        known = fwd_client_call(cl, AMPH_FWD_LSEEK, &a) == 0;
+    if (known)
+        settle_others(c, WRITING, from, end_of(from, d->len));
+    else
+        settle_others(c, WRITING, 0, INT64_MAX);
+}
+
+/* Before a call on c's file; this thread is inside of no collector. */
+static void meet_others(struct collector *c, struct amph_fwd_client *cl, const struct fwd_data *d, enum mode mode)
+{
+    if (atomic_load_explicit(&all.dirty, memory_order_relaxed) <= (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE))
+        return;
+    if (!atomic_load(&c->identity) && enter_for(c, d->file)) {
+        c->cl = cl;
+        is_able(c, mode);
+        leave(c);
+    }
+    if (has_others(c, mode) && mode == READING)
+        read_beside(c, d);
+    else if (has_others(c, mode))
+        write_beside(c, cl, d);
+}
+
+/* A read has come to the end of the file, which may lie further: others have gathered what comes later. */
+static void read_on(struct collector *c, struct amph_fwd_client *cl, const struct fwd_data *d)
+{
+    union amph_fwd_args u;
+    struct fwd_data rest = *d;
+    size_t more = 0;
+    if (!atomic_load(&all.dirty) || !settle_others(c, READING, 0, INT64_MAX) || !enter_for(c, d->file))
+        return;
+    settle(c);
+    rest.data += *d->done_p;
+    rest.off += (off_t)*d->done_p;
+    rest.len -= *d->done_p;
+    rest.done_p = &more;
+    if (fwd_client_call(cl, fwd_data_record(&rest, &u), &u) == 0)
+        *d->done_p += more;
+    leave(c);
+}
+
 /* ---- the layer ---- */
 
 static int take_late(struct collector *c)
@@ -235,7 +383,13 @@ static int take_late(struct collector *c)
 static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, const struct fwd_data *d)
 {
     enum mode mode = d->reads ? READING : WRITING;
-    struct collector *c = all.session && d->len <= SMALL ? find_or_make(call->client, d->file) : find(d->file);
+    struct collector *c = find(d->file);
+    if (!c && ((all.session && d->len <= SMALL) || atomic_load_explicit(&all.dirty, memory_order_relaxed)))
+        c = find_or_make(call->client, d->file);
+    if (c)
+        meet_others(c, call->client, d, mode);
+    else if (atomic_load_explicit(&all.dirty, memory_order_relaxed))
+        fwd_collect_settle_all();
     if (!c || !enter_for(c, d->file))
         return amph_layer_pass(self->next, call);
     c->cl = call->client;
@@ -254,6 +408,8 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, co
         count_announced(c, err ? 0 : *d->done_p);
     }
     leave(c);
+    if (mode == READING && !err && *d->done_p < d->len)
+        read_on(c, call->client, d);
     return err;
 }
 
@@ -265,8 +421,10 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
     if (!enter_for(c, fwd_call_file(&fwd_calls[call->id], &call->u)))
         return amph_layer_pass(self->next, call);
     settle(c);
-    if (call->id == AMPH_FWD_SETFLAGS)
+    if (call->id == AMPH_FWD_SETFLAGS) {
         c->checked = false;
+        atomic_store(&c->identity, 0);
+    }
     if (waits) { /* other threads go on with the file, and the process may fork */
         leave(c);
         return amph_layer_pass(self->next, call);
@@ -299,19 +457,30 @@ static void share_all(void)
             c->alone = false;
 }
 
+/* By path, or about the file as all its open files see it: everything is to be seen. */
+static bool is_about_all(const struct amph_fwd_call *call)
+{
+    static const bool of_file[AMPH_FWD_NCALLS] = {
+        [AMPH_FWD_FSTAT] = true, [AMPH_FWD_FSTATX] = true, [AMPH_FWD_FTRUNCATE] = true, [AMPH_FWD_FALLOCATE] = true,
+        [AMPH_FWD_FUTIMENS] = true, [AMPH_FWD_FSYNC] = true, [AMPH_FWD_FDATASYNC] = true, [AMPH_FWD_SYNCFS] = true,
+        [AMPH_FWD_SETLOCK] = true, [AMPH_FWD_WAITLOCK] = true, [AMPH_FWD_PSETLOCK] = true, [AMPH_FWD_PWAITLOCK] = true,
+        [AMPH_FWD_FLOCK] = true, [AMPH_FWD_SHAREMAP] = true, [AMPH_FWD_NEXTDATA] = true,
+    };
+    return of_file[call->id] || (call->id == AMPH_FWD_LSEEK && call->u.lseek.whence > SEEK_CUR);
+}
+
 static int collect_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     struct fwd_data d;
     if (!call->client || !atomic_load_explicit(&all.in_use, memory_order_relaxed) || atomic_load_explicit(&all.over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
     if (fwd_data_of(call->id, &call->u, &d) && !d.file->rwf)
-        return do_data(self, call, &d);
+        return amph_fwd_file_waits(d.file) ? amph_layer_pass(self->next, call) : do_data(self, call, &d);
     const struct fwd_call_desc *desc = &fwd_calls[call->id];
     const struct amph_fwd_file *file =
         desc->nargs && desc->arg[0].word == FWD_IN_FILE ? fwd_call_file(desc, &call->u) : NULL;
     struct collector *c = file ? find(file) : NULL;
-    /* By path, or about the file as others see it: everything is to be seen. */
-    if (atomic_load(&all.dirty) && (!c || call->id == AMPH_FWD_FSTAT))
+    if (atomic_load(&all.dirty) && (!c || is_about_all(call)))
         fwd_collect_settle_all();
     if (all.session && call->id == AMPH_FWD_OPEN)
         return open_call(self, call);

@@ -331,8 +331,6 @@ function doc_differences() {
     print "  buffer is smaller."
     print "* `fgetc`, `fputc` and other byte functions work on a stream of wide characters."
     print "* `write` with O_APPEND: what others append may come between the first 4 MiB of one call and its rest."
-    print "* `write` with IOFWD_CONSISTENCY=session: each descriptor gathers its own writes: what two O_APPEND descriptors of one"
-    print "  process write comes in the order in which they are flushed, each call's data in one piece."
     print "* `read`, `write` and others that take a buffer: one that free has given back to the kernel may be a SIGSEGV where the"
     print "  kernel would say EFAULT, if it was used before."
     print "* `setrlimit`, RLIMIT_FSIZE: looked at when a program starts and when it sets it by itself: what another process sets by"

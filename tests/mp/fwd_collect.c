@@ -82,6 +82,30 @@ static void one_read(int fd, size_t len, bool at_place, size_t *place)
     *(at_place ? place : &offset) += n;
 }
 
+/* Other open files of the same file see what is gathered, and what is fetched ahead does not outlive what they write. */
+static int apart[2];
+static size_t apart_offset[2];
+
+static void by_another(size_t len, size_t near)
+{
+    unsigned which = (unsigned)below(2);
+    size_t mine = offset, place = near > len ? near - below(len + 1) : near;
+    offset = apart_offset[which];
+    switch (below(6)) {
+    case 0: one_write(apart[which], len, true, &place); break;
+    case 1: one_write(apart[which], len, false, &place); break;
+    case 2: one_read(apart[which], len, false, &place); break;
+    case 3:
+        offset = place;
+        IS(lseek(apart[which], (off_t)place, SEEK_SET), place);
+        break;
+    case 4: IS(lseek(apart[which], 0, SEEK_END), offset = size); break;
+    default: one_read(apart[which], len, true, &place); break;
+    }
+    apart_offset[which] = offset;
+    offset = mine;
+}
+
 /* Consecutive calls of one kind; announced rightly, wrongly or not at all. */
 static void a_run(int fd)
 {
@@ -97,6 +121,8 @@ static void a_run(int fd)
             (writing ? one_read : one_write)(fd, n, !at_place, &place);
         if (below(40) == 0)
             (writing ? one_write : one_read)(fd, n, !at_place, &place);
+        if (below(6) == 0)
+            by_another(a_length(), at_place ? place : offset);
     }
 }
 
@@ -119,7 +145,7 @@ static void a_look(int fd)
 static void a_cut(int fd)
 {
     size_t at = below(MODEL_BYTES);
-    IS(ftruncate(fd, (off_t)at), 0);
+    IS(ftruncate(below(3) ? fd : apart[below(2)], (off_t)at), 0);
     if (at > size)
         memset(model + size, 0, at - size);
     size = at;
@@ -554,11 +580,15 @@ int main(int argc, char **argv)
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600), twin = dup(fd);
     if (fd < 0)
         fail("open", fd, 3);
+    for (int i = 0; i < 2; i++)
+        IS((apart[i] = open(path, O_RDWR)) >= 0, 1);
     for (step = 0; step < RUNS; step++)
         action[below(sizeof action / sizeof action[0])](below(4) ? fd : twin);
     IS(close(fd), 0);
     compare(path);
     IS(close(twin), 0);
+    for (int i = 0; i < 2; i++)
+        IS(close(apart[i]), 0);
     appends(path);
     read_appending(path);
     snprintf(other, sizeof other, "/fwd/shell.%d", (int)getpid());
