@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unit tests of iofwd/fdtab: shared open files, the last close, and readers beside closers. */
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -70,6 +71,66 @@ Test(fdtab, unopened_file_is_not_closed)
     cr_assert_eq(closes, 0);
 }
 
+/* Nothing of the file that was there before is left. */
+Test(fdtab, fresh_after_use)
+{
+    struct fwd_ofile *of = opened(7);
+    of->oflags = 3;
+    of->locked = true;
+    strcpy(of->path, "/fwd/x");
+    fdtab_put(of);
+    cr_assert_eq(closes, 1);
+    cr_assert_eq(fdtab_new(), of);
+    cr_assert_eq(of->oflags, 0);
+    cr_assert_not(of->locked);
+    cr_assert_str_eq(of->path, "");
+    fdtab_put(of);
+    cr_assert_eq(closes, 1);
+}
+
+static struct fwd_ofile *closing, *found, *made;
+
+static int look_around(const struct amph_fwd_file *file)
+{
+    found = fdtab_find(file);
+    made = fdtab_new();
+    return 0;
+}
+
+/* While its last user closes it, a file is nobody's, and its memory is not free yet. */
+Test(fdtab, being_closed)
+{
+    fdtab_closer = look_around;
+    closing = opened(3);
+    fdtab_put(closing);
+    cr_assert_null(found);
+    cr_assert_not_null(made);
+    cr_assert_neq(made, closing);
+}
+
+Test(fdtab, not_ready_is_not_found)
+{
+    struct fwd_ofile *of = opened(42);
+    of->ready = false;
+    cr_assert_null(fdtab_find(&of->file));
+    of->ready = true;
+    cr_assert_eq(fdtab_find(&of->file), of);
+}
+
+Test(fdtab, same_open_file)
+{
+    fdtab_set(5, opened(1), FDTAB_FORWARDED);
+    fdtab_set(6, fdtab_get(5), FDTAB_FORWARDED);
+    fdtab_set(7, opened(1), FDTAB_FORWARDED);
+    cr_assert(fdtab_same(5, 6));
+    cr_assert_not(fdtab_same(5, 7));
+    cr_assert_not(fdtab_same(5, 8));
+    cr_assert_not(fdtab_same(8, 9));
+    for (int fd = 5; fd <= 7; fd++)
+        fdtab_put(fdtab_set(fd, NULL, FDTAB_UNKNOWN));
+    cr_assert_eq(closes, 2);
+}
+
 Test(fdtab, find_by_handle)
 {
     struct fwd_ofile *of = opened(42);
@@ -128,6 +189,24 @@ Test(fdtab, recount_after_fork)
     cr_assert_eq(closes, 0);
     fdtab_put(fdtab_set(3000, NULL, FDTAB_UNKNOWN));
     cr_assert_eq(closes, 1);
+}
+
+/* Whatever the bounds, and with tables of which some are missing. */
+Test(fdtab, each_within_bounds)
+{
+    static const int fds[] = { 0, 1023, 4096, FDTAB_MAX - 1 };
+    int sum = 0;
+    for (int i = 0; i < 4; i++)
+        fdtab_set(fds[i], opened((uint64_t)fds[i] + 1), FDTAB_FORWARDED);
+    fdtab_each(-5, INT_MAX, count, &sum);
+    cr_assert_eq(sum, 1023 + 4096 + FDTAB_MAX - 1);
+    sum = 0;
+    fdtab_each(1, 4095, count, &sum);
+    cr_assert_eq(sum, 1023);
+    sum = 0;
+    fdtab_each(1023, 4096, count, &sum);
+    cr_assert_eq(sum, 1023 + 4096);
+    cr_assert_null(fdtab_get(INT_MIN));
 }
 
 /* Readers look at a descriptor that another thread opens and closes: they see the file that belongs to it, or none. */

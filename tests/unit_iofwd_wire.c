@@ -70,6 +70,54 @@ Test(request, all_that_is_cut_is_refused)
 }
 
 /* The client's part of its area and its segment are 2048 bytes long. */
+/* One bit of any checked word of a head: it is refused. */
+Test(head, other_words_are_refused)
+{
+    static const struct fwd_req_head request = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REQ_HEAD_BYTES };
+    static const struct fwd_rep_head reply = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REP_HEAD_BYTES };
+    uint8_t buf[64];
+    struct amph_wr w;
+    struct amph_rd r;
+    struct fwd_req_head req;
+    struct fwd_rep_head rep;
+    for (int wrong = 0; wrong < 4; wrong++) {
+        req = request;
+        rep = reply;
+        req.magic ^= wrong == 1;
+        req.version ^= wrong == 2;
+        req.length ^= wrong == 3;
+        rep.magic ^= wrong == 1;
+        rep.version ^= wrong == 2;
+        rep.length ^= wrong == 3;
+        amph_wr_init(&w, buf, sizeof buf);
+        fwd_put_req_head(&w, &req);
+        amph_rd_init(&r, buf, amph_wr_len(&w));
+        cr_assert_eq(fwd_get_req_head(&r, &req), wrong == 0, "request, word %d", wrong);
+        amph_wr_init(&w, buf, sizeof buf);
+        fwd_put_rep_head(&w, &rep);
+        amph_rd_init(&r, buf, amph_wr_len(&w));
+        cr_assert_eq(fwd_get_rep_head(&r, &rep), wrong == 0, "reply, word %d", wrong);
+    }
+}
+
+Test(head, other_pieces_are_refused)
+{
+    static const struct fwd_bulk bulks[] = { { .where = FWD_SEGMENT, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
+                                             { .where = FWD_SEGMENT + 1 },
+                                             { .flags = (uint8_t)(FWD_PIECE_ALL + 1) },
+                                             { .rwf = (uint16_t)(FWD_RWF_ALL + 1) } };
+    uint8_t buf[64];
+    for (size_t i = 0; i < AMPH_COUNTOF(bulks); i++) {
+        struct amph_wr w;
+        struct amph_rd r;
+        struct fwd_bulk b;
+        amph_wr_init(&w, buf, sizeof buf);
+        fwd_put_bulk(&w, &bulks[i]);
+        amph_rd_init(&r, buf, amph_wr_len(&w));
+        cr_assert_eq(fwd_get_bulk(&r, &b), i == 0, "piece %zu", i);
+    }
+}
+
 Test(request, data_outside_the_part_or_the_segment_is_refused)
 {
     static const struct { uint64_t at; uint32_t len; int good; } rows[] = {
