@@ -247,6 +247,24 @@ static void do_vectors(void)
     say_data(data, 12000);
 }
 
+/* Data and holes: where room has been reserved in a file, a file system such as ext4 takes for data what its cache has pages of, which is
+ * what has been read, and read ahead, on the one way or the other.  What is to be compared then is only where the offset is put next. */
+static bool *reserved; /* in some file, by some process */
+
+static void seek_data(int fd, int whence)
+{
+    off_t from = offset();
+    if (!*reserved) {
+        gives(lseek(fd, from, whence));
+        return;
+    }
+    struct stat st;
+    off_t at = lseek(fd, from, whence);
+    if (at >= 0 && (at < from || fstat(fd, &st) != 0 || at > st.st_size))
+        say(" is %ld", (long)at);
+    gives(lseek(fd, from, SEEK_SET));
+}
+
 static void do_seek(void)
 {
     static const int whence[] = { SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE, 9 };
@@ -255,6 +273,8 @@ static void do_seek(void)
     struct stat st;
     if (fstat(*s, &st) == 0 && S_ISDIR(st.st_mode)) /* positions in directories are each file system's own */
         gives(lseek(*s, 0, SEEK_SET));
+    else if (w == SEEK_DATA || w == SEEK_HOLE)
+        seek_data(*s, w);
     else
         gives(lseek(*s, offset(), w));
 }
@@ -478,6 +498,7 @@ static void do_allocate(void)
     int *s = place(), how = hows[any(6)];
     off_t from = any(MOST), len = any(MOST);
     say(" %x %ld+%ld", how, (long)from, (long)len);
+    *reserved = true;
     if (once_in(3))
         say(" = %d", posix_fallocate(*s, from, len));
     else
@@ -801,6 +822,9 @@ int main(int argc, char **argv)
     dir = argv[4];
     printf("seed %s, %ld calls, %d processes\n", argv[1], ncalls, nprocs);
     fflush(stdout);
+    reserved = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (reserved == MAP_FAILED)
+        return 2;
     deep_base();
     umask(022);
     signal(SIGPIPE, SIG_IGN);
