@@ -41,11 +41,12 @@ int main(int argc, char **argv)
     sigaction(SIGCHLD, &sa, NULL);
     if (!own && argc != 3)
         return 2;
-    snprintf(prefix, sizeof prefix, "/fwd=%s", own ? argv[4] : "");
+    snprintf(prefix, sizeof prefix, own && argv[4][0] ? "/fwd=%s" : "", argv[own ? 4 : 2]);
     struct iofwd_stats none;
     int early = own ? ENOTCONN : iofwd_stats(IOFWD_NONE, &none); /* a call before there are servers spoils nothing */
     int err = early != ENOTCONN ? 1000 : own ? iofwd_start_server(argv[2], argv[3], prefix) : iofwd_attach(argv[2]);
-    again = dup(0); /* before the first message, which may open a doorbell */
+    for (int i = 0; i < 5; i++)
+        again = dup(0) - i; /* before the first message, which may open a doorbell */
     if (!err)
         err = iofwd_open("/fwd/api", O_RDWR | O_CREAT | O_TRUNC, 0600, &file);
     if (!err)

@@ -11,6 +11,7 @@ cat >"$mp_dir/ssh" <<END
 #!/bin/sh
 echo "\$# \$1" >>"$mp_dir/reached"
 shift
+echo "\$*" >"$mp_dir/told"
 exec sh -c "\$*"
 END
 chmod +x "$mp_dir/ssh"
@@ -31,7 +32,7 @@ none() {
     ! pgrep -f "iofwd-server -own .*$kept" >/dev/null
 }
 
-for host in localhost elsewhere.example; do
+for host in localhost "$(uname -n)" elsewhere.example; do
     {
         with $host sh -c 'echo out >/fwd/a; cat </fwd/a; (cat /fwd/a; ls /fwd) | tr a-z A-Z; env | grep -c -e AMPHORA_JOB
             sort </fwd/a >/fwd/b; cmp /fwd/a /fwd/b && echo equal'
@@ -44,6 +45,60 @@ for host in localhost elsewhere.example; do
 done
 test "$(cat "$mp_dir/reached")" = "2 elsewhere.example"
 mp_report $? "the remote one was reached by IOFWD_SERVER_SSH, once" "$mp_dir/reached"
+grep -q ' -own -conduit tcp -iofwd ' "$mp_dir/told"
+mp_report $? "it was told to listen at the network" "$mp_dir/told"
+
+# What the server gets from the program: a session of its own, no descriptors, no blocked signals, nothing that is meant for clients.
+cat >"$mp_dir/server" <<END
+#!/bin/sh
+{
+    env | grep -e ^LD_PRELOAD= -e ^IOFWD_SERVER_HOST= -e ^IOFWD_PRIVATE_ -e ^IOFWD_DOOR= -e ^AMPHORA_RANK=
+    test -e /proc/self/fd/9 && echo "descriptor 9"
+    grep '^SigBlk:.*[^0:[:space:]]' /proc/\$\$/status
+    test "\$(cut -d ' ' -f 6 /proc/\$\$/stat)" = \$\$ || echo "a session of somebody else"
+    echo looked
+} >"$mp_dir/given" 2>&1
+exec "$(realpath "$server")" "\$@"
+END
+chmod +x "$mp_dir/server"
+ls -l /proc/$$/fd | sed -n 's/.* -> pipe:/pipe:/p' >"$mp_dir/pipes"
+{
+    env IOFWD_SERVER_HOST=localhost IOFWD_SERVER_PATH="$mp_dir/server" IOFWD_PREFIX="/fwd=$kept" IOFWD_PRIVATE_X=1 AMPHORA_RANK=0 \
+        LD_PRELOAD="$builddir/.libs/libiofwd_preload.so" timeout 60 sh -c 'echo 1 >/fwd/a; exec ls -l /proc/self/fd' 9</dev/null |
+        sed -n 's/.* \([0-9]*\) -> pipe:/\1 pipe:/p' | grep -v '^[012] ' | grep -vFf "$mp_dir/pipes" # none of the server's went through exec
+    cat "$mp_dir/given"
+} >"$mp_dir/out" 2>&1
+echo looked | cmp -s - "$mp_dir/out"
+mp_report $? "the server inherits nothing that is the program's, nor the program's children what is the server's" "$mp_dir/out"
+
+# Found beside the library, where nobody says where it is.
+env IOFWD_SERVER_HOST=localhost IOFWD_PREFIX="/fwd=$kept" LD_PRELOAD="$builddir/.libs/libiofwd_preload.so" \
+    LD_LIBRARY_PATH="$builddir/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" timeout 60 sh -c 'echo found >/fwd/a; cat /fwd/a' >"$mp_dir/out" 2>&1
+echo found | cmp -s - "$mp_dir/out"
+mp_report $? "the server is found beside the library" "$mp_dir/out"
+
+# A program that closes all descriptors keeps its server.
+if python3 -c 'import os' 2>/dev/null; then
+    with localhost python3 -c 'import os
+open("/fwd/a", "w").write("first")
+os.closerange(3, 65536)
+open("/fwd/a", "a").write(" second")
+print(open("/fwd/a").read())' >"$mp_dir/out" 2>&1
+    echo "first second" | cmp -s - "$mp_dir/out"
+    mp_report $? "a program that closes all its descriptors keeps its server" "$mp_dir/out"
+fi
+
+# What is no host is no option of ssh either.
+rm "$mp_dir/reached"
+with -oProxyCommand=false cat /fwd/a >"$mp_dir/out" 2>&1
+grep -q 'IOFWD_SERVER_HOST=-oProxyCommand=false: this is no host' "$mp_dir/out" && ! test -e "$mp_dir/reached"
+mp_report $? "a host that begins with - is refused" "$mp_dir/out"
+timeout 60 "$builddir/tests/mp/fwd_own" own localhost "$server" "" >"$mp_dir/out" 2>&1 </dev/null
+grep -q 'IOFWD_PREFIX must say what is forwarded' "$mp_dir/out" && grep -q '^error 5 ' "$mp_dir/out"
+mp_report $? "a server without a prefix is refused" "$mp_dir/out"
+timeout 60 "$AMPHORA_RUN" -n 1 "$builddir/tests/mp/fwd_own" own localhost "$server" "$kept" >"$mp_dir/out" 2>&1 </dev/null
+grep -q '^error 0 word by name ' "$mp_dir/out"
+mp_report $? "a process of a job without servers starts its own when it asks" "$mp_dir/out"
 
 # A child that outlives the process that started the server keeps it.
 {
