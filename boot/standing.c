@@ -181,13 +181,40 @@ void amph_standing_free(struct amph_standing *set)
     set->n = 0;
 }
 
+static bool others_write_beside(const char *path)
+{
+    char dir[4096];
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    int n = snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return n < (int)sizeof dir && stat(n ? dir : "/", &st) == 0 && (st.st_mode & S_IWOTH);
+}
+
+int amph_standing_open(const char *path, int flags)
+{
+    struct stat st;
+    bool wary = others_write_beside(path);
+    int fd = open(path, flags | O_CLOEXEC | (wary ? O_NOFOLLOW | O_NONBLOCK : 0), 0600);
+    if (fd < 0 || !wary || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0)))
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+static bool is_distrust(int err)
+{
+    return err == EPERM || err == ELOOP;
+}
+
 enum amph_status amph_standing_write(const char *path, const struct amph_standing *set)
 {
     char *text = amph_standing_print(set), *temporary = NULL;
     int fd = -1;
-    if (text && asprintf(&temporary, "%s.%ld", path, (long)getpid()) >= 0)
-        fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    else
+    if (text && asprintf(&temporary, "%s.%ld", path, (long)getpid()) >= 0) {
+        unlink(temporary); /* who has made it could read what comes into it */
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } else
         temporary = NULL;
     size_t len = text ? strlen(text) : 0;
     bool ok = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, text, len) == (ssize_t)len && rename(temporary, path) == 0;
@@ -207,7 +234,7 @@ static char *read_text(const char *path)
 {
     char *text = NULL;
     size_t have = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = amph_standing_open(path, O_RDONLY);
     if (fd < 0 || !(text = malloc(AMPH_STANDING_TEXT_MOST)))
         goto done;
     for (ssize_t n; have < AMPH_STANDING_TEXT_MOST - 1; have += (size_t)n)
@@ -224,8 +251,11 @@ enum amph_status amph_standing_read(const char *path, struct amph_standing *set_
 {
     char *text = read_text(path);
     if (!text) {
-        enum amph_status st = amph_status_from_errno(errno);
-        amph_error("cannot read the address file %s: %m; is iofwd-server -daemon running?", path);
+        enum amph_status st = is_distrust(errno) ? AMPH_ERR_PROTO : amph_status_from_errno(errno);
+        if (is_distrust(errno))
+            amph_error("the address file %s lies where others may write, and is a link or belongs to another user: it is not trusted", path);
+        else
+            amph_error("cannot read the address file %s: %m; is iofwd-server -daemon running?", path);
         return st;
     }
     enum amph_status st = amph_standing_parse(text, path, set_p);
@@ -236,10 +266,12 @@ enum amph_status amph_standing_read(const char *path, struct amph_standing *set_
 bool amph_standing_is(const char *path)
 {
     char head[sizeof first_line] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = amph_standing_open(path, O_RDONLY);
     ssize_t n = fd >= 0 ? read(fd, head, sizeof head - 1) : 0;
     if (fd >= 0)
         close(fd);
+    else if (is_distrust(errno))
+        return true; /* which amph_standing_read will say */
     return n == sizeof head - 1 && strcmp(head, first_line) == 0;
 }
 

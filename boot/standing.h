@@ -50,6 +50,10 @@ void amph_standing_free(struct amph_standing *set);
 enum amph_status amph_standing_write(const char *path, const struct amph_standing *set);
 enum amph_status amph_standing_read(const char *path, struct amph_standing *set_p);
 
+/* Opens a file that may have been named by nobody but us, in /tmp say: where others may write into its directory it is followed through no
+ * link, and is this user's or root's.  -1: errno; EPERM: it is another's. */
+int amph_standing_open(const char *path, int flags);
+
 /* Where the file is if nobody says: AMPHORA_JOB, else in XDG_RUNTIME_DIR or /tmp. */
 const char *amph_standing_default(void);
 

@@ -70,7 +70,7 @@ static void note(const char *format, ...)
 /* Where standard output and error go once all is well; what goes wrong before is told where the user is. */
 static bool open_log(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int fd = amph_standing_open(path, O_WRONLY | O_CREAT | O_APPEND);
     if (fd < 0) {
         amph_error("cannot write the log %s: %m", path);
         return false;
@@ -422,13 +422,13 @@ static int run(struct watch *w)
     sigprocmask(SIG_BLOCK, &handled, NULL);
     w->signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
     bool ok = w->signals >= 0 && start_all(w) && announce(w);
+    if (ok && w->d->log)
+        ok = open_log(w->d->log);
     if (ok && w->ready >= 0)
         ok = write(w->ready, "R", 1) == 1;
     if (w->ready >= 0)
         close(w->ready);
     w->ready = -1;
-    if (ok && w->d->log)
-        ok = open_log(w->d->log);
     if (ok && !w->d->own)
         note("%u server%s, exports %s, address file %s", w->set.n, w->set.n == 1 ? "" : "s", w->set.prefix, w->d->address_file);
     bool asked = ok;

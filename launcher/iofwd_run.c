@@ -105,6 +105,17 @@ static bool wait_for_file(const char *path, double seconds)
     return true;
 }
 
+/* The file's absolute path.  Whether it may be a link is for who opens it to say. */
+static bool make_absolute(const char *file, char path[PATH_MAX])
+{
+    char above[PATH_MAX], dir[PATH_MAX];
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    int n = snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - file) : 1, slash ? file : ".");
+    if (n >= (int)sizeof above || !realpath(above, dir))
+        return false;
+    return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
+}
+
 /* What the servers of the file say of themselves, as settings of the program. */
 static bool take_file(const struct given *g, const char *path)
 {
@@ -170,7 +181,7 @@ int main(int argc, char **argv)
         g.file = amph_standing_default();
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;
-    if (!join && (!wait_for_file(g.file, g.wait_s) || !realpath(g.file, path) || !take_file(&g, path)))
+    if (!join && (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
         return 1;
     if (!set_preload())
         return 1;

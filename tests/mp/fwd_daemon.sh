@@ -161,4 +161,35 @@ kill "$down_pid"
 gone "$down_pid"
 { cat "$mp_dir/said" && grep -qx there "$mp_dir/said" && grep -qx refused "$mp_dir/said" && test -e "$mp_dir/kept/there"; } >>"$mp_dir/out"
 mp_report $? "a daemon with -read-only lets programs read and nothing else" "$mp_dir/out"
+
+# In a directory where others may write, as /tmp, another may have put something in the place of the files.
+common=$mp_dir/common
+mkdir "$common"
+chmod 1777 "$common"
+in_common() {
+    timeout -k 5 60 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$common/file" "$@" -pid-file "$mp_dir/pid"
+}
+{
+    echo untouched >"$mp_dir/target"
+    ln -s "$mp_dir/target" "$common/file.log"
+    in_common && echo "logs through a link"
+    in_common -log "$mp_dir/other.log" && cp "$common/file" "$mp_dir/addresses.2" && timeout 20 "$run" -servers "$common/file" cat /fwd/there
+    down_pid=$(cat "$mp_dir/pid")
+    kill "$down_pid"
+    gone "$down_pid"
+    ln -s "$mp_dir/addresses.2" "$common/file"
+    timeout 20 "$run" -servers "$common/file" cat /fwd/there
+    rm "$common/file"
+    cp "$mp_dir/addresses.2" "$common/file"
+    if [ "$(id -u)" = 0 ]; then
+        chown 65534 "$common/file"
+        timeout 20 "$run" -servers "$common/file" cat /fwd/there
+        AMPHORA_JOB=$common/file IOFWD_PREFIX=/fwd LD_PRELOAD=$builddir/.libs/libiofwd_preload.so timeout 20 cat /fwd/there
+    else
+        echo "it is not trusted"; echo "it is not trusted"
+    fi
+} >"$mp_dir/out" 2>&1
+test "$(grep -c 'it is not trusted' "$mp_dir/out")" = 3 && ! grep -q through "$mp_dir/out" && test "$(grep -cx there "$mp_dir/out")" = 1 &&
+    test "$(cat "$mp_dir/target")" = untouched
+mp_report $? "address files and logs that others could have made are not trusted" "$mp_dir/out"
 mp_done
