@@ -11,7 +11,8 @@
  * reads or overwrites.
  *
  * Who shares an open file with other processes (a fork, an exec, a descriptor in a message) shares its offset, and reads and writes at
- * it are gathered only where they were announced: nobody could tell the others where the offset has gone.
+ * it are gathered only where they were announced: nobody could tell the others where the offset has gone.  A file that this process alone
+ * has stays so over exec, since the new image is told (a shell's `prog > file` opens it in the child that becomes prog).
  *
  * Thread rule: any thread; a collector is used by one thread at a time.  A signal handler that interrupts its own thread in here, and
  * calls by descriptor from it, go straight to the server.
@@ -21,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -447,6 +449,29 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
     if (c)
         c->alone = true;
     return err;
+}
+
+void fwd_collect_keep_alone(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+{
+    struct collector *c = all.session ? find_or_make(cl, file) : NULL;
+    if (c)
+        c->alone = true;
+}
+
+size_t fwd_collect_tell_alone(char *buf, size_t len_bytes)
+{
+    size_t at = 0;
+    for (unsigned i = 0; i < BUCKETS && all.session; i++)
+        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next) {
+            uint64_t handle = atomic_load(&c->handle);
+            int n = handle && c->alone ? snprintf(buf + at, len_bytes - at, FWD_ALONE_FORMAT, c->server, handle) : 0;
+            if (n < 0 || (size_t)n >= len_bytes - at)
+                break;
+            at += (size_t)n;
+        }
+    if (len_bytes)
+        buf[at] = 0; /* one that did not fit may have been begun */
+    return at;
 }
 
 /* Other processes come to what this one has open. */

@@ -103,6 +103,7 @@ struct fwd_inherited {
     uint32_t n;
     uint32_t server[AMPH_FWD_PARTS_MAX];
     int door[AMPH_FWD_PARTS_MAX];
+    char alone[256]; /* a new image: open files that no other process has (client_collect.h) */
 };
 
 struct fwd_state {

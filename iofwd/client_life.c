@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/env.h"
+#include "iofwd/client_collect.h"
 #include "iofwd/client_failover.h"
 #include "iofwd/client_own.h"
 
@@ -99,12 +100,26 @@ int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
 
 /* ---- holds and counters ---- */
 
+/* Was file this process's alone before it became this image? */
+static bool was_alone(const struct amph_fwd_file *file)
+{
+    char entry[48];
+    int len = snprintf(entry, sizeof entry, FWD_ALONE_FORMAT, file->part[0].server, file->part[0].handle);
+    for (const char *at = fwd_state.inherited.alone; (at = strstr(at, entry)) != NULL; at += len)
+        if (at[len] == '/' || at[len] == 0)
+            return true;
+    return false;
+}
+
 int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *files, size_t nfiles)
 {
     int worst = 0;
     struct amph_fwd_ref *first = calloc(nfiles + 1, sizeof *first); /* of each file, where it is open now */
     if (!first)
         return ENOMEM;
+    for (size_t f = 0; f < nfiles; f++)
+        if (was_alone(&files[f]))
+            fwd_collect_keep_alone(cl, &files[f]);
     for (size_t f = 0; f < nfiles; f++)
         first[f] = cl->failover ? fwd_failover_adopt(cl, &files[f]) : files[f].part[0];
     for (uint32_t i = 0; i < cl->nlinks; i++) {
@@ -296,8 +311,12 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     const struct fwd_inherited *inh = &fwd_state.inherited;
     size_t at = 0, doors = 0;
     uint32_t number = cl ? cl->number : inh->number;
+    char alone[sizeof inh->alone] = "";
+    bool own = cl && cl->pid == getpid(); /* a vfork child's is its parent's */
+    if (own)
+        fwd_collect_tell_alone(alone, sizeof alone);
     amph_layer_event(AMPH_LAYER_EXEC);
-    if (cl && cl->failover && cl->pid == getpid()) /* a vfork child's are its parent's */
+    if (own && cl->failover)
         fwd_failover_exec();
     /* In a vfork child the client is the parent's: the parent's process number goes with it, so that nobody takes it over. */
     int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()), number);
@@ -316,10 +335,12 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
         at += (size_t)n;
         doors++;
     }
+    if (strlen(alone) < len_bytes - at)
+        at = (size_t)(stpcpy(buf + at, alone) - buf);
     return doors ? at : 0;
 }
 
-/* IOFWD_DOOR: PID:NUMBER[:SERVER=FD]... */
+/* IOFWD_DOOR: PID:NUMBER[:SERVER=FD]...[/SERVER.HANDLE]... */
 static bool parse_door(const char *text, struct fwd_inherited *inh)
 {
     long pid;
@@ -334,6 +355,7 @@ static bool parse_door(const char *text, struct fwd_inherited *inh)
         inh->n++;
         text += used;
     }
+    snprintf(inh->alone, sizeof inh->alone, "%s", text);
     return inh->n > 0;
 }
 
