@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -340,8 +341,10 @@ static int lock(int fd, int command, short type)
 static int lock_and_exec(char **argv, bool many)
 {
     char number[16];
-    int fd = open(in("locked", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
-    MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && lock(fd, F_SETLK, F_WRLCK) == 0);
+    int fd = open(in("before", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    char *before = strdup(in("before", 0));
+    MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && lock(fd, F_SETLK, F_WRLCK) == 0 && flock(fd, LOCK_EX) == 0);
+    MUST(rename(before, in("locked", 0)) == 0);
     for (int i = 0; i < 20 && many; i++) {
         struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100 + i * 2, .l_len = 1 };
         MUST(fcntl(fd, F_SETLK, &l) == 0);
@@ -386,6 +389,7 @@ static int locked_only(int fd)
         int other = open(in("locked", 0), O_RDWR);
         struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
         MUST(other >= 0 && lock(other, F_SETLK, F_WRLCK) == -1 && (errno == EAGAIN || errno == EACCES));
+        MUST(flock(other, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK);
         MUST(fcntl(other, F_GETLK, &l) == 0 && l.l_pid == getppid()); /* of the process, not of the open file */
         _exit(0);
     }
@@ -416,6 +420,45 @@ static int renamed_only(void)
         int again = open(in(is[i], 0), O_RDONLY);
         MUST(again >= 0 && read(again, text, sizeof text) == 7 && memcmp(text, "one two", 7) == 0);
     }
+    return 0;
+}
+
+/* A file that has gone is not made anew by its reopening, and calls on it tell. */
+static int removed_only(void)
+{
+    struct stat st;
+    int fd = open(in("removed", 0), O_RDWR | O_CREAT, 0600);
+    MUST(fd >= 0 && write(fd, "x", 1) == 1 && unlink(in("removed", 0)) == 0);
+    kills = 1;
+    MUST(kill_newest());
+    MUST(write(fd, "x", 1) == -1 && errno == EIO);
+    MUST(stat(in("removed", 0), &st) == -1 && errno == ENOENT);
+    return 0;
+}
+
+/* ---- more files than are noted at one time: the places of closed ones are taken again, those of open ones are not ---- */
+
+static int reused_only(void)
+{
+    enum { PLACES = 33000 };
+    char text[8] = "";
+    int status, low = dup(0);
+    MUST(close(low) == 0);
+    int first = open(in("first", 0), O_RDWR | O_CREAT, 0600);
+    MUST(first == low && write(first, "first", 5) == 5);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(close(first) != 0);
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    for (int i = 0; i < PLACES; i++) {
+        int fd = open(in("again", 0), O_RDWR | O_CREAT, 0600);
+        MUST(fd == low + 1 && lseek(fd, 3, SEEK_SET) == 3 && close(fd) == 0); /* nothing that the client keeps takes a low number */
+    }
+    int last = open(in("last", 0), O_RDWR | O_CREAT, 0600);
+    kills = 1;
+    MUST(last >= 0 && kill_newest());
+    MUST(write(first, "!", 1) == 1 && pread(first, text, 8, 0) == 6 && memcmp(text, "first!", 6) == 0);
+    MUST(write(last, "last", 4) == 4 && pread(last, text, 8, 0) == 4 && memcmp(text, "last", 4) == 0);
     return 0;
 }
 
@@ -672,7 +715,8 @@ static int wait_stopped(void)
 static const struct {
     const char *name;
     int (*run)(void);
-} parts[] = { { "unanswered", unanswered_only }, { "placed", placed_only }, { "renamed", renamed_only }, { "wait", wait_killed },
+} parts[] = { { "unanswered", unanswered_only }, { "placed", placed_only }, { "renamed", renamed_only }, { "removed", removed_only },
+              { "reused", reused_only }, { "wait", wait_killed },
               { "whole", whole_only }, { "spread-home", spread_home }, { "spread-other", spread_other },
               { "wait-stopped", wait_stopped }, { "kill", kill_only } };
 

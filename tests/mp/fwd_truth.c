@@ -565,6 +565,8 @@ static void went_on(void)
     execl(self, self, "gone-on", dir, scratch, NULL);
 }
 
+enum { COPY = 70 }; /* above what a test is started with */
+
 /* exec closes a copy of the descriptor, then another one of the file; both end the locks, although the first stays open. */
 static void gone_on(void)
 {
@@ -574,7 +576,7 @@ static void gone_on(void)
     snprintf(number, sizeof number, "%d", fd);
     setenv("HELD_FD", number, 1);
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
-    copy = fcntl(fd, F_DUPFD_CLOEXEC, 70);
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, COPY);
     T(copy);
     look("held");
     execl(self, self, "copy-gone", dir, scratch, NULL);
@@ -584,7 +586,7 @@ static void copy_gone(void)
 {
     int fd = atoi(getenv("HELD_FD"));
     look("copy closed by exec");
-    T(fcntl(20, F_GETFD));
+    T(fcntl(COPY, F_GETFD));
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
     T(open(in("held"), O_RDONLY | O_CLOEXEC) >= 0);
     look("held");
