@@ -21,10 +21,13 @@
 #include "base/counters.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "boot/control.h"
 #include "conduits/inet.h"
 #include "iofwd/server_int.h"
 
 #define TICK_MS 500
+#define ACCEPT_MOST 64      /* at a time: between them it is seen who is silent */
+#define STRANGERS_MOST 256u /* that have not yet proved who they are, nor are of this user */
 
 /* ---- sockets ---- */
 
@@ -153,10 +156,10 @@ static void end_conn(struct fwd_server *s, struct fwd_conn *c)
     post_news(s, make_news(FWD_NEWS_GONE, c, 0));
 }
 
-static void accept_all(struct fwd_server *s, int listener)
+static void accept_some(struct fwd_server *s, int listener)
 {
     int fd;
-    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+    for (int i = 0; i < ACCEPT_MOST && (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; i++) {
         struct fwd_conn *c = calloc(1, sizeof *c);
         int one = 1;
         if (!c || !watch(s, fd, c)) {
@@ -168,6 +171,7 @@ static void accept_all(struct fwd_server *s, int listener)
         setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
         c->fd = fd;
         c->server = s;
+        c->stranger = listener != s->unix_fd || !amph_control_same_user(fd);
         c->deadline_ns = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
         c->next = s->conns;
         if (s->conns)
@@ -275,13 +279,18 @@ static void first_has_ended(struct fwd_server *s)
     post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
 }
 
-/* Who knocks and then says nothing is sent away, and counted. */
+/* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked since: they take descriptors that clients'
+ * files need. */
 static void end_silent(struct fwd_server *s)
 {
     uint64_t now = amph_now_ns();
+    unsigned strangers = 0;
     for (struct fwd_conn *c = s->conns, *next; c; c = next) {
         next = c->next;
-        if (!c->greeted && now > c->deadline_ns) {
+        if (c->greeted)
+            continue;
+        strangers += c->stranger;
+        if (now > c->deadline_ns || (c->stranger && strangers > STRANGERS_MOST)) {
             amph_count_exact(DROP_STRANGER, 1);
             end_conn(s, c);
         }
@@ -299,7 +308,7 @@ static void *door_thread(void *arg)
             if (what == &s->stop_fd)
                 return NULL;
             if (what == &s->unix_fd || what == &s->tcp_fd)
-                accept_all(s, *(int *)what);
+                accept_some(s, *(int *)what);
             else if (what == &s->boot)
                 take_notices(s);
             else if (what == &s->bells_fd)

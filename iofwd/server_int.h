@@ -106,6 +106,7 @@ struct fwd_conn {
     size_t have;
     uint64_t deadline_ns;     /* until it has a client */
     bool greeted;             /* a client knows its way in */
+    bool stranger;            /* until then: nothing says that it is this user's or root's */
     bool stays;               /* it stands for a compute process (FWD_HELLO_STAY) */
     struct fwd_peer *peer;    /* progress thread's */
     struct fwd_bell *bell;    /* progress thread's: the connection is one */

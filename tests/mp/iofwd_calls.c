@@ -699,6 +699,36 @@ static void test_counters(void)
     CHECK(a.clients > 1 || b.clients > 1 || b.open_files == a.open_files);
 }
 
+/* Many that say nothing at the port: the first of them are soon sent away, the last may stay, and clients are served. */
+static int crowd(void)
+{
+    enum { CROWD = 400 };
+    struct fwd_door_addr where;
+    struct stat st;
+    struct pollfd first = { .events = POLLIN };
+    uint8_t buf[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST];
+    struct fwd_frame_in in;
+    int fd[CROWD];
+    void *value;
+    size_t len;
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_DOOR_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
+    CHECK(fwd_door_addr_take(value, len, &where) && where.tcp.ss_family != AF_UNSPEC);
+    free(value);
+    uint64_t start = amph_now_ns();
+    for (int i = 0; i < CROWD; i++)
+        CHECK(fwd_door_connect(&where, false, &fd[i]) == AMPH_OK && fwd_door_receive(fd[i], buf, &in) == AMPH_OK);
+    for (int i = 0; i < CROWD - 300; i++) {
+        first.fd = fd[i];
+        CHECK(poll(&first, 1, 5000) == 1 && recv(fd[i], buf, 1, 0) <= 0);
+    }
+    CHECK(amph_now_ns() - start < FWD_DOOR_TIMEOUT_NS);
+    CHECK(recv(fd[CROWD - 1], buf, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+    IS(amph_fwd_stat(cl, NULL, "/fwd", 0, &st), 0);
+    for (int i = 0; i < CROWD; i++)
+        close(fd[i]);
+    return failures != 0;
+}
+
 int main(int argc, char **argv)
 {
     without_preload(amph_env_foreign("LD_PRELOAD"), argv);
@@ -717,6 +747,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(real_dir, "--silent") == 0)
         return stay_silent();
+    if (strcmp(real_dir, "--crowd") == 0)
+        return crowd();
     snprintf(base, sizeof base, "client-%u", iofwd_client_number());
     umask(0);
     IS(amph_fwd_mkdir(cl, NULL, fwd(""), 0755), 0);
