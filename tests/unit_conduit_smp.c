@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The conformance suite on shared memory, and what only shared memory promises: rings that may hold anything, memory that is used
  * sparingly, sessions that go on. */
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/counters.h"
@@ -345,6 +350,38 @@ static void prepared_in_any_order(void)
     suite_world_close(w);
 }
 
+static int send_from_child(void *arg)
+{
+    struct suite_node *a = arg;
+    suite_stream(a, 1, AMPH_LANE_REQUEST);
+    a->cx->ops->flush(a->cx);
+    return 0;
+}
+
+/* A child that shares our memory and not our descriptors wakes a sleeper; afterwards so do we. */
+static void child_in_our_memory(void)
+{
+    enum { STACK_BYTES = 256 << 10 };
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    for (uint64_t i = 1; i <= 2; i++) {
+        CHECK(b->cx->ops->arm(b->cx, AMPH_ARM_FD, 0) == AMPH_OK);
+        if (i == 1) {
+            char *stack = aligned_alloc(16, STACK_BYTES);
+            pid_t pid = clone(send_from_child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, a);
+            CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
+            free(stack);
+        } else {
+            send_from_child(a);
+        }
+        struct pollfd p = { .fd = b->cx->ops->wait_fd(b->cx), .events = POLLIN };
+        CHECK_MSG(poll(&p, 1, 5000) == 1, "message %u wakes nobody", (unsigned)i);
+        CHECK(b->cx->ops->arm(b->cx, AMPH_ARM_OFF, 0) == AMPH_OK);
+        SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == i);
+    }
+    suite_world_close(w);
+}
+
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "smp", "smp", false, false };
@@ -357,6 +394,7 @@ int main(int argc, char **argv)
         { "few pages", few_pages },
         { "stale keys", stale_keys },
         { "prepared in any order", prepared_in_any_order },
+        { "a child in our memory", child_in_our_memory },
         { NULL, NULL },
     };
     return conduit_suite_main(argc, argv, &target, own);

@@ -101,6 +101,7 @@ static enum amph_status make_bell(struct smp_cx *s)
         return st;
     }
     s->region->bell_ino = sb.st_ino;
+    s->pid = getpid();
     return AMPH_OK;
 }
 

@@ -117,6 +117,7 @@ struct smp_cx {
     struct smp_region *region;
     int region_fd;
     int bell[2];              /* doorbell pipe */
+    pid_t pid;                /* of the process that opened it and has its descriptors */
     bool can_fence;           /* this process takes part in the asymmetric fence */
 
     /* send side */

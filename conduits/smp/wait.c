@@ -62,14 +62,12 @@ void smp_relax_fence(struct smp_cx *s)
         __atomic_store_n(&s->region->full_fence, 0, __ATOMIC_RELAXED);
 }
 
-/* Opens the peer's doorbell when it is first needed; only the pipe that the peer's region names, for the process may have ended and
- * its numbers may mean something else now.  Opened to read as well, so that ringing a process that has ended is no SIGPIPE. */
-static int bell_of(struct smp_peer *p)
+/* Opens the peer's doorbell; only the pipe that the peer's region names, for the process may have ended and its numbers may mean
+ * something else now.  Opened to read as well, so that ringing a process that has ended is no SIGPIPE. */
+static int open_bell(const struct smp_peer *p)
 {
     char path[64];
     struct stat sb;
-    if (p->bell_fd >= 0)
-        return p->bell_fd;
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)p->pid, p->bell_fd_there);
     int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && (fstat(fd, &sb) != 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != p->region->bell_ino)) {
@@ -79,7 +77,6 @@ static int bell_of(struct smp_peer *p)
     }
     if (fd < 0)
         amph_debug("cannot ring process %ld (%s): %m", (long)p->pid, path);
-    p->bell_fd = fd;
     return fd;
 }
 
@@ -93,10 +90,16 @@ void smp_wake(struct smp_cx *s, struct smp_peer *p)
         syscall(SYS_futex, &p->region->sleep, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
         return;
     }
-    int fd = bell_of(p);
+    /* A child by clone may send from our memory and have descriptors of its own: what it opens means nothing here, and the reverse. */
+    bool ours = getpid() == s->pid;
+    int fd = ours && p->bell_fd >= 0 ? p->bell_fd : open_bell(p);
     /* A full pipe is as good as a ring. */
     if (fd >= 0 && write(fd, "", 1) < 0 && errno != EAGAIN)
         amph_debug("ringing process %ld: %m", (long)p->pid);
+    if (ours)
+        p->bell_fd = fd;
+    else if (fd >= 0)
+        close(fd);
 }
 
 static void drain_bell(struct smp_cx *s)
