@@ -66,6 +66,7 @@ int x_execveat(int dir, const char *path, char *const argv[], char *const envp[]
 {
     struct fwd_env_room room;
     struct fwd_where w;
+    struct stat st;
     char absolute[PATH_MAX];
     if (!fwd_state.on || fwd_inside)
         return real_execveat(dir, path, argv, envp, flags);
@@ -73,6 +74,8 @@ int x_execveat(int dir, const char *path, char *const argv[], char *const envp[]
     fwd_env_make(envp, env, &room, true);
     if (!fwd_at(dir, path))
         return real_execveat(dir, path, argv, env, flags);
+    if ((flags & AT_SYMLINK_NOFOLLOW) && x_fstatat(dir, path, &st, flags) == 0 && S_ISLNK(st.st_mode))
+        return fwd_fail(ELOOP);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)

@@ -152,13 +152,15 @@ static int cookie_close(void *cookie)
     return x_close(fd);
 }
 
+/* Also in the place of a buffer that the program gave, which it may have for itself after freopen. */
 static void give_buffer(struct stream *s, bool reads)
 {
+    size_t len = fwd_waits(s->fd) ? PIPE_BUF : BUFFER; /* what is written to a FIFO goes in one piece */
     s->at = -1;
-    if (fwd_waits(s->fd) || !(s->buffer = malloc(BUFFER)))
+    if (!s->buffer && !(s->buffer = malloc(BUFFER)))
         return;
-    setvbuf(s->file, s->buffer, _IOFBF, BUFFER);
-    if (reads)
+    setvbuf(s->file, s->buffer, _IOFBF, len);
+    if (reads && len > FIRST)
         s->file->_IO_buf_end = s->buffer + FIRST;
 }
 
@@ -318,7 +320,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     s->charset = NULL;
     s->orientation = 0;
     s->reopened = true;
-    s->at = -1;
+    give_buffer(s, (flags & O_ACCMODE) == O_RDONLY);
     int closed = (flags & O_ACCMODE) == O_RDONLY ? NO_WRITES : (flags & O_ACCMODE) == O_WRONLY ? NO_READS : 0;
     f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed | (flags & O_APPEND ? APPENDING : 0);
     return f;
@@ -330,15 +332,14 @@ static FILE **standard_stream(FILE *f)
 }
 
 /* A stream of the C library's cannot become ours.  The standard ones are variables and are replaced; for another the caller gets a
- * new stream.  Either has the old one's number, which the old one must not close then. */
+ * new stream.  Either has the old one's number, which the old one must neither close nor move then. */
 static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
 {
     FILE **standard = standard_stream(f);
     int held = real_fileno(f), flags = flags_of(mode), fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666), err = errno;
     fflush(f);
     if (fd >= 0 && held >= 0) {
-        if (!standard)
-            f->_fileno = fd == held ? -1 : real_fcntl64(held, F_DUPFD_CLOEXEC, 0);
+        f->_fileno = standard || fd == held ? -1 : real_fcntl64(held, F_DUPFD_CLOEXEC, 0);
         fd = lead(fd, held, flags) < 0 ? -1 : held;
         err = errno;
     }
@@ -369,12 +370,15 @@ FILE *x_freopen(const char *path, const char *mode, FILE *f)
     return again;
 }
 
-/* What the program had put into a stream and the C library had not yet written goes where the new descriptor leads, as it would have. */
+/* What the program had put into a stream and the C library had not yet written goes where the new descriptor leads, as it would have; what
+ * was read ahead comes before what is there.  The old stream is left without any: at the end it would move the new descriptor. */
 static void move_pending(FILE *from, FILE *to)
 {
     size_t n = from->_IO_write_ptr > from->_IO_write_base ? (size_t)(from->_IO_write_ptr - from->_IO_write_base) : 0;
     if (n)
         fwrite(from->_IO_write_base, 1, n, to);
+    for (const char *at = from->_IO_read_end; at > from->_IO_read_ptr;)
+        ungetc((unsigned char)*--at, to);
     __fpurge(from);
 }
 
@@ -390,7 +394,7 @@ void fwd_stream_landed(int fd)
             setvbuf(f, NULL, _IONBF, 0);
         else if (f && __flbf(*standard))
             setvbuf(f, NULL, _IOLBF, 0);
-        if (f && fd)
+        if (f)
             move_pending(*standard, f);
         if (f)
             *standard = f;

@@ -496,6 +496,45 @@ static void on_terminal(void)
     unlink(in("terminal")); /* who was first is chance */
 }
 
+/* A process whose standard input has been read ahead leads it to a file, by dup2 or by freopen: what it has read stays its own, or is
+ * dropped, and what inherits the file finds it where the process has left it. */
+static void led_input(bool by_freopen)
+{
+    int from[2], go[2], done[2], fd = open(in("input"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    char byte;
+    T(write(fd, "0123456789\n", 11));
+    T(lseek(fd, 0, SEEK_SET));
+    T(pipe(from) || pipe(go) || pipe(done));
+    pid_t pid = fork();
+    if (pid == 0) {
+        T(write(from[1], "abcdef", 6));
+        T(dup2(from[0], 0));
+        T(getchar());
+        if (by_freopen)
+            T(freopen(in("input"), "r", stdin) ? 0 : -1);
+        else
+            T(dup2(fd, 0));
+        if (fork() == 0) {
+            close(go[1]);
+            T(read(go[0], &byte, 1));
+            execlp("cat", "cat", (char *)NULL);
+            _exit(99);
+        }
+        for (int i = 0; i < 8; i++)
+            T(getchar());
+        exit(0);
+    }
+    close(done[1]);
+    T(wait_for(pid));
+    close(go[1]);
+    T(read(done[0], &byte, 1)); /* nothing: cat has ended */
+    close(done[0]);
+    close(go[0]);
+    close(from[0]);
+    close(from[1]);
+    close(fd);
+}
+
 static volatile bool counting; /* volatile: execv is said not to come back into this file */
 static volatile int counted;
 
@@ -538,6 +577,9 @@ static void first_lines(void)
         T(wait_for(pid));
     }
     put_script(name, lines[0]);
+    T(symlink("first", in("first-link")));
+    T(execveat(AT_FDCWD, in("first-link"), (char *[]){ "x", NULL }, environ, AT_SYMLINK_NOFOLLOW));
+    unlink(in("first-link"));
     for (int i = 0; i < 6; i++) {
         char *stack = aligned_alloc(16, 256 << 10);
         T(wait_for(clone(run_script, stack + (256 << 10), CLONE_VM | CLONE_VFORK | SIGCHLD, name)));
@@ -621,6 +663,8 @@ int main(int argc, char **argv)
     links_out(argv[2]);
     searched(argv[2]);
     first_lines();
+    led_input(false);
+    led_input(true);
     handled();
     on_terminal();
     threads();

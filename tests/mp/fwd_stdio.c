@@ -344,6 +344,29 @@ static void closed_below(void)
     }
 }
 
+/* freopen gives a stream back to its own buffer: another one is the program's again. */
+static void own_buffer(void)
+{
+    static char given[1000];
+    static const int modes[] = { _IOFBF, _IOLBF, _IONBF };
+    struct stat st;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        FILE *f = fopen(in("buffered"), "w");
+        T(setvbuf(f, given, modes[i], sizeof given));
+        fputs("into the given buffer\n", f);
+        OK((f = freopen(in("buffered2"), "w+", f)) ? 0 : -1);
+        memset(given, 'p', sizeof given);
+        T(fputs("elsewhere\n", f));
+        T(given[0]);
+        T(stat(in("buffered2"), &st));
+        T(st.st_size);
+        OK((f = freopen(in("buffered2"), "r", f)) ? 0 : -1);
+        T(fgetc(f));
+        T(given[0]);
+        T(fclose(f));
+    }
+}
+
 /* Streams with a character set of their own leave no memory behind; the C library's leave 448 bytes each (glibc 2.36). */
 static void leave_nothing(void)
 {
@@ -374,6 +397,7 @@ int main(int argc, char **argv)
     reopened();
     to_and_fro();
     closed_below();
+    own_buffer();
     leave_nothing();
     atexit(at_exit);
     FILE *f = fopen(in("unflushed"), "w");
