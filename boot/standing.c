@@ -253,7 +253,8 @@ enum amph_status amph_standing_read(const char *path, struct amph_standing *set_
     if (!text) {
         enum amph_status st = is_distrust(errno) ? AMPH_ERR_PROTO : amph_status_from_errno(errno);
         if (is_distrust(errno))
-            amph_error("the address file %s lies where others may write, and is a link or belongs to another user: it is not trusted", path);
+            amph_error("the address file %s lies where others may write, and is a link or belongs to another user: it is not trusted",
+                       path);
         else
             amph_error("cannot read the address file %s: %m; is iofwd-server -daemon running?", path);
         return st;

@@ -279,8 +279,8 @@ static void first_has_ended(struct fwd_server *s)
     post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
 }
 
-/* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked since: they take descriptors that clients'
- * files need. */
+/* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked since: they take descriptors that
+ * clients' files need. */
 static void end_silent(struct fwd_server *s)
 {
     uint64_t now = amph_now_ns();
