@@ -115,18 +115,17 @@ static bool decode(struct fwd_charset *set, int byte, char bytes[CODED_MOST], si
     return true;
 }
 
-static wint_t coded_getwc(FILE *f, struct fwd_charset *set)
+/* Between follow_place and keep_place, each of which may ask the server. */
+static wint_t next_char(FILE *f, struct fwd_charset *set)
 {
     char bytes[CODED_MOST];
     size_t held = 0;
     bool more = true, valid = true;
-    follow_place(f, set);
     while (!set->count && more && valid) {
         int byte = fgetc(f);
         more = byte != EOF;
         valid = decode(set, byte, bytes, &held);
     }
-    set->at = ftello(f);
     if (set->count)
         return (wint_t)set->next[--set->count];
     if (!valid || held) {
@@ -134,6 +133,21 @@ static wint_t coded_getwc(FILE *f, struct fwd_charset *set)
         errno = EILSEQ;
     }
     return WEOF;
+}
+
+static void keep_place(FILE *f, struct fwd_charset *set)
+{
+    int err = errno;
+    set->at = ftello(f);
+    errno = err;
+}
+
+static wint_t coded_getwc(FILE *f, struct fwd_charset *set)
+{
+    follow_place(f, set);
+    wint_t c = next_char(f, set);
+    keep_place(f, set);
+    return c;
 }
 
 static wint_t coded_ungetwc(wint_t c, FILE *f, struct fwd_charset *set)
@@ -182,14 +196,19 @@ wint_t x_fgetwc(FILE *f)
 wchar_t *x_fgetws(wchar_t *buf, int n, FILE *f)
 {
     int at = 0;
+    struct fwd_charset *set = is_wide(f) ? fwd_stream_charset(f) : NULL;
+    if (set)
+        follow_place(f, set);
     while (at < n - 1) {
-        wint_t c = x_fgetwc(f);
+        wint_t c = set ? next_char(f, set) : x_fgetwc(f);
         if (c == WEOF)
             break;
         buf[at++] = (wchar_t)c;
         if (c == L'\n')
             break;
     }
+    if (set)
+        keep_place(f, set);
     if (n <= 0 || (at == 0 && n > 1))
         return NULL;
     buf[at] = 0;
@@ -264,7 +283,16 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
     return got;
 }
 
+/* How much of what comes next is copied: little at first, more where that was all taken in.  What %ms allocates is allocated once, and what
+ * does not come back (a FIFO's) is read once. */
+#define SCAN_FIRST 2048
 #define SCAN_BYTES 65536
+
+static size_t next_room(size_t room, off_t at, const wchar_t *format)
+{
+    bool once = at < 0 || wcschr(format, L'm');
+    return once ? (room ? 0 : SCAN_BYTES) : room ? 8 * room : SCAN_FIRST;
+}
 
 /* Of characters: the stream goes back to where it was and passes those that were taken. */
 static int coded_scan(FILE *f, struct fwd_charset *set, const wchar_t *format, va_list ap)
@@ -272,21 +300,30 @@ static int coded_scan(FILE *f, struct fwd_charset *set, const wchar_t *format, v
     follow_place(f, set);
     const off_t at = ftello(f);
     const struct fwd_charset before = *set;
-    wchar_t *text = malloc(SCAN_BYTES);
-    size_t n = 0;
-    off_t taken;
-    for (wint_t c; text && n < SCAN_BYTES / sizeof *text && (c = coded_getwc(f, set)) != WEOF; n++)
-        text[n] = (wchar_t)c;
-    int got = scan_copy(text, n * sizeof *text, true, format, ap, &taken);
+    wchar_t *text = NULL, *longer;
+    off_t taken = -1;
+    int got = EOF;
+    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
+        size_t n = 0;
+        va_list args;
+        text = longer;
+        for (wint_t c; n < room / sizeof *text && (c = next_char(f, set)) != WEOF; n++)
+            text[n] = (wchar_t)c;
+        va_copy(args, ap);
+        got = scan_copy(text, n * sizeof *text, true, format, args, &taken);
+        va_end(args);
+        if (at < 0 || taken < 0)
+            break;
+        fseeko(f, at, SEEK_SET);
+        iconv(set->in, NULL, NULL, NULL, NULL);
+        *set = before;
+        if ((size_t)taken < room)
+            break;
+    }
     free(text);
-    if (at < 0 || taken < 0)
-        return got;
-    fseeko(f, at, SEEK_SET);
-    iconv(set->in, NULL, NULL, NULL, NULL);
-    *set = before;
-    set->at = at;
-    for (size_t i = 0; i < (size_t)taken / sizeof *text; i++)
-        coded_getwc(f, set);
+    for (off_t i = 0; at >= 0 && i < taken / (off_t)sizeof *text; i++)
+        next_char(f, set);
+    keep_place(f, set);
     return got;
 }
 
@@ -299,10 +336,21 @@ int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
     if (AMPH_UNLIKELY(set != NULL))
         return coded_scan(f, set, format, ap);
     const off_t at = ftello(f);
-    off_t taken;
-    char *text = malloc(SCAN_BYTES);
-    size_t n = text ? fread(text, 1, SCAN_BYTES, f) : 0;
-    int got = scan_copy(text, n, false, format, ap, &taken);
+    off_t taken = -1;
+    char *text = NULL, *longer;
+    int got = EOF;
+    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
+        va_list args;
+        text = longer;
+        size_t n = fread(text, 1, room, f);
+        va_copy(args, ap);
+        got = scan_copy(text, n, false, format, args, &taken);
+        va_end(args);
+        /* the copy may end in the middle of a character */
+        if (at < 0 || n < room || taken < 0 || (size_t)taken + MB_LEN_MAX <= n)
+            break;
+        fseeko(f, at, SEEK_SET);
+    }
     if (at >= 0 && taken >= 0)
         fseeko(f, at + taken, SEEK_SET);
     free(text);

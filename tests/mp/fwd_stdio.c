@@ -212,6 +212,43 @@ static void coded_round(const char *set)
     fclose(f);
 }
 
+/* Many scans of one stream, and a word that is longer than what is looked at first. */
+static void scanned(const char *mode)
+{
+    enum { LINES = 300, LONG = 30000 };
+    static wchar_t word[LONG + 1];
+    char whole[50];
+    int number, n;
+    long sum = 0;
+    wchar_t c;
+    snprintf(whole, sizeof whole, "w%s", mode);
+    fprintf(report, "%s\n", whole);
+    FILE *f = fopen(in("scanned"), whole);
+    for (int i = 0; i < LINES; i++)
+        fwprintf(f, L"%d w\u00e4rd%d \u00fc\n", i, 7 * i);
+    for (int i = 0; i < LONG; i++)
+        fputwc(i % 3 ? L'x' : L'\u00e4', f);
+    fputws(L"\nlast", f);
+    T(fclose(f));
+    whole[0] = 'r';
+    f = fopen(in("scanned"), whole);
+    for (n = 0; fwscanf(f, L"%d %39ls %lc", &number, word, &c) == 3; n++)
+        sum += number + (long)wcslen(word) * c;
+    T(n);
+    T(sum);
+    T(ftell(f));
+    T(fwscanf(f, L"%30000ls", word));
+    T(wcslen(word));
+    T(ftell(f));
+    T(fwscanf(f, L"%ls", word));
+    T(wcscmp(word, L"last"));
+    T(fwscanf(f, L"%ls", word));
+    rewind(f);
+    T(fgetws(word, 30, f) ? (long)wcslen(word) : -1);
+    T(ftell(f));
+    T(fclose(f));
+}
+
 static void coded(void)
 {
     static const char *const sets[] = {
@@ -223,6 +260,10 @@ static void coded(void)
     int number = 0;
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         coded_round(sets[i]);
+    scanned("");
+    scanned(",ccs=UTF-8");
+    scanned(",ccs=UTF-16LE");
+    scanned(",ccs=ISO-8859-1");
     put_bytes("latin", "\344b\377\n12 \366\374x\n", 11);
     f = fopen(in("latin"), "r+,ccs=ISO-8859-1");
     T(fgetwc(f));
