@@ -274,6 +274,52 @@ BOTH_WAYS(in_each_other)
     cr_expect_eq(count_fds(), fds_before, "look-ups leave no descriptors behind");
 }
 
+/* The longest name counts, wherever it stands, with or without slashes behind it. */
+BOTH_WAYS(longest_name)
+{
+    static const char *const specs[] = { "/fwd=%s/in:/fwd/d=%s/in2", "/fwd//=%s/in:/fwd/d/=%s/in2", "/fwd/d=%2$s/in2:/fwd=%1$s/in" };
+    char spec[400];
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        fwd_exports_close(&ex);
+        snprintf(spec, sizeof spec, specs[i], root, root);
+        cr_assert_eq(fwd_exports_open(spec, &ex), AMPH_OK);
+        struct fwd_place pl;
+        cr_expect_eq(fwd_place_find(&ex, NULL, -1, "/fwd/d/c", &pl), 0);
+        cr_expect_str_eq(pl.export->name, "/fwd/d", "%s", spec);
+        cr_expect_eq(look("/fwd/d/c", O_RDONLY), 'C', "%s", spec);
+        cr_expect_eq(look("/fwd/a", O_RDONLY), 'A', "%s", spec);
+    }
+}
+
+/* The same from a directory's descriptor. */
+static int look_from(int dir, const char *rel)
+{
+    struct fwd_place pl;
+    int err = fwd_place_find(&ex, &ex.item[0], dir, rel, &pl), fd = err ? -err : fwd_place_open(&pl, O_RDONLY, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? fd : 0;
+}
+
+/* A directory that somebody has moved out of the export leads nowhere outside, neither by its name nor, removed, without one. */
+BOTH_WAYS(moved_out)
+{
+    symlink("/fwd/a", path("in/d/e/link"));
+    int dir = open(path("in/d/e"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    cr_assert_geq(dir, 0);
+    cr_expect_eq(look_from(dir, "link"), 0);
+    cr_assert_eq(rename(path("in/d"), path("out/d")), 0);
+    make_file("out/d/secret", "S");
+    cr_expect_eq(look_from(dir, "link"), -EACCES);
+    cr_expect_eq(look_from(dir, "../secret"), -EACCES);
+    cr_assert_eq(unlink(path("out/d/e/link")), 0);
+    cr_assert_eq(rmdir(path("out/d/e")), 0);
+    cr_expect_lt(look_from(dir, "../secret"), 0);
+    cr_expect_eq(look_from(dir, ".."), -EACCES);
+    cr_expect_eq(look_from(dir, "../.."), -EACCES);
+    close(dir);
+}
+
 Test(exports, readonly_by_name)
 {
     cr_assert_eq(fwd_exports_protect(&ex, "/two/"), AMPH_OK);
