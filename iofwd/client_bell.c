@@ -26,6 +26,13 @@ static bool change(unsigned i, int from, int to)
         atomic_compare_exchange_strong(&bells[i].state, &from, to);
 }
 
+/* A child by clone may share our memory and have descriptors of its own: the bells in it are not its, and its are not ours. */
+static bool has_our_descriptors(void)
+{
+    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    return cl && cl->pid == getpid();
+}
+
 /* A connection to the server, out of the program's way; it ends with this image. */
 static int connect_bell(struct amph_fwd_client *cl, struct fwd_link *link, struct amph_fwd_bell *bell)
 {
@@ -86,7 +93,7 @@ int amph_fwd_bell_take(struct amph_fwd_client *cl, uint32_t server, bool for_set
 {
     struct fwd_link *link;
     int err = fwd_link_to(cl, server, &link);
-    if (err || (!for_set && take_used(server, bell_p)))
+    if (err || (!for_set && has_our_descriptors() && take_used(server, bell_p)))
         return err;
     err = take_new(cl, link, for_set, bell_p);
     if (err == EMFILE) {
@@ -107,6 +114,7 @@ bool amph_fwd_bell_hear(const struct amph_fwd_bell *bell)
 
 void amph_fwd_bell_give(const struct amph_fwd_bell *bell, bool gone)
 {
+    gone = gone || !has_our_descriptors();
     for (unsigned i = 0; i < BELLS; i++) {
         if (atomic_load(&bells[i].state) != BELL_TAKEN || bells[i].bell.fd != bell->fd)
             continue;

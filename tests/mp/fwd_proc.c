@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <pty.h>
 #include <sched.h>
@@ -22,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fwd_kill.h"
 #include "fwd_say.h"
 
 extern char **environ;
@@ -535,6 +537,33 @@ static void led_input(bool by_freopen)
     close(fd);
 }
 
+static int wait_a_moment(void *fifo)
+{
+    return poll(&(struct pollfd){ .fd = *(int *)fifo, .events = POLLIN }, 1, 20);
+}
+
+/* A child in our memory with descriptors of its own waits at a FIFO; afterwards so do we. */
+static void waited_in_our_memory(void)
+{
+    T(mkfifo(in("fifo"), 0600));
+    int fifo = open(in("fifo"), O_RDWR);
+    char byte, *stack = aligned_alloc(16, 256 << 10);
+    T(wait_for(clone(wait_a_moment, stack + (256 << 10), CLONE_VM | CLONE_VFORK | SIGCHLD, &fifo)));
+    free(stack);
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            while (process_state(getppid()) != 'S')
+                ;
+            _exit(write(fifo, "x", 1) != 1);
+        }
+        T(poll(&(struct pollfd){ .fd = fifo, .events = POLLIN }, 1, 20000));
+        T(read(fifo, &byte, 1));
+        T(wait_for(pid));
+    }
+    T(close(fifo));
+}
+
 static volatile bool counting; /* volatile: execv is said not to come back into this file */
 static volatile int counted;
 
@@ -667,6 +696,7 @@ int main(int argc, char **argv)
     led_input(true);
     handled();
     on_terminal();
+    waited_in_our_memory();
     threads();
     return 0;
 }
