@@ -244,9 +244,7 @@ FILE *x_fdopen(int fd, const char *mode)
     }
     if ((wanted & O_APPEND) && !(have & O_APPEND) && x_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
         return NULL;
-    if (wanted & O_CLOEXEC)
-        real_fcntl64(fd, F_SETFD, (void *)(long)FD_CLOEXEC);
-    return new_stream(fd, mode);
+    return new_stream(fd, mode); /* the descriptor's own flag stays, also where the mode has an "e" */
 }
 
 int x_fileno(FILE *f)

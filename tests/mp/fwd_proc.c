@@ -220,6 +220,28 @@ static int run_actions(const posix_spawn_file_actions_t *a, const posix_spawnatt
     return err ? -err : wait_for(pid);
 }
 
+/* One that is copied to its own number goes through exec; closing one that is not open is no error; the mask stays what it was. */
+static void spawn_numbers(void)
+{
+    posix_spawn_file_actions_t a;
+    char command[80];
+    sigset_t mask;
+    int fd = open(in("numbers"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), n = 0;
+    snprintf(command, sizeof command, "echo is there >&%d", fd);
+    T(posix_spawn_file_actions_init(&a));
+    T(posix_spawn_file_actions_addopen(&a, 1, in("numbers.out"), O_WRONLY | O_CREAT, 0644));
+    T(posix_spawn_file_actions_adddup2(&a, fd, fd));
+    T(posix_spawn_file_actions_addclose(&a, 200));
+    T(run_actions(&a, NULL, command));
+    T(posix_spawn_file_actions_destroy(&a));
+    T(size_of(in("numbers")));
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    for (int sig = 1; sig < 32; sig++)
+        n += sigismember(&mask, sig);
+    T(n);
+    close(fd);
+}
+
 /* Actions are carried out by each spawn, in the child, in their order. */
 static void spawn_actions(void)
 {
@@ -687,6 +709,7 @@ int main(int argc, char **argv)
     exec_keeps();
     chained();
     spawned();
+    spawn_numbers();
     spawn_actions();
     working_directory(argv[0]);
     links_out(argv[2]);

@@ -90,6 +90,12 @@ static void by_descriptor(void)
     T(fgets(line, sizeof line, f) ? 0 : -1);
     fprintf(report, "%s\n", line);
     T(fclose(f));
+    fd = open(in("fd"), O_WRONLY);
+    f = fdopen(fd, "ae");
+    T(fcntl(fd, F_GETFD));
+    T(fcntl(fd, F_GETFL) & O_APPEND);
+    T(fprintf(f, " and on"));
+    T(fclose(f));
     f = popen("cat", "w"); /* no stream of ours */
     T(f ? 0 : -1);
     T(pclose(f));
@@ -172,6 +178,11 @@ static void oriented(void)
     T(fgetc(f));
     f = freopen(in("oriented"), "r+", f);
     T(fwide(f, 0));
+    T(fclose(f));
+    f = fopen(in("oriented"), "r+");
+    T(fputs("x", f) >= 0);
+    T(fwide(f, 1) < 0); /* also while that is in the buffer */
+    f = freopen(in("oriented"), "r+", f);
     T(fwide(f, -1) < 0);
     T(fputws(L"x", f));
     T(fclose(f));
