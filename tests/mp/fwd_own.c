@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +31,26 @@ static size_t environment(void)
     return sum * 1000 + n;
 }
 
+enum { NEXT = 5 };
+
+/* The lowest free descriptors. */
+static void look_for_next(int next[NEXT])
+{
+    for (int i = 0; i < NEXT; i++)
+        next[i] = dup(0);
+    for (int i = 0; i < NEXT; i++)
+        close(next[i]);
+}
+
 int main(int argc, char **argv)
 {
     char prefix[4096], word[16] = "";
+    int next[NEXT], again[NEXT];
     iofwd_file_t *file;
     size_t done = 0, before = environment();
     struct sigaction sa = { .sa_handler = on_child };
-    int fd = dup(0), again, own = argc == 5 && strcmp(argv[1], "own") == 0;
-    close(fd);
+    bool own = argc == 5 && strcmp(argv[1], "own") == 0;
+    look_for_next(next);
     sigaction(SIGCHLD, &sa, NULL);
     if (!own && argc != 3)
         return 2;
@@ -45,8 +58,7 @@ int main(int argc, char **argv)
     struct iofwd_stats none;
     int early = own ? ENOTCONN : iofwd_stats(IOFWD_NONE, &none); /* a call before there are servers spoils nothing */
     int err = early != ENOTCONN ? 1000 : own ? iofwd_start_server(argv[2], argv[3], prefix) : iofwd_attach(argv[2]);
-    for (int i = 0; i < 5; i++)
-        again = dup(0) - i; /* before the first message, which may open a doorbell */
+    look_for_next(again); /* before the first message, which may open a doorbell */
     if (!err)
         err = iofwd_open("/fwd/api", O_RDWR | O_CREAT | O_TRUNC, 0600, &file);
     if (!err)
@@ -57,6 +69,6 @@ int main(int argc, char **argv)
         err = iofwd_close(file);
     printf("error %d word %s children %d wait %d environment %s next %s late %d\n", err, word, (int)children,
            waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : 1, before == environment() ? "same" : "changed",
-           fd == again ? "same" : "changed", own ? iofwd_start_server("localhost", NULL, NULL) == EALREADY : iofwd_attach("x") == EALREADY);
+           memcmp(next, again, sizeof next) == 0 ? "same" : "changed", own ? iofwd_start_server("localhost", NULL, NULL) == EALREADY : iofwd_attach("x") == EALREADY);
     return err != 0;
 }
