@@ -69,6 +69,7 @@ int main(int argc, char **argv)
         err = iofwd_close(file);
     printf("error %d word %s children %d wait %d environment %s next %s late %d\n", err, word, (int)children,
            waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : 1, before == environment() ? "same" : "changed",
-           memcmp(next, again, sizeof next) == 0 ? "same" : "changed", own ? iofwd_start_server("localhost", NULL, NULL) == EALREADY : iofwd_attach("x") == EALREADY);
+           memcmp(next, again, sizeof next) == 0 ? "same" : "changed",
+           own ? iofwd_start_server("localhost", NULL, NULL) == EALREADY : iofwd_attach("x") == EALREADY);
     return err != 0;
 }
