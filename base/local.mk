@@ -26,6 +26,8 @@ libamphora_la_SOURCES += \
 	base/quote.h \
 	base/status.c \
 	base/status.h \
+	base/thread.c \
+	base/thread.h \
 	base/wire.c \
 	base/wire.h
 

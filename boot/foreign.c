@@ -28,6 +28,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/claim.h"
 #include "boot/control.h"
 #include "boot/kind.h"
@@ -178,11 +179,7 @@ static void *wait_for_compute(void *arg)
 /* From the first look for events on: before, the connection is still needed for look-ups. */
 static void start_waiting(struct foreign *p)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    p->waits = pthread_create(&p->waiter, NULL, wait_for_compute, p) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    p->waits = amph_thread_start(&p->waiter, false, 0, wait_for_compute, p) == 0;
     if (!p->waits)
         amph_fatal("the I/O server cannot start a thread that waits for the end of the compute processes");
 }

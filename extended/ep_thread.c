@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "extended/check.h"
 #include "extended/endpoint.h"
 
@@ -50,12 +51,8 @@ static void *run(void *arg)
 
 static void start(struct amph_gex *g)
 {
-    sigset_t all, before;
     pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the client's threads */
-    int err = pthread_create(&thread, NULL, run, g);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int err = amph_thread_start(&thread, false, 0, run, g);
     if (err)
         amph_warn("no progress thread could be started (error %d); handlers run in the client's threads alone", err);
 }

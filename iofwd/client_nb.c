@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/thread.h"
 
 enum nb_state { NB_WAITING, NB_RUNNING, NB_DONE };
 
@@ -94,19 +95,11 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* One more thread, with every signal held back: they are the program's.  Lock held. */
+/* One more thread.  Lock held. */
 static int add_thread(void)
 {
     pthread_t thread;
-    pthread_attr_t attr;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    int err = pthread_create(&thread, &attr, work, NULL);
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int err = amph_thread_start(&thread, true, 0, work, NULL);
     nb.threads += err == 0;
     return nb.threads ? 0 : err;
 }

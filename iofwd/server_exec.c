@@ -348,11 +348,10 @@ static struct fwd_request *take_from(struct fwd_request **at, const struct fwd_p
 /* A whole call on a pipe that stands behind one that waits. */
 static void cancel_queued(struct fwd_handle *h, const struct fwd_peer *peer, uint64_t seq)
 {
-    const uint32_t whole = FWD_PIECE_FIRST | FWD_PIECE_LAST;
     struct fwd_request *rq = h->queue_head;
     while (rq && (rq->peer != peer || rq->seq != seq))
         rq = rq->next;
-    if (!rq || h->regular || rq->state != FWD_RQ_READY || !fwd_is_bulk(rq) || (rq->bulk.flags & whole) != whole)
+    if (!rq || h->regular || rq->state != FWD_RQ_READY || !fwd_is_bulk(rq) || !fwd_is_whole(rq))
         return;
     take_from(&h->queue_head, peer, seq);
     h->queue_tail = tail_of(&h->queue_head);

@@ -29,6 +29,7 @@
 #define FWD_SLOW_NS (300 * 1000)      /* a call that is expected to take longer goes to a worker */
 #define FWD_LARGE 16384u              /* bytes from which on the time of a call is that of its data */
 #define FWD_WORKERS_MOST 256
+#define FWD_STACK_BYTES (256 << 10)   /* of a thread that executes calls */
 #define FWD_SCRATCH_BYTES 32768       /* of a result that has no place of its own (entries, texts, attributes) */
 #define FWD_INLINE_MOST 32768         /* file data inside a reply */
 
@@ -235,6 +236,13 @@ struct fwd_server {
     uint64_t drain_ns;
 };
 
+/* A call with file data that is all in this request, and not in pieces. */
+static inline bool fwd_is_whole(const struct fwd_request *rq)
+{
+    const uint32_t whole = FWD_PIECE_FIRST | FWD_PIECE_LAST;
+    return (rq->bulk.flags & whole) == whole;
+}
+
 extern const char fwd_readonly_text[]; /* why a call in a read-only export fails */
 
 /* The client's memory that a bulk request points into: its part of the transfer area from *at_p on, or its segment. */
@@ -307,7 +315,6 @@ int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, s
 void fwd_append_end(struct fwd_handle *h, struct fwd_peer *peer);
 
 /* server_work.c */
-bool fwd_thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread_p); /* without signals; false: there are too many */
 void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);
 void fwd_work_stop(struct fwd_server *s);
 /* If a worker waits in a system call for that request, it hears of it: see rq->unwanted. */

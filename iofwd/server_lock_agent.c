@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/thread.h"
 #include "iofwd/server_lock.h"
 
 #define UNSHARE_TABLE (1U << 1)
@@ -53,21 +54,6 @@ static void *wait_for_lock(void *arg)
     return NULL;
 }
 
-static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
-{
-    pthread_attr_t attr;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    int err = pthread_create(thread, &attr, fn, arg);
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return err;
-}
-
 /* The lock is not to be had now.  0: a thread waits for it and answers; else an errno value. */
 static int begin_wait(struct fwd_locker *lk, struct fwd_request *rq, int fd)
 {
@@ -76,7 +62,7 @@ static int begin_wait(struct fwd_locker *lk, struct fwd_request *rq, int fd)
         return ENOLCK;
     *w = (struct fwd_lock_waiter){ .locker = lk, .rq = rq, .fd = fd };
     pthread_mutex_lock(&lk->lock);
-    int err = start_thread(&w->thread, wait_for_lock, w) ? ENOLCK : 0;
+    int err = amph_thread_start(&w->thread, true, STACK_BYTES, wait_for_lock, w) ? ENOLCK : 0;
     if (!err) {
         w->next = lk->waiters;
         lk->waiters = w;
@@ -230,7 +216,7 @@ static void *agent(void *arg)
 int fwd_agent_start(struct fwd_locker *lk)
 {
     pthread_t thread;
-    return start_thread(&thread, agent, lk);
+    return amph_thread_start(&thread, true, STACK_BYTES, agent, lk);
 }
 
 void fwd_agent_dismiss(struct fwd_locker *lk)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/platform.h"
+#include "base/thread.h"
 #include "iofwd/server_int.h"
 
 #define SLICE_LEAST ((size_t)32 << 10)
@@ -167,7 +168,7 @@ static bool start(struct fwd_readers *r)
     *it = (struct reader){ .all = r };
     if (sem_init(&it->wake, 0, 0) != 0)
         return false;
-    if (!fwd_thread_start(reader, it, &it->thread)) {
+    if (amph_thread_start(&it->thread, false, FWD_STACK_BYTES, reader, it) != 0) {
         sem_destroy(&it->wake);
         return false;
     }
@@ -230,25 +231,30 @@ static ssize_t read_sliced(struct fwd_readers *r, unsigned n, int fd, char *buf,
     return sum(r, slices);
 }
 
-/* A piece of a longer call of one client of this host, with all its data in the file: other files may give as much as is asked for, or
- * more each time. */
-static bool is_worth_it(const struct fwd_request *rq, const struct fwd_handle *h, size_t len, off_t off)
+/* A piece of a longer call of one client of this host. */
+static bool is_worth_it(const struct fwd_request *rq, const struct fwd_handle *h, size_t len)
 {
-    const uint32_t whole = FWD_PIECE_FIRST | FWD_PIECE_LAST;
+    return len >= 2 * SLICE_LEAST && !rq->in_worker && !rq->bulk.rwf && !fwd_is_whole(rq) && !(rq->bulk.flags & FWD_PIECE_SPREAD) &&
+        h->regular && !h->direct && rq->bulk.where != FWD_INLINE && fwd_is_mapped(rq);
+}
+
+/* All the data is in the file: other files may give as much as is asked for, or more each time. */
+static bool is_there(const struct fwd_handle *h, size_t len, off_t off)
+{
     struct stat st;
-    return len >= 2 * SLICE_LEAST && (rq->bulk.flags & whole) != whole && !(rq->bulk.flags & FWD_PIECE_SPREAD) && h->regular &&
-        !h->direct && rq->bulk.where != FWD_INLINE && fwd_is_mapped(rq) && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        off <= st.st_size - (off_t)len;
+    return off >= 0 && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode) && off <= st.st_size - (off_t)len;
 }
 
 bool fwd_readers_read(const struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, off_t off, ssize_t *n_p)
 {
     struct fwd_server *s = rq->server;
-    if (AMPH_LIKELY(len < 2 * SLICE_LEAST) || rq->in_worker || rq->bulk.rwf || (!s->readers && !(s->readers = make())))
+    if (AMPH_LIKELY(!is_worth_it(rq, h, len)) || (!s->readers && !(s->readers = make())))
         return false;
     unsigned n = spare(s, s->readers);
     bool at_offset = off < 0;
-    if (!n || (at_offset && (off = lseek(h->fd, 0, SEEK_CUR)) < 0) || !is_worth_it(rq, h, len, off))
+    if (n && at_offset)
+        off = lseek(h->fd, 0, SEEK_CUR);
+    if (!n || !is_there(h, len, off))
         return false;
     *n_p = read_sliced(s->readers, n, h->fd, buf, len, off);
     if (at_offset && *n_p > 0)

@@ -49,10 +49,9 @@ static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
  * may be what it waits for.  But the pieces of one call stay in line. */
 static bool keeps_order(const struct fwd_request *rq)
 {
-    const uint32_t whole = FWD_PIECE_FIRST | FWD_PIECE_LAST;
     if (rq->file->regular || fwd_joint_is(rq->id))
         return true;
-    return (rq->desc->flags & FWD_CALL_BULK) && (rq->bulk.flags & whole) != whole;
+    return (rq->desc->flags & FWD_CALL_BULK) && !fwd_is_whole(rq);
 }
 
 int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg, size_t len, struct fwd_request *rq, bool *answer_p)

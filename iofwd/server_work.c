@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "iofwd/server_int.h"
 
 void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
@@ -108,28 +109,13 @@ static void *worker(void *arg)
     return NULL;
 }
 
-bool fwd_thread_start(void *(*run)(void *arg), void *arg, pthread_t *thread_p)
-{
-    pthread_attr_t attr;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 256 << 10);
-    bool ok = pthread_create(thread_p, &attr, run, arg) == 0;
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return ok;
-}
-
 /* Another thread where all are at work: one that blocks (a FIFO without a partner) must not hold up the rest. */
 static void hire(struct fwd_server *s)
 {
     pthread_t thread;
-    if (fwd_thread_start(worker, s, &thread)) {
-        pthread_detach(thread);
+    if (amph_thread_start(&thread, true, FWD_STACK_BYTES, worker, s) == 0)
         s->workers++;
-    } else if (s->workers == 0)
+    else if (s->workers == 0)
         amph_fatal("the I/O server cannot start a worker thread");
 }
 

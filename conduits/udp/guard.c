@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "conduits/udp/udp.h"
 
 #define ROUND_NS (20 * AMPH_NS_PER_MS)
@@ -43,11 +44,7 @@ static void *guard(void *arg)
 /* The thread is there from the first send on: who only listens, or forks before it sends, has none. */
 static void start(struct udp_cx *u)
 {
-    sigset_t all, before;
-    sigfillset(&all); /* signals are the client's threads' business */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&u->guard, NULL, guard, u);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int err = amph_thread_start(&u->guard, false, 0, guard, u);
     u->has_guard = err == 0;
     u->guard_tried = true;
     if (err)

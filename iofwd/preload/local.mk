@@ -236,6 +236,7 @@ EXTRA_DIST += \
 	tests/mp/fault_fs.c \
 	tests/mp/fwd_fortran.f90 \
 	tests/mp/fwd_lib.sh \
+	tests/mp/mounts.sh \
 	tests/mp/fwd_mpi.c \
 	tests/mp/fwd_python.py \
 	tests/mp/fwd_outside.sh \

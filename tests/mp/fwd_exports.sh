@@ -2,14 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What is exported read-only stays as it is, by whatever way one comes to it, and exports that lie in each other are to programs as mounts
 # are: the same commands give the same answers on bind mounts in a mount namespace of the test's own.  See fwd_exports.c for the race.
-if [ "${FWD_EXPORTS_INSIDE:-}" != 1 ]; then
-    if ! why=$(unshare -rm mount -t tmpfs none /mnt 2>&1); then
-        echo "1..1"
-        echo "ok 1 - exports beside mounts # SKIP no file systems can be mounted here: $why"
-        exit 0
-    fi
-    FWD_EXPORTS_INSIDE=1 exec unshare -rm sh "$0"
-fi
+mounts_for="exports beside mounts"
+. "${srcdir:-.}/tests/mp/mounts.sh"
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
 trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; umount -R "$mp_dir/l" 2>/dev/null; rm -rf "$mp_dir"' EXIT

@@ -2,14 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A full file system: small ones in memory, in a mount namespace of the test's own, one for a program by itself and one for the servers.
 # See fwd_full.c.
-if [ "${FWD_FULL_INSIDE:-}" != 1 ]; then
-    if ! why=$(unshare -rm mount -t tmpfs none /mnt 2>&1); then
-        echo "1..1"
-        echo "ok 1 - a full file system # SKIP no file systems can be mounted here: $why"
-        exit 0
-    fi
-    FWD_FULL_INSIDE=1 exec unshare -rm sh "$0"
-fi
+mounts_for="a full file system"
+. "${srcdir:-.}/tests/mp/mounts.sh"
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 program=$builddir/tests/mp/fwd_full
 trap 'umount "$mp_dir/l" "$mp_dir/f" 2>/dev/null; rm -rf "$mp_dir"' EXIT
