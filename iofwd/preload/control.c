@@ -23,7 +23,7 @@ static int get_flags(int fd, struct fwd_ofile *of, int command, void *arg)
 {
     int flags, err = fwd_core.getflags(fwd_core.client, &of->file, &flags);
     if (!err && !(flags & O_PATH)) /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
-        flags |= real_fcntl64(fd, F_GETFL, NULL) & ~O_ACCMODE;
+        flags |= fwd_kernel_fcntl(fd, F_GETFL, NULL) & ~O_ACCMODE;
     return err ? fwd_fail(err) : flags;
 }
 
@@ -148,19 +148,19 @@ int x_fcntl(int fd, int command, void *arg)
         return copies ? fwd_own(result) : result;
     }
     if (fwd_epoll(fd)) {
-        int result = real_fcntl64(fd, command, arg);
+        int result = fwd_kernel_fcntl(fd, command, arg);
         return copies ? fwd_epoll_copied(fd, fwd_note_local(result)) : result;
     }
     if (fd == fwd_cwd_fd && command == F_SETFD)
         return fwd_fail(EBADF);
     const struct command *c = command_of(command);
     if (c && !c->run)
-        return real_fcntl64(fd, command, arg); /* the placeholder knows */
+        return fwd_kernel_fcntl(fd, command, arg); /* the placeholder knows */
     int err = fwd_file_get(fd, &of);
     if (err)
         return fwd_fail(err);
     if (copies)
-        return fwd_enter_copy(real_fcntl64(fd, command, arg), of);
+        return fwd_enter_copy(fwd_kernel_fcntl(fd, command, arg), of);
     err = fwd_core_enter();
     int result = err ? fwd_fail(err) : fcntl_checked(fd, of, c, arg);
     int saved = errno;
@@ -204,7 +204,7 @@ static int marks(int fd, const struct request *m, void *place)
 
 static int set_cloexec(int fd, const struct request *r, void *arg)
 {
-    return real_fcntl64(fd, F_SETFD, (void *)(long)(r->value ? FD_CLOEXEC : 0));
+    return fwd_kernel_fcntl(fd, F_SETFD, (void *)(long)(r->value ? FD_CLOEXEC : 0));
 }
 
 static int give_int(int *to, int n)

@@ -54,7 +54,7 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
     }
     void *other = __atomic_exchange_n(&spare, buf, __ATOMIC_ACQ_REL);
     if (other)
-        munmap(other, COPY_PIECE);
+        fwd_give_back(other, COPY_PIECE);
     return put;
 }
 
@@ -204,7 +204,7 @@ static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool
     if (n > 0 && (n = vmsplice(out, &v, 1, wait ? 0 : SPLICE_F_NONBLOCK)) > 0 && !in_off)
         x_lseek(in, at + n, SEEK_SET);
     err = n < 0 ? errno : err;
-    munmap(pages, COPY_PIECE + page);
+    fwd_give_back(pages, COPY_PIECE + page);
     errno = err;
     return n;
 }

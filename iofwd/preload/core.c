@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
 
@@ -39,9 +40,9 @@ static int swap_inside(int depth)
 static bool addresses_are_out(void)
 {
     const size_t enough = 16 << 20;
-    void *at = real_mmap64(NULL, enough, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = fwd_kernel_mmap(NULL, enough, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at != MAP_FAILED)
-        real_munmap(at, enough);
+        fwd_kernel_munmap(at, enough);
     return at == MAP_FAILED && errno == ENOMEM;
 }
 

@@ -17,7 +17,7 @@ uint64_t fwd_fsize = UINT64_MAX;
 int fwd_limits_changed(int result)
 {
     struct rlimit64 now;
-    if (real_prlimit64(0, RLIMIT_FSIZE, NULL, &now) == 0)
+    if (fwd_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0)
         __atomic_store_n(&fwd_fsize, now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur, __ATOMIC_RELAXED);
     return result;
 }

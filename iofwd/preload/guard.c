@@ -2,7 +2,7 @@
 /* The guards; see catch.h.  Layer: iofwd (preload). */
 #include "iofwd/preload/catch.h"
 
-#include "iofwd/preload/names.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/procfs.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/where.h"
@@ -15,7 +15,7 @@ bool fwd_placeholder_link(const char *link, char *text, size_t cap_bytes)
 {
     static const char mark[] = "/memfd:" FWD_PLACEHOLDER_MARK;
     char name[320];
-    ssize_t n = real_readlink(link, name, sizeof name - 1);
+    ssize_t n = fwd_kernel_readlink(link, name, sizeof name - 1);
     if (n < (ssize_t)sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
         return false;
     name[n] = 0;
@@ -35,7 +35,7 @@ bool fwd_placeholder_text(int fd, char *text, size_t cap_bytes)
     if (!fwd_placeholder_link(link, text, cap_bytes))
         return false;
     size_t len = strlen(text);
-    return text[len - (len > 0)] != '@' || amph_fwd_text_complete(text, cap_bytes, real_lseek64(fd, 0, SEEK_CUR));
+    return text[len - (len > 0)] != '@' || amph_fwd_text_complete(text, cap_bytes, fwd_kernel_lseek(fd, 0, SEEK_CUR));
 }
 
 bool fwd_fd_slow(int fd)

@@ -7,6 +7,7 @@
 
 #include "iofwd/preload/any.h"
 #include "iofwd/preload/fsize.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/reach.h"
 #include "iofwd/preload/targets.h"
@@ -136,8 +137,17 @@ static int iov_total(const struct iovec *iov, int count, bool write, size_t *ask
 
 void *fwd_borrow(size_t len)
 {
-    void *p = real_mmap64(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* signal handlers may */
+    void *p = fwd_kernel_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* signal handlers may */
     return p == MAP_FAILED ? NULL : p;
+}
+
+void fwd_give_back(void *memory, size_t len)
+{
+    int saved = errno;
+
+    fwd_reach_forget();
+    fwd_kernel_munmap(memory, len ? len : 1);
+    errno = saved;
 }
 
 /* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy of the file's value. */
@@ -221,7 +231,7 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
         memcpy(iov[i].iov_base, whole + at, n);
         at += n;
     }
-    munmap(whole, total ? total : 1);
+    fwd_give_back(whole, total);
     return got;
 }
 
@@ -247,7 +257,7 @@ ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int fla
         at += n;
     }
     ssize_t n = write_at(fd, whole, total, off, asked ? flags : 0);
-    munmap(whole, total ? total : 1);
+    fwd_give_back(whole, total);
     return n;
 }
 

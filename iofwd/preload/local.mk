@@ -53,6 +53,7 @@ preload_sources = \
 	iofwd/preload/guard.c \
 	iofwd/preload/init.c \
 	iofwd/preload/io.c \
+	iofwd/preload/kernel.h \
 	iofwd/preload/library.c \
 	iofwd/preload/limits.c \
 	iofwd/preload/lock.c \

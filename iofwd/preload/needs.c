@@ -13,6 +13,7 @@
 
 #include "am/note.h"
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
 
@@ -122,12 +123,12 @@ static bool open_image(struct image *im, int fd, bool writable)
     if (real_fstat64(fd, &st) != 0 || st.st_size < (off_t)sizeof(ElfW(Ehdr)))
         return false;
     im->len = (size_t)st.st_size;
-    im->at = real_mmap64(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0), writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    im->at = fwd_kernel_mmap(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0), writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
     if (im->at == MAP_FAILED)
         return false;
     if (view(im))
         return true;
-    real_munmap(im->at, im->len);
+    fwd_kernel_munmap(im->at, im->len);
     return false;
 }
 
@@ -421,7 +422,7 @@ static void complete(struct fwd_needs *needs, int fd, const char *path, const st
         size_t n = resolve(needs, &im, path, up, change);
         if (n)
             apply(&im, fd, change, n);
-        real_munmap(im.at, im.len);
+        fwd_kernel_munmap(im.at, im.len);
     }
     errno = saved;
 }
@@ -450,7 +451,7 @@ void fwd_needs_end(struct fwd_needs *needs)
             make_known(&needs->item[i]);
     }
     if (needs)
-        real_munmap(needs, sizeof *needs);
+        fwd_kernel_munmap(needs, sizeof *needs);
     errno = saved;
 }
 
@@ -471,14 +472,14 @@ int fwd_needs_of_local(struct fwd_needs *needs, int fd, const char *path)
         bool ok = real_write(copy, im.at, im.len) == (ssize_t)im.len && open_image(&copied, copy, true);
         if (ok) {
             ok = apply(&copied, copy, change, n);
-            real_munmap(copied.at, copied.len);
+            fwd_kernel_munmap(copied.at, copied.len);
         }
         if (!ok) {
             real_close(copy);
             copy = -1;
         }
     }
-    real_munmap(im.at, im.len);
+    fwd_kernel_munmap(im.at, im.len);
     errno = saved;
     return copy;
 }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/names.h"
 
 #define PAGE ((off_t)4096)          /* in which changes are looked for; any size does */
@@ -52,14 +53,14 @@ static void get(int fd, off_t at, void *buf, size_t len)
 {
     size_t done = 0;
     for (ssize_t n = 1; done < len && n > 0; done += n > 0 ? (size_t)n : 0)
-        n = real_pread64(fd, (char *)buf + done, len - done, at + (off_t)done);
+        n = fwd_kernel_pread(fd, (char *)buf + done, len - done, at + (off_t)done);
     memset((char *)buf + done, 0, len - done);
 }
 
 static int put(int fd, off_t at, const void *buf, size_t len)
 {
     for (size_t done = 0; done < len;) {
-        ssize_t n = real_pwrite64(fd, (const char *)buf + done, len - done, at + (off_t)done);
+        ssize_t n = fwd_kernel_pwrite(fd, (const char *)buf + done, len - done, at + (off_t)done);
         if (n <= 0)
             return n < 0 ? errno : EIO;
         done += (size_t)n;
@@ -69,7 +70,7 @@ static int put(int fd, off_t at, const void *buf, size_t len)
 
 static off_t next_in(int fd, off_t start, off_t at)
 {
-    off_t found = real_lseek64(fd, start + at, SEEK_DATA);
+    off_t found = fwd_kernel_lseek(fd, start + at, SEEK_DATA);
     return found < 0 ? FAR : found - start;
 }
 
@@ -159,15 +160,15 @@ static int fill_window(struct fwd_pages *p, const struct amph_fwd_file *file, of
 {
     off_t start = from & ~(PIECE - 1); /* no machine's pages are larger */
     size_t len = (size_t)(end - start);
-    if (real_fallocate64(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
+    if (fwd_kernel_fallocate(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
         return errno;
-    char *window = real_mmap64(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data, start);
+    char *window = fwd_kernel_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data, start);
     if (window == MAP_FAILED)
         return errno;
     int err = read_whole(file, window + (from - start), (size_t)(end - from), from);
     if (!err && fwd_pages_changed(p))
         err = put(p->control, SHADOW_AT + from, window + (from - start), (size_t)(end - from));
-    real_munmap(window, len);
+    fwd_kernel_munmap(window, len);
     return err;
 }
 
@@ -241,11 +242,11 @@ int fwd_pages_resize(struct fwd_pages *p, const struct amph_fwd_file *file)
     int err = fwd_under.fstat(fwd_core.client, file, &st);
     if (err || st.st_size == old)
         return err;
-    if (real_ftruncate64(p->data, st.st_size) != 0)
+    if (fwd_kernel_ftruncate(p->data, st.st_size) != 0)
         return errno;
     if (st.st_size > old)
         return each_kept(p, file, old, st.st_size, fill);
-    return fwd_pages_changed(p) && real_ftruncate64(p->control, SHADOW_AT + st.st_size) != 0 ? errno : 0;
+    return fwd_pages_changed(p) && fwd_kernel_ftruncate(p->control, SHADOW_AT + st.st_size) != 0 ? errno : 0;
 }
 
 int fwd_pages_load(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t len)
@@ -290,7 +291,7 @@ int fwd_pages_written(struct fwd_pages *p, const struct amph_fwd_file *file, con
     bool kept;
     if (from > old)
         err = fwd_pages_resize(p, file);
-    else if (end > old && real_ftruncate64(p->data, end) != 0)
+    else if (end > old && fwd_kernel_ftruncate(p->data, end) != 0)
         err = errno;
     for (off_t to; at < end && !err; at = to) {
         to = end_of_run(p, at, end, &kept);

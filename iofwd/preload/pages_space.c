@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "iofwd/preload/fsize.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/targets.h"
 
@@ -26,10 +27,10 @@ void fwd_pages_lock(struct fwd_pages_guard *g)
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     pthread_mutex_lock(&mutex);
-    g->limited = AMPH_UNLIKELY(fwd_is_limited()) && real_prlimit64(0, RLIMIT_FSIZE, NULL, &g->limit) == 0;
+    g->limited = AMPH_UNLIKELY(fwd_is_limited()) && fwd_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
     if (g->limited) {
         struct rlimit64 most = { .rlim_cur = g->limit.rlim_max, .rlim_max = g->limit.rlim_max };
-        real_prlimit64(0, RLIMIT_FSIZE, &most, NULL);
+        fwd_kernel_prlimit(RLIMIT_FSIZE, &most, NULL);
     }
 }
 
@@ -37,7 +38,7 @@ void fwd_pages_unlock(const struct fwd_pages_guard *g)
 {
     int was;
     if (g->limited)
-        real_prlimit64(0, RLIMIT_FSIZE, &g->limit, NULL);
+        fwd_kernel_prlimit(RLIMIT_FSIZE, &g->limit, NULL);
     pthread_mutex_unlock(&mutex);
     pthread_setcancelstate(g->cancel, &was);
     pthread_sigmask(SIG_SETMASK, &g->signals, NULL);
@@ -63,7 +64,7 @@ static bool lock_byte(int fd, short type, off_t byte, bool wait)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
     int r;
-    while ((r = real_fcntl64(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 && errno == EINTR)
+    while ((r = fwd_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 && errno == EINTR)
         ;
     return r == 0;
 }
@@ -73,14 +74,14 @@ static void own_close(int fd)
     if (fd < 0)
         return;
     fdtab_mark(fd, FDTAB_UNKNOWN);
-    real_close(fd);
+    fwd_kernel_close(fd);
 }
 
 static int open_again(int fd, int flags)
 {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return real_open64(link, flags | O_CLOEXEC, 0);
+    return fwd_kernel_openat(AT_FDCWD, link, flags | O_CLOEXEC, 0);
 }
 
 /* The control file becomes an open file of this process alone, as its locks must be. */
@@ -90,9 +91,9 @@ static void take_own(struct fwd_pages *p)
     if (fresh < 0)
         return;
     lock_byte(fresh, F_RDLCK, USED_BYTE, true);
-    if (real_dup3(fresh, p->control, O_CLOEXEC) >= 0)
+    if (fwd_kernel_dup3(fresh, p->control, O_CLOEXEC) >= 0)
         p->inherited = false;
-    real_close(fresh);
+    fwd_kernel_close(fresh);
 }
 
 void fwd_pages_begin(struct fwd_pages *p)
@@ -116,9 +117,9 @@ static int open_space(void)
     struct stat st;
     snprintf(path, sizeof path, SPACE, (unsigned long)geteuid());
     (void)!real_mkdir(path, 0700);
-    int dir = real_open64(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int dir = fwd_kernel_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir >= 0 && (real_fstat64(dir, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077))) {
-        real_close(dir);
+        fwd_kernel_close(dir);
         dir = -1;
     }
     return dir;
@@ -130,14 +131,14 @@ static int64_t space_id(int dir)
     char text[64];
     struct stat st = { 0 };
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    int fd = real_open64("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
-    ssize_t n = fd < 0 ? 0 : real_read(fd, text, sizeof text);
+    int fd = fwd_kernel_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
+    ssize_t n = fd < 0 ? 0 : fwd_kernel_read(fd, text, sizeof text);
     if (dir < 0 || real_fstat64(dir, &st) != 0)
         st.st_ino = (ino_t)getpid();
     for (ssize_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
     if (fd >= 0)
-        real_close(fd);
+        fwd_kernel_close(fd);
     h = (h ^ st.st_dev) * UINT64_C(0x100000001b3);
     h = (h ^ st.st_ino) * UINT64_C(0x100000001b3);
     return (int64_t)(h >> 1 | 1);
@@ -160,25 +161,25 @@ static void remove_both(int dir, const char *name)
 /* Removes what killed processes have left. */
 static void sweep(int dir)
 {
-    int copy = real_openat64(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int copy = fwd_kernel_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *list = copy < 0 ? NULL : real_fdopendir(copy);
     struct dirent64 *entry;
     while (list && (entry = (struct dirent64 *)real_readdir64(list))) {
         size_t len = strlen(entry->d_name);
         if (len < 2 || len >= FWD_PAGES_NAME || entry->d_name[len - 1] != 'c')
             continue;
-        int fd = real_openat64(dir, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+        int fd = fwd_kernel_openat(dir, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd >= 0 && lock_byte(fd, F_WRLCK, BUSY_BYTE, false) && lock_byte(fd, F_WRLCK, USED_BYTE, false)) {
             entry->d_name[len - 1] = 0;
             remove_both(dir, entry->d_name);
         }
         if (fd >= 0)
-            real_close(fd);
+            fwd_kernel_close(fd);
     }
     if (list)
         real_closedir(list);
     else if (copy >= 0)
-        real_close(copy);
+        fwd_kernel_close(copy);
 }
 
 /* ---- opening and giving up ---- */
@@ -190,11 +191,11 @@ static int open_control(int dir, const char *name, bool *first_p)
     struct stat st;
     file_name(path, name, 'c');
     for (;;) {
-        int fd = real_openat64(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = fwd_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 || !lock_byte(fd, F_WRLCK, BUSY_BYTE, true) || real_fstat64(fd, &st) != 0) {
             int err = errno;
             if (fd >= 0)
-                real_close(fd);
+                fwd_kernel_close(fd);
             return fwd_fail(err);
         }
         *first_p = lock_byte(fd, F_WRLCK, USED_BYTE, false);
@@ -202,7 +203,7 @@ static int open_control(int dir, const char *name, bool *first_p)
             return fd;
         if (st.st_nlink > 0)
             remove_both(dir, name); /* who was killed, or is just ending and may look into its memory to the last */
-        real_close(fd);
+        fwd_kernel_close(fd);
     }
 }
 
@@ -210,18 +211,18 @@ static int open_control(int dir, const char *name, bool *first_p)
 static int map_head(struct fwd_pages *p)
 {
     int fd = open_again(p->control, O_RDWR);
-    p->head = fd < 0 ? MAP_FAILED : real_mmap64(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    p->head = fd < 0 ? MAP_FAILED : fwd_kernel_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p->head == MAP_FAILED)
         p->head = NULL;
     if (fd >= 0)
-        real_close(fd);
+        fwd_kernel_close(fd);
     return p->head ? 0 : ENOMEM;
 }
 
 static void close_files(struct fwd_pages *p)
 {
     if (p->head)
-        real_munmap(p->head, 4096);
+        fwd_kernel_munmap(p->head, 4096);
     own_close(p->data);
     own_close(p->control);
     p->head = NULL;
@@ -236,9 +237,9 @@ static int open_named(struct fwd_pages *p, int dir)
     if (p->control < 0)
         return errno;
     file_name(path, p->name, 'd');
-    p->data = fwd_own(real_openat64(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : 0), 0600));
+    p->data = fwd_own(fwd_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : 0), 0600));
     int err = p->data < 0 ? errno : 0;
-    if (!err && first && real_fallocate64(p->control, 0, 0, 4096) != 0)
+    if (!err && first && fwd_kernel_fallocate(p->control, 0, 0, 4096) != 0)
         err = errno;
     if (!err && !lock_byte(p->control, F_RDLCK, USED_BYTE, true))
         err = errno;
@@ -255,9 +256,9 @@ static int open_named(struct fwd_pages *p, int dir)
 
 static int open_alone(struct fwd_pages *p)
 {
-    p->data = fwd_own(real_memfd_create("iofwd map", MFD_CLOEXEC));
-    p->control = p->data < 0 ? -1 : fwd_own(real_memfd_create("iofwd map control", MFD_CLOEXEC));
-    int err = p->control < 0 || real_ftruncate64(p->control, 4096) != 0 ? errno : map_head(p);
+    p->data = fwd_own(fwd_kernel_memfd_create("iofwd map", MFD_CLOEXEC));
+    p->control = p->data < 0 ? -1 : fwd_own(fwd_kernel_memfd_create("iofwd map control", MFD_CLOEXEC));
+    int err = p->control < 0 || fwd_kernel_ftruncate(p->control, 4096) != 0 ? errno : map_head(p);
     if (err)
         close_files(p);
     return err;
@@ -276,7 +277,7 @@ static void retire(struct fwd_pages *p)
     lock_byte(p->control, F_UNLCK, USED_BYTE, false);
     lock_byte(p->control, F_UNLCK, BUSY_BYTE, false);
     p->named = false;
-    real_close(dir);
+    fwd_kernel_close(dir);
 }
 
 void fwd_pages_ending(void)
@@ -360,7 +361,7 @@ static bool has_room(int dir, off_t len_bytes)
 static bool is_limited(void)
 {
     struct rlimit64 now;
-    return fwd_is_limited() && real_prlimit64(0, RLIMIT_FSIZE, NULL, &now) == 0 && now.rlim_max != RLIM64_INFINITY;
+    return fwd_is_limited() && fwd_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0 && now.rlim_max != RLIM64_INFINITY;
 }
 
 int fwd_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict, struct fwd_pages **pages_p)
@@ -390,7 +391,7 @@ int fwd_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool stric
             free(p);
     }
     if (dir >= 0)
-        real_close(dir);
+        fwd_kernel_close(dir);
     if (err)
         return err;
     if (fresh) {

@@ -3,7 +3,7 @@
 #include "iofwd/preload/procfs.h"
 
 #include "iofwd/preload/catch.h"
-#include "iofwd/preload/names.h"
+#include "iofwd/preload/kernel.h"
 
 /* What stands for nothing between two names: slashes and "./". */
 static void skip_nothing(const char **at)
@@ -107,10 +107,10 @@ static int64_t offset_of(const struct fwd_numbered *n)
     char path[sizeof n->link + 8], text[64];
     size_t dir = (size_t)(strrchr(n->link, '/') - n->link);
     snprintf(path, sizeof path, "%.*sinfo/%d", (int)dir, n->link, n->fd);
-    int fd = real_open64(path, O_RDONLY | O_CLOEXEC, 0);
-    ssize_t got = fd < 0 ? -1 : real_read(fd, text, sizeof text - 1);
+    int fd = fwd_kernel_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    ssize_t got = fd < 0 ? -1 : fwd_kernel_read(fd, text, sizeof text - 1);
     if (fd >= 0)
-        real_close(fd);
+        fwd_kernel_close(fd);
     text[got > 0 ? got : 0] = 0;
     return strncmp(text, before, sizeof before - 1) == 0 ? strtoll(text + sizeof before - 1, NULL, 10) : -1;
 }

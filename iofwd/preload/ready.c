@@ -79,7 +79,7 @@ static void let_go(void *arg)
         fwd_core.bell_give(&w->bell[i], false);
     w->nbells = 0;
     if (w->memory)
-        munmap(w->memory, w->bytes);
+        fwd_give_back(w->memory, w->bytes);
 }
 
 /* The bell of a server for this wait, or NULL. */
@@ -229,7 +229,7 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
 }
 
 /* Is there one among them that only its server knows? */
-static bool any_waits(const struct pollfd *p, nfds_t n)
+bool fwd_poll_waits(const struct pollfd *p, nfds_t n)
 {
     if (n > FDTAB_MAX || !fwd_can_read(p, n * sizeof *p))
         return false; /* the kernel says what is wrong with it */
@@ -242,14 +242,14 @@ static bool any_waits(const struct pollfd *p, nfds_t n)
 int x_poll(struct pollfd *p, nfds_t n, int timeout)
 {
     const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
-    if (!any_waits(p, n))
+    if (!fwd_poll_waits(p, n))
         return real_poll(p, n, timeout);
     return wait_here(p, n, timeout < 0 ? NULL : &limit, NULL);
 }
 
 int x_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask)
 {
-    return any_waits(p, n) ? wait_here(p, n, limit, mask) : real_ppoll(p, n, limit, mask);
+    return fwd_poll_waits(p, n) ? wait_here(p, n, limit, mask) : real_ppoll(p, n, limit, mask);
 }
 
 /* ---- select ---- */
@@ -356,10 +356,18 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
     if (*result_p >= 0)
         *result_p = from_poll(n, sets, p, count);
     pthread_cleanup_pop(0);
-    int saved = errno;
-    munmap(p, bytes);
-    errno = saved;
+    fwd_give_back(p, bytes);
     return true;
+}
+
+bool fwd_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
+{
+    long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
+    bool waits = false;
+
+    if (n > 0 && n <= FDTAB_MAX && are_there(n, sets))
+        look(n, sets, &waits);
+    return waits;
 }
 
 int x_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask)

@@ -232,7 +232,7 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     pthread_sigmask(SIG_SETMASK, mask, NULL);
-    real_execve(path, argv, env);
+    fwd_kernel_execve(path, argv, env);
     int err = errno;
     (void)!real_write(report, &err, sizeof err);
     real__Exit(127);
@@ -290,7 +290,7 @@ int fwd_relay(const char *path, char *const argv[], char *const env[])
     sigset_t all, mask;
     int report[2], failed = 0, err = 0;
     if (!is_alone(path))
-        return real_execve(path, argv, env);
+        return fwd_kernel_execve(path, argv, env);
     relay.wake[0] = relay.wake[1] = -1;
     for (int fd = 0; fd < 3; fd++)
         err |= open_line(fd);

@@ -11,6 +11,7 @@
 
 #include "am/note.h"
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/needs.h"
 #include "iofwd/preload/targets.h"
@@ -49,7 +50,7 @@ int fwd_copy_in(const char *path, int amode)
     }
     int err = errno;
     if (buf)
-        real_munmap(buf, PIECE);
+        fwd_give_back(buf, PIECE);
     x_close(from);
     errno = err;
     return to;

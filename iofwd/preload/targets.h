@@ -7,6 +7,7 @@
 #define AMPH_IOFWD_TARGETS_H
 
 #include "iofwd/preload/core.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/long.h"
 #include "iofwd/preload/real.h"
 
@@ -32,11 +33,14 @@ int fwd_own_pair(int result, int fds[2]);
 bool fwd_hold_cwd(int fd);  /* takes fd over as fwd_cwd_fd; false: there are no descriptors left */
 int x_openat(int dir, const char *path, int flags, mode_t mode);
 int x_close(int fd);
+int fwd_close(enum fwd_way way, int fd);
 int x_close_range(unsigned first, unsigned last, int flags);
+int fwd_close_range(enum fwd_way way, unsigned first, unsigned last, int flags);
 void x_closefrom(int first);
 int x_dup(int fd);
 int x_dup2(int from, int to);
 int x_dup3(int from, int to, int flags);
+int fwd_dup3(enum fwd_way way, int from, int to, int flags);
 int fwd_enter_copy(int fd, struct fwd_ofile *of); /* fd, a kernel copy of a forwarded descriptor or -1; of's reference goes over to it */
 
 /* control.c */
@@ -71,7 +75,8 @@ int x_posix_fallocate(int fd, off_t off, off_t length);
 int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags);
 int x_posix_fadvise(int fd, off_t len, int advice);
 ssize_t x_readahead(int fd);
-void *fwd_borrow(size_t len); /* zeroed memory for the length of one call, or NULL; munmap gives it back */
+void *fwd_borrow(size_t len); /* zeroed memory for the length of one call, or NULL */
+void fwd_give_back(void *memory, size_t len);
 
 /* copy.c */
 ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
@@ -89,6 +94,9 @@ int x_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
 
 /* ready.c */
 int x_poll(struct pollfd *p, nfds_t n, int timeout);
+/* Is a forwarded file among them of which only its server knows whether it is ready?  Else the call is the kernel's. */
+bool fwd_poll_waits(const struct pollfd *p, nfds_t n);
+bool fwd_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts);
 int x_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask);
 int x_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *limit);
 int x_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask);
@@ -96,6 +104,8 @@ int x_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struc
 /* epoll.c */
 int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event);
 int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask);
+bool fwd_epoll_told(struct epoll_event *out, int n, int *n_p); /* what the kernel said of a set without forwarded files; false: nothing */
+bool fwd_epoll_within(void); /* this thread is in the kernel's part of a wait on a set with forwarded files */
 int x_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask);
 void fwd_epoll_closed(int fd); /* an epoll set of the program that was marked FDTAB_EPOLL */
 int fwd_epoll_copied(int from, int to); /* to, or -1 with errno, is a copy of such a set's descriptor; gives to back */
@@ -178,6 +188,12 @@ int x_munmap(void *at, size_t len);
 int x_msync(void *at, size_t len, int flags);
 int x_mprotect(void *at, size_t len, int prot);
 void *x_mremap(void *old, size_t old_len, size_t len, int flags, void *at);
+/* The same by one way or the other, where a part of them is left to this host. */
+void *fwd_mmap(enum fwd_way way, void *at, size_t len, int prot, int flags, int fd, off_t off);
+int fwd_munmap(enum fwd_way way, void *at, size_t len);
+int fwd_msync(enum fwd_way way, void *at, size_t len, int flags);
+int fwd_mprotect(enum fwd_way way, void *at, size_t len, int prot);
+void *fwd_mremap(enum fwd_way way, void *old, size_t old_len, size_t len, int flags, void *at);
 
 /* limits.c */
 long x_pathconf(const char *path, int name);
@@ -196,9 +212,12 @@ int x_fremovexattr(int fd, const char *name);
 /* cwd.c */
 int x_chdir(const char *path);
 int x_fchdir(int fd);
+int fwd_chdir(enum fwd_way way, const char *path);
+int fwd_fchdir(enum fwd_way way, int fd);
 char *x_getcwd(char *buf, size_t cap);
 char *x_realpath(const char *path, char *buf);
 mode_t x_umask(mode_t mask);
+mode_t fwd_umask(enum fwd_way way, mode_t mask);
 
 /* dir.c */
 DIR *x_opendir(const char *path);
@@ -270,6 +289,7 @@ int x_system(const char *command);
 FILE *x_popen(const char *command, const char *type);
 int x_daemon(int no_chdir, int no_close);
 void x_exit_now(int status) AMPH_NORETURN;
+void fwd_exit_now(enum fwd_way way, int status) AMPH_NORETURN;
 
 /* start.c */
 /* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
@@ -279,9 +299,11 @@ int fwd_memory_file(const char *path);
 
 /* exec.c */
 int x_execve(const char *path, char *const argv[], char *const envp[]);
+int fwd_execve(enum fwd_way way, const char *path, char *const argv[], char *const envp[]);
 int x_execvpe(const char *file, char *const argv[], char *const envp[]);
 int x_fexecve(int fd, char *const argv[], char *const envp[]);
 int x_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags);
+int fwd_execveat(enum fwd_way way, int dir, const char *path, char *const argv[], char *const envp[], int flags);
 int x_execl(const char *path, const char *arg, va_list ap);
 int x_execlp(const char *file, const char *arg, va_list ap);
 int x_execle(const char *path, const char *arg, va_list ap);

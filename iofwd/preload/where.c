@@ -3,7 +3,7 @@
 #include "iofwd/preload/where.h"
 
 #include "iofwd/preload/catch.h"
-#include "iofwd/preload/names.h"
+#include "iofwd/preload/kernel.h"
 #include "iofwd/preload/procfs.h"
 #include "iofwd/preload/reach.h"
 
@@ -39,7 +39,7 @@ static ssize_t last_link(int dir, char *path, char *target, size_t *end_p)
             return -1;
         char cut = path[len];
         path[len] = 0;
-        ssize_t n = real_readlinkat(dir, path, target, PATH_MAX - 1);
+        ssize_t n = fwd_kernel_readlinkat(dir, path, target, PATH_MAX - 1);
         path[len] = cut;
         *end_p = len;
         if (n >= 0 || errno != ENOENT)
@@ -53,9 +53,9 @@ bool fwd_name_of_local(int dir, char name[PATH_MAX])
 {
     char link[40];
     if (dir == AT_FDCWD)
-        return real_getcwd(name, PATH_MAX) && name[0] == '/';
+        return fwd_kernel_getcwd(name, PATH_MAX) && name[0] == '/';
     snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
-    ssize_t n = real_readlink(link, name, PATH_MAX - 1);
+    ssize_t n = fwd_kernel_readlink(link, name, PATH_MAX - 1);
     name[n > 0 ? n : 0] = 0;
     return name[0] == '/';
 }
@@ -110,7 +110,7 @@ bool fwd_led(const char *path)
     if (!path || !fwd_state.on || fwd_inside)
         return false;
     int saved = errno;
-    bool missing = real_faccessat(AT_FDCWD, path, F_OK, 0) != 0 && errno == ENOENT;
+    bool missing = real_syscall(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) != 0 && errno == ENOENT;
     errno = saved;
     return missing && fwd_led_in(AT_FDCWD, path);
 }
