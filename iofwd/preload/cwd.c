@@ -206,11 +206,11 @@ static int enter_void(void)
         snprintf(dir, sizeof dir, "%s/iofwd-void-XXXXXX", homes[i]);
         if (!real_mkdtemp(dir))
             continue;
-        int fd = real_open64(dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        int fd = fwd_kernel_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         real_rmdir(dir);
-        int moved = fd < 0 ? -1 : real_fchdir(fd);
+        int moved = fd < 0 ? -1 : fwd_kernel_fchdir(fd);
         if (fd >= 0)
-            real_close(fd);
+            fwd_kernel_close(fd);
         if (moved == 0)
             return 0;
     }
@@ -321,7 +321,7 @@ static int go_to(int fd)
     struct stat st;
     bool forwarded = fwd_fd(fd), nameless = false;
     int err = 0;
-    if (!forwarded ? real_fchdir(fd) != 0 : x_fstat(fd, &st) != 0)
+    if (!forwarded ? fwd_kernel_fchdir(fd) != 0 : x_fstat(fd, &st) != 0)
         err = errno;
     else if (forwarded && !S_ISDIR(st.st_mode))
         err = ENOTDIR;
@@ -358,49 +358,64 @@ static int chdir_forwarded(const char *path)
     return fd < 0 ? -1 : go_to(fd);
 }
 
+static int chdir_by(enum fwd_way way, const char *path)
+{
+    return way == FWD_LIBC ? real_chdir(path) : fwd_kernel_chdir(path);
+}
+
+static int fchdir_by(enum fwd_way way, int fd)
+{
+    return way == FWD_LIBC ? real_fchdir(fd) : fwd_kernel_fchdir(fd);
+}
+
 /* To the local directory behind fd; where that stands in a prefix's place the forwarded one is meant, to which a link has led. */
-static int fchdir_local(int fd)
+static int fchdir_local(enum fwd_way way, int fd)
 {
     char name[PATH_MAX];
     if (fwd_name_of_local(fd, name) && fwd_prefix_match(&fwd_state.prefixes, name))
         return chdir_forwarded(name);
-    int r = real_fchdir(fd);
+    int r = fchdir_by(way, fd);
     if (r == 0)
         left_forwarded();
     return r;
 }
 
-static int chdir_local(const char *path)
+static int chdir_local(enum fwd_way way, const char *path)
 {
     char to[PATH_MAX];
     if (!fwd_state.on || fwd_inside)
-        return real_chdir(path);
-    int fd = real_open64(path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        return chdir_by(way, path);
+    int fd = fwd_kernel_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0 && errno == ENOENT && path && fwd_link_leads_in(AT_FDCWD, path, to))
         return chdir_forwarded(to);
-    int r = fd < 0 ? real_chdir(path) : fchdir_local(fd), err = errno;
+    int r = fd < 0 ? chdir_by(way, path) : fchdir_local(way, fd), err = errno;
     if (fd >= 0)
-        real_close(fd);
+        fwd_kernel_close(fd);
     else if (r == 0)
         left_forwarded();
     errno = err;
     return r;
 }
 
-int x_chdir(const char *path)
+int fwd_chdir(enum fwd_way way, const char *path)
 {
     struct fwd_where w;
     if (!fwd_path(path))
-        return chdir_local(path);
+        return chdir_local(way, path);
     if (!fwd_where_find(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return chdir_local(w.path);
+        return chdir_local(way, w.path);
     fwd_where_end(&w, 0);
     return chdir_forwarded(path);
 }
 
-int x_fchdir(int fd)
+int x_chdir(const char *path)
+{
+    return fwd_chdir(FWD_LIBC, path);
+}
+
+int fwd_fchdir(enum fwd_way way, int fd)
 {
     struct stat st;
     if (fwd_fd(fd)) {
@@ -411,7 +426,12 @@ int x_fchdir(int fd)
         int copy = x_dup(fd);
         return copy < 0 ? -1 : go_to(copy);
     }
-    return fwd_state.on && !fwd_inside ? fchdir_local(fd) : real_fchdir(fd);
+    return fwd_state.on && !fwd_inside ? fchdir_local(way, fd) : fchdir_by(way, fd);
+}
+
+int x_fchdir(int fd)
+{
+    return fwd_fchdir(FWD_LIBC, fd);
 }
 
 /* A name into what getcwd was given. */
@@ -454,10 +474,15 @@ char *x_getcwd(char *buf, size_t cap)
     return hand_out(name, buf, cap);
 }
 
-mode_t x_umask(mode_t mask)
+mode_t fwd_umask(enum fwd_way way, mode_t mask)
 {
-    mode_t before = real_umask(mask);
+    mode_t before = way == FWD_LIBC ? real_umask(mask) : (mode_t)real_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
     if (!fwd_inside)
         fwd_state.umask = mask & 0777;
     return before;
+}
+
+mode_t x_umask(mode_t mask)
+{
+    return fwd_umask(FWD_LIBC, mask);
 }

@@ -158,7 +158,7 @@ static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_bel
     if (err)
         return err == EMFILE ? ENOSPC : err;
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
-    if (real_epoll_ctl(ep, EPOLL_CTL_ADD, (*bell_p)->fd, &ev) != 0) {
+    if (fwd_kernel_epoll_ctl(ep, EPOLL_CTL_ADD, (*bell_p)->fd, &ev) != 0) {
         err = errno;
         fwd_core.bell_give(*bell_p, true);
         return err;
@@ -210,8 +210,8 @@ int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     bool known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
     /* what is wrong with the set, and that a file cannot be watched, the kernel says of the placeholder */
     if (!known || (op != EPOLL_CTL_DEL && !fwd_can_read(event, sizeof *event)) || fwd_fd(ep) || !fwd_waits(fd) ||
-        (real_epoll_ctl(ep, op, fd, event) != 0 && errno != EPERM))
-        return real_epoll_ctl(ep, op, fd, event);
+        (fwd_kernel_epoll_ctl(ep, op, fd, event) != 0 && errno != EPERM))
+        return fwd_kernel_epoll_ctl(ep, op, fd, event);
     errno = saved;
     if (fwd_file_begin(fd, &of) != 0)
         return -1;
@@ -283,11 +283,21 @@ static int without_bells(struct epoll_event *out, int n)
     return left;
 }
 
+/* Where epoll_pwait has been overwritten, the call that it makes by syscall() is the kernel's. */
+static __thread int within __attribute__((tls_model("initial-exec")));
+
+bool fwd_epoll_within(void)
+{
+    return within > 0;
+}
+
 /* The kernel's part; *rung_p: and the word that a bell has rung, which the kernel gives to one waiter only. */
 static int wait_local(int ep, struct epoll_event *out, int most, int64_t left, const sigset_t *mask, bool *rung_p)
 {
     int64_t ms = left / 1000000 + (left % 1000000 != 0);
+    within++;
     int n = real_epoll_pwait(ep, out, most, left == INT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX, mask);
+    within--;
     int told = n < 0 ? -1 : without_bells(out, n);
     *rung_p = told < n;
     return told;
@@ -301,7 +311,7 @@ static void hand_on(int ep)
     const struct set *s = find_set(ep);
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
     for (unsigned i = 0; s && i < s->nbells; i++)
-        real_epoll_ctl(ep, EPOLL_CTL_MOD, s->bell[i].fd, &ev);
+        fwd_kernel_epoll_ctl(ep, EPOLL_CTL_MOD, s->bell[i].fd, &ev);
     pthread_mutex_unlock(&lock);
     errno = saved;
 }
@@ -324,7 +334,7 @@ static int wait_here(int ep, struct epoll_event *out, int most, int64_t until, c
 }
 
 /* A set without forwarded files, as far as is known here: a relative may have put a bell into it, which is nothing to tell of. */
-static bool is_told(struct epoll_event *out, int n, int *n_p)
+bool fwd_epoll_told(struct epoll_event *out, int n, int *n_p)
 {
     *n_p = n > 0 ? without_bells(out, n) : n;
     return n <= 0 || *n_p > 0;
@@ -334,7 +344,7 @@ int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const 
 {
     const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
     int n;
-    if (AMPH_LIKELY(!fwd_epoll(ep)) && is_told(out, real_epoll_pwait(ep, out, most, timeout, mask), &n))
+    if (AMPH_LIKELY(!fwd_epoll(ep)) && fwd_epoll_told(out, real_epoll_pwait(ep, out, most, timeout, mask), &n))
         return n;
     return x_epoll_pwait2(ep, out, most, timeout < 0 ? NULL : &limit, mask);
 }
@@ -342,7 +352,7 @@ int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const 
 int x_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask)
 {
     int n, saved = errno;
-    if (AMPH_LIKELY(!fwd_epoll(ep)) && is_told(out, real_epoll_pwait2(ep, out, most, limit, mask), &n))
+    if (AMPH_LIKELY(!fwd_epoll(ep)) && fwd_epoll_told(out, real_epoll_pwait2(ep, out, most, limit, mask), &n))
         return n;
     if (most <= 0 || (size_t)most > INT_MAX / sizeof *out)
         return fwd_fail(EINVAL);

@@ -12,16 +12,23 @@
 
 /* ---- exec ---- */
 
+static int execve_by(enum fwd_way way, const char *path, char *const argv[], char *const env[])
+{
+    return way == FWD_LIBC ? real_execve(path, argv, env) : fwd_kernel_execve(path, argv, env);
+}
+
+/* how: an enum fwd_way */
 static int start_execve(void *how, const char *path, char *const argv[], char **env)
 {
     bool relayed = fwd_relay_useful() && fwd_is_static_at(path);
-    return relayed ? fwd_relay(path, argv, env) : real_execve(path, argv, env);
+    return relayed ? fwd_relay(path, argv, env) : execve_by(*(const enum fwd_way *)how, path, argv, env);
 }
 
 /* What the kernel does not know how to start is a script of the shell's. */
 static int start_or_sh(const char *path, char *const argv[], char **env)
 {
-    int r = fwd_start_program(path, argv, env, start_execve, NULL);
+    enum fwd_way way = FWD_LIBC;
+    int r = fwd_start_program(path, argv, env, start_execve, &way);
     if (r == 0 || errno != ENOEXEC)
         return r;
     size_t argc = fwd_env_entries(argv);
@@ -34,14 +41,19 @@ static int start_or_sh(const char *path, char *const argv[], char **env)
     return real_execve(args[0], args, env);
 }
 
-int x_execve(const char *path, char *const argv[], char *const envp[])
+int fwd_execve(enum fwd_way way, const char *path, char *const argv[], char *const envp[])
 {
     struct fwd_env_room room;
     if (!fwd_state.on || fwd_inside)
-        return real_execve(path, argv, envp);
+        return execve_by(way, path, argv, envp);
     char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
     fwd_env_make(envp, env, &room, true);
-    return fwd_start_program(path, argv, env, start_execve, NULL);
+    return fwd_start_program(path, argv, env, start_execve, &way);
+}
+
+int x_execve(const char *path, char *const argv[], char *const envp[])
+{
+    return fwd_execve(FWD_LIBC, path, argv, envp);
 }
 
 int x_execvpe(const char *file, char *const argv[], char *const envp[])
@@ -62,27 +74,39 @@ int x_fexecve(int fd, char *const argv[], char *const envp[])
     return x_execveat(fd, "", argv, envp, AT_EMPTY_PATH);
 }
 
-int x_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
+static int execveat_by(enum fwd_way way, int dir, const char *path, char *const argv[], char *const env[], int flags)
+{
+    if (way == FWD_KERNEL)
+        return (int)real_syscall(SYS_execveat, dir, (long)path, (long)argv, (long)env, flags, 0);
+    return real_execveat(dir, path, argv, env, flags);
+}
+
+int fwd_execveat(enum fwd_way way, int dir, const char *path, char *const argv[], char *const envp[], int flags)
 {
     struct fwd_env_room room;
     struct fwd_where w;
     struct stat st;
     char absolute[PATH_MAX];
     if (!fwd_state.on || fwd_inside)
-        return real_execveat(dir, path, argv, envp, flags);
+        return execveat_by(way, dir, path, argv, envp, flags);
     char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
     fwd_env_make(envp, env, &room, true);
     if (!fwd_at(dir, path))
-        return real_execveat(dir, path, argv, env, flags);
+        return execveat_by(way, dir, path, argv, env, flags);
     if ((flags & AT_SYMLINK_NOFOLLOW) && x_fstatat(dir, path, &st, flags) == 0 && S_ISLNK(st.st_mode))
         return fwd_fail(ELOOP);
     if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)
-        return real_execveat(w.dirfd, w.path, argv, env, flags);
+        return execveat_by(way, w.dirfd, w.path, argv, env, flags);
     bool known = fwd_where_absolute(&w, absolute, sizeof absolute);
     fwd_where_end(&w, 0);
-    return known ? fwd_start_program(absolute, argv, env, start_execve, NULL) : fwd_fail(ENOENT);
+    return known ? fwd_start_program(absolute, argv, env, start_execve, &way) : fwd_fail(ENOENT);
+}
+
+int x_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    return fwd_execveat(FWD_LIBC, dir, path, argv, envp, flags);
 }
 
 /* The arguments of execl and its relatives as a vector; last says what comes behind the NULL. */

@@ -54,10 +54,10 @@ int fwd_own(int fd)
         return fd;
     int saved = errno, least = own_least();
     if (fd < least) {
-        int cloexec = real_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC;
-        int high = real_fcntl64(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
+        int cloexec = fwd_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
+        int high = fwd_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
         if (high >= 0) {
-            real_close(fd);
+            fwd_kernel_close(fd);
             fd = high;
         }
     }
@@ -90,10 +90,10 @@ int fwd_note_local(int fd)
 /* An empty sealed memfd, or -1. */
 static int sealed_memfd(const char *name)
 {
-    int fd = real_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && real_fcntl64(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) < 0) {
+    int fd = fwd_kernel_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && fwd_kernel_fcntl(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) < 0) {
         int err = errno;
-        real_close(fd);
+        fwd_kernel_close(fd);
         return fwd_fail(err);
     }
     return fd;
@@ -103,7 +103,7 @@ static int open_again_writable(int fd, int flags)
 {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return real_open64(link, O_WRONLY | flags, 0);
+    return fwd_kernel_openat(AT_FDCWD, link, O_WRONLY | flags, 0);
 }
 
 /* The memfd from which the placeholders of a server's files are opened, kept among our own descriptors, or -1. */
@@ -118,12 +118,12 @@ static int stamp_of(uint32_t server)
     if (i == AMPH_COUNTOF(stamps))
         return -1;
     snprintf(name, sizeof name, FWD_PLACEHOLDER_MARK "%" PRIu32 "@", server);
-    int fd = sealed_memfd(name), high = fd < 0 ? -1 : real_fcntl64(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
+    int fd = sealed_memfd(name), high = fd < 0 ? -1 : fwd_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
     if (fd >= 0)
-        real_close(fd);
+        fwd_kernel_close(fd);
     if (high < 0 || high >= FDTAB_MAX) {
         if (high >= 0)
-            real_close(high);
+            fwd_kernel_close(high);
         return -1; /* the program may have so few descriptors that one among them would be missed */
     }
     fdtab_mark(high, FDTAB_OWN);
@@ -132,7 +132,7 @@ static int stamp_of(uint32_t server)
                                     __ATOMIC_RELAXED))
         return high;
     fdtab_mark(high, FDTAB_UNKNOWN); /* another thread was faster */
-    real_close(high);
+    fwd_kernel_close(high);
     return stamp_of(server);
 }
 
@@ -143,10 +143,10 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
     int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server) : -1;
     int fd = stamp < 0 ? -1 : open_again_writable(stamp, cloexec ? O_CLOEXEC : 0);
     off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
-    if (fd >= 0 && fd < FDTAB_MAX && at > 0 && real_lseek64(fd, at, SEEK_SET) == at)
+    if (fd >= 0 && fd < FDTAB_MAX && at > 0 && fwd_kernel_lseek(fd, at, SEEK_SET) == at)
         return fd;
     if (fd >= 0)
-        real_close(fd);
+        fwd_kernel_close(fd);
     return -1;
 }
 
@@ -166,13 +166,13 @@ static int placeholder(const struct amph_fwd_file *file, bool cloexec)
     if (fd < 0)
         return -1;
     int again = open_again_writable(fd, O_CLOEXEC);
-    int held = again < 0 ? -1 : real_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
+    int held = again < 0 ? -1 : fwd_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
     int err = errno;
     if (again >= 0)
-        real_close(again);
+        fwd_kernel_close(again);
     if (held >= 0 && held < FDTAB_MAX)
         return held;
-    real_close(fd);
+    fwd_kernel_close(fd);
     return fwd_fail(held >= 0 ? EMFILE : err);
 }
 
@@ -224,24 +224,30 @@ int x_openat(int dir, const char *path, int flags, mode_t mode)
         return fwd_note_local(real_openat64(w.dirfd, w.path, flags, mode));
     if (w.by != FWD_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
         fwd_where_end(&w, 0);
-        return fwd_note_local(real_openat64(dir, path, flags, mode));
+        return fwd_note_local(fwd_kernel_openat(dir, path, flags, mode));
     }
     return open_forwarded(&w, flags, mode);
 }
 
-int x_close(int fd)
+/* Of a local descriptor. */
+static int close_by(enum fwd_way way, int fd)
+{
+    return way == FWD_LIBC ? real_close(fd) : fwd_kernel_close(fd);
+}
+
+int fwd_close(enum fwd_way way, int fd)
 {
     if (!fwd_state.on)
-        return real_close(fd);
+        return close_by(way, fd);
     enum fdtab_class cls = fdtab_class(fd);
     if (fwd_inside) {
         fdtab_mark(fd, FDTAB_UNKNOWN);
-        return real_close(fd);
+        return close_by(way, fd);
     }
     if (cls == FDTAB_FORWARDED && fd != fwd_cwd_fd) {
         struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
         fwd_file_left(of);
-        int failed = real_close(fd);
+        int failed = fwd_kernel_close(fd);
         int err = let_go(of);
         return failed ? failed : fwd_result(err);
     }
@@ -250,15 +256,26 @@ int x_close(int fd)
     if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
         fwd_epoll_closed(fd);
     fdtab_mark(fd, FDTAB_UNKNOWN); /* before the close: afterwards the number may be another thread's */
-    return real_close(fd);
+    return close_by(way, fd);
+}
+
+int x_close(int fd)
+{
+    return fwd_close(FWD_LIBC, fd);
 }
 
 static void close_one(int fd, struct fwd_ofile *of, void *arg)
 {
-    x_close(fd);
+    fwd_close(FWD_KERNEL, fd);
+}
+
+static int close_range_by(enum fwd_way way, unsigned first, unsigned last, int flags)
+{
+    return way == FWD_LIBC ? real_close_range(first, last, flags) : fwd_kernel_close_range(first, last, flags);
 }
 
 struct range {
+    enum fwd_way way;
     unsigned first, last;
     int flags, result;
     int owned[1024];
@@ -290,25 +307,30 @@ static int close_around(struct range *r)
     qsort(r->owned, (size_t)r->nowned, sizeof r->owned[0], ascending);
     for (int i = 0; i < r->nowned; i++) {
         if ((unsigned)r->owned[i] > at)
-            failed |= real_close_range(at, (unsigned)r->owned[i] - 1, r->flags);
+            failed |= close_range_by(r->way, at, (unsigned)r->owned[i] - 1, r->flags);
         at = (unsigned)r->owned[i] + 1;
     }
     if (at <= r->last)
-        failed |= real_close_range(at, r->last, r->flags);
+        failed |= close_range_by(r->way, at, r->last, r->flags);
     return failed;
 }
 
 #define CLOEXEC_ONLY (1U << 2) /* CLOSE_RANGE_CLOEXEC */
 
-int x_close_range(unsigned first, unsigned last, int flags)
+int fwd_close_range(enum fwd_way way, unsigned first, unsigned last, int flags)
 {
     if (!fwd_state.on || fwd_inside || first > last || (flags & CLOEXEC_ONLY))
-        return real_close_range(first, last, flags);
+        return close_range_by(way, first, last, flags);
     fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
     if (!fwd_core.loaded && !fwd_rank_guarded && !fwd_cwd_fd)
-        return real_close_range(first, last, flags);
-    struct range r = { .first = first, .last = last, .flags = flags };
+        return close_range_by(way, first, last, flags);
+    struct range r = { .way = way, .first = first, .last = last, .flags = flags };
     return close_around(&r);
+}
+
+int x_close_range(unsigned first, unsigned last, int flags)
+{
+    return fwd_close_range(FWD_LIBC, first, last, flags);
 }
 
 void x_closefrom(int first)
@@ -322,7 +344,7 @@ int fwd_enter_copy(int fd, struct fwd_ofile *of)
     if (fd < 0 || fd >= FDTAB_MAX) {
         int err = fd < 0 ? errno : EMFILE;
         if (fd >= 0)
-            real_close(fd);
+            fwd_kernel_close(fd);
         let_go(of);
         return fwd_fail(err);
     }
@@ -333,25 +355,30 @@ int x_dup(int fd)
 {
     struct fwd_ofile *of;
     if (fwd_epoll(fd))
-        return fwd_epoll_copied(fd, fwd_note_local(real_dup(fd)));
+        return fwd_epoll_copied(fd, fwd_note_local(fwd_kernel_dup(fd)));
     int err = fwd_file_get(fd, &of);
-    return err ? fwd_fail(err) : fwd_enter_copy(real_dup(fd), of);
+    return err ? fwd_fail(err) : fwd_enter_copy(fwd_kernel_dup(fd), of);
 }
 
-static int real_dup_onto(int from, int to, int flags, bool with_flags)
+/* The calls of this family. */
+enum onto { BY_DUP2, BY_DUP3, BY_NUMBER };
+
+static int local_onto(enum onto how, int from, int to, int flags)
 {
-    return with_flags ? real_dup3(from, to, flags) : real_dup2(from, to);
+    if (how == BY_NUMBER)
+        return fwd_kernel_dup3(from, to, flags);
+    return how == BY_DUP3 ? real_dup3(from, to, flags) : real_dup2(from, to);
 }
 
 /* The table knows of it before the kernel does: a thread that uses the descriptor meanwhile gets one file or the other, never the
  * placeholder, which looks closed. */
-static int forwarded_onto(int from, int to, int flags, bool with_flags, struct fwd_ofile *of)
+static int forwarded_onto(int from, int to, int flags, struct fwd_ofile *of)
 {
     enum fdtab_class cls = fdtab_class(to);
     if (cls != FDTAB_FORWARDED)
         __atomic_fetch_add(&fwd_turns, 1, __ATOMIC_ACQ_REL);
     struct fwd_ofile *before = fdtab_set(to, of, FDTAB_FORWARDED);
-    int fd = real_dup_onto(from, to, flags, with_flags);
+    int fd = fwd_kernel_dup3(from, to, flags);
     if (fd >= 0) {
         if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
             fwd_epoll_closed(to);
@@ -362,11 +389,11 @@ static int forwarded_onto(int from, int to, int flags, bool with_flags, struct f
     return fwd_fail(err);
 }
 
-static int dup_onto(int from, int to, int flags, bool with_flags)
+static int dup_onto(enum onto how, int from, int to, int flags)
 {
     struct fwd_ofile *of = NULL;
     if (!fwd_state.on || fwd_inside)
-        return real_dup_onto(from, to, flags, with_flags);
+        return local_onto(how, from, to, flags);
     if (fwd_owns(from))
         return fwd_fail(EBADF);
     if (fwd_owns(to))
@@ -375,8 +402,8 @@ static int dup_onto(int from, int to, int flags, bool with_flags)
     if (err)
         return fwd_fail(err);
     if (of && from != to && to >= 0)
-        return forwarded_onto(from, to, flags, with_flags, of);
-    int fd = real_dup_onto(from, to, flags, with_flags);
+        return forwarded_onto(from, to, flags, of);
+    int fd = local_onto(how, from, to, flags);
     if (AMPH_UNLIKELY(fd >= 0 && from != to && fdtab_class(to) == FDTAB_EPOLL))
         fwd_epoll_closed(to);
     if (fd >= 0 && from != to) {
@@ -398,8 +425,8 @@ bool fwd_hold_cwd(int fd)
     int held = -1;
     if (fwd_file_get(fd, &of) == 0) {
         /* over the old one, so that the other threads' calls go to the one or to the other */
-        held = fwd_cwd_fd ? real_dup3(fd, fwd_cwd_fd, 0) : real_fcntl64(fd, F_DUPFD, (void *)(long)own_least());
-        held = fwd_enter_copy(held < 0 ? real_fcntl64(fd, F_DUPFD, (void *)3L) : held, of);
+        held = fwd_cwd_fd ? fwd_kernel_dup3(fd, fwd_cwd_fd, 0) : fwd_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
+        held = fwd_enter_copy(held < 0 ? fwd_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held, of);
     }
     x_close(fd);
     int old = __atomic_exchange_n(&fwd_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
@@ -410,10 +437,15 @@ bool fwd_hold_cwd(int fd)
 
 int x_dup2(int from, int to)
 {
-    return dup_onto(from, to, 0, false);
+    return dup_onto(BY_DUP2, from, to, 0);
 }
 
 int x_dup3(int from, int to, int flags)
 {
-    return dup_onto(from, to, flags, true);
+    return dup_onto(BY_DUP3, from, to, flags);
+}
+
+int fwd_dup3(enum fwd_way way, int from, int to, int flags)
+{
+    return dup_onto(way == FWD_LIBC ? BY_DUP3 : BY_NUMBER, from, to, flags);
 }

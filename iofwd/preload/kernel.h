@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls that pass no function of the C library but syscall().  Layer: iofwd (preload).  Thread rule: any thread, and signal
- * handlers.
+ * System calls that pass no function of the C library but syscall().  Layer: iofwd (preload).
+ * Thread rule: any thread, and signal handlers.
  *
- * Programs overwrite functions of the C library (UCX, Open MPI and libfabric do it to mmap and its relatives) and make the call by
- * syscall() in what they put there.  That is the preload library's syscall(), so what it does with objects of its own, and what
- * a program asks for by syscall(), must not go back to the overwritten function: it would come here again, without end.
+ * Programs overwrite functions of the C library (UCX, Open MPI and libfabric do it to mmap and its
+ * relatives) and make the call by syscall() in what they put there.  That is the preload library's
+ * syscall(), so what it does with objects of its own, and what a program asks for by syscall(),
+ * must not go back to the overwritten function: it would come here again, without end.
  */
 #ifndef AMPH_IOFWD_KERNEL_H
 #define AMPH_IOFWD_KERNEL_H
@@ -71,7 +72,8 @@ static inline ssize_t fwd_kernel_read(int fd, void *buf, size_t len)
     return real_syscall(SYS_read, fd, (long)buf, (long)len, 0, 0, 0);
 }
 
-/* With words of 32 bits an offset takes two of them, in each machine's own way: these are left to the C library there. */
+/* With words of 32 bits an offset takes two of them, in each machine's own way: these are left
+ * to the C library there. */
 #if __SIZEOF_POINTER__ == 8
 static inline off_t fwd_kernel_lseek(int fd, off_t off, int whence)
 {

@@ -63,6 +63,7 @@ preload_sources = \
 	iofwd/preload/meta.c \
 	iofwd/preload/needs.c \
 	iofwd/preload/needs.h \
+	iofwd/preload/numbers.def \
 	iofwd/preload/numbers.h \
 	iofwd/preload/pages.c \
 	iofwd/preload/pages.h \
@@ -153,6 +154,7 @@ preload_scripts += \
 	tests/mp/fwd_maps.sh \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_names.sh \
+	tests/mp/fwd_patched.sh \
 	tests/mp/fwd_pipes.sh \
 	tests/mp/fwd_random.sh \
 	tests/mp/fwd_readers.sh \
@@ -163,6 +165,7 @@ preload_scripts += \
 	tests/mp/fwd_suites.sh \
 	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
+preload_programs += tests/mp/fwd_patched
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
 preload_programs += tests/mp/fwd_exports tests/mp/fwd_maps tests/mp/fwd_names tests/mp/fwd_readers
@@ -200,6 +203,9 @@ tests_mp_fwd_more_LDFLAGS =
 tests_mp_fwd_more_LDADD = -ldl
 tests_mp_fwd_fsx_SOURCES = tests/mp/fwd_fsx.c
 tests_mp_fwd_fsx_LDFLAGS =
+tests_mp_fwd_patched_SOURCES = tests/mp/fwd_patched.c tests/mp/fwd_say.h
+tests_mp_fwd_patched_LDFLAGS =
+tests_mp_fwd_patched_LDADD = -ldl
 tests_mp_fwd_names_SOURCES = tests/mp/fwd_names.c tests/mp/fwd_say.h
 tests_mp_fwd_names_LDFLAGS =
 tests_mp_fwd_limits_SOURCES = tests/mp/fwd_limits.c

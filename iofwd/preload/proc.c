@@ -33,16 +33,28 @@ FILE *x_popen(const char *command, const char *type)
 }
 
 /* _exit runs no destructors, and so ends what the client has gathered here. */
-void x_exit_now(int status)
+void fwd_exit_now(enum fwd_way way, int status)
 {
-    if (fwd_inside == 0) {
+    /* an overwritten _exit comes here again */
+    static __thread bool ending __attribute__((tls_model("initial-exec")));
+
+    if (fwd_inside == 0 && !ending) {
         fwd_maps_flush(NULL);
         fwd_rank_end();
+        if (fwd_core.loaded)
+            fwd_core.ending();
     }
-    if (fwd_core.loaded && fwd_inside == 0)
-        fwd_core.ending();
-    real__Exit(status);
+    if (way == FWD_LIBC && !ending) {
+        ending = true;
+        real__Exit(status);
+    }
+    real_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
     __builtin_unreachable();
+}
+
+void x_exit_now(int status)
+{
+    fwd_exit_now(FWD_LIBC, status);
 }
 
 int x_daemon(int no_chdir, int no_close)

@@ -104,7 +104,8 @@ int x_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struc
 /* epoll.c */
 int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event);
 int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask);
-bool fwd_epoll_told(struct epoll_event *out, int n, int *n_p); /* what the kernel said of a set without forwarded files; false: nothing */
+/* What the kernel said of a set without forwarded files; false: nothing that the program is to hear. */
+bool fwd_epoll_told(struct epoll_event *out, int n, int *n_p);
 bool fwd_epoll_within(void); /* this thread is in the kernel's part of a wait on a set with forwarded files */
 int x_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask);
 void fwd_epoll_closed(int fd); /* an epoll set of the program that was marked FDTAB_EPOLL */
