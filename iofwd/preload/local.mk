@@ -238,6 +238,8 @@ tests_mp_fwd_own_LDADD = libiofwd.la libamphora.la
 tests_mp_fwd_collect_SOURCES = tests/mp/fwd_collect.c tests/mp/fwd_is.h
 tests_mp_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
+# Of all MPI libraries of the distribution: for the nightly run.
+dist_check_SCRIPTS += tests/mp/fwd_mpi_real.sh
 TESTS += $(preload_scripts)
 EXTRA_DIST += \
 	tests/mp/fault_fs.c \
