@@ -348,7 +348,7 @@ static void memory(const char *scratch)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/local", scratch);
     int there = open(in("mapped"), O_RDWR | O_CREAT, 0644), here = open(path, O_RDWR | O_CREAT, 0644);
-    void *p = NULL, *top = sbrk(0);
+    void *p = NULL;
     int id = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600);
 
     make_file(there);
@@ -367,6 +367,7 @@ static void memory(const char *scratch)
     T(syscall(SYS_mmap, NULL, LEN, PROT_READ, MAP_SHARED, 999, 0L));
     T(syscall(SYS_munmap, 1L, LEN));
 
+    void *top = sbrk(0);
     C(BRK, brk((char *)top + PAGE));
     C(BRK, brk(top));
     C(BRK, syscall(SYS_brk, top) == (long)top);
@@ -476,6 +477,24 @@ static void local_waits_by_number(void)
     T(close(ep) + close(ends[0]) + close(ends[1]));
 }
 
+/* A map that is made writable, and longer, by number keeps what is written to it. */
+static void changed_by_number(void)
+{
+    int fd = open(in("grown"), O_RDWR | O_CREAT, 0644);
+    char some[2] = "";
+
+    make_file(fd);
+    char *p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    T(syscall(SYS_mprotect, p, PAGE, PROT_READ | PROT_WRITE));
+    p[7] = 'w';
+    p = (char *)syscall(SYS_mremap, p, PAGE, 4 * PAGE, MREMAP_MAYMOVE, NULL);
+    p[3 * PAGE] = 'm';
+    T(syscall(SYS_munmap, p, 4 * PAGE));
+    T(pread(fd, some, 1, 7) + pread(fd, some + 1, 1, 3 * PAGE));
+    T(some[0] == 'w' && some[1] == 'm');
+    T(close(fd));
+}
+
 /* The same calls of forwarded files: they work; hooks need not see them. */
 static void forwarded_calls(void)
 {
@@ -571,6 +590,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     patch_all(argv[1]);
     memory(argv[3]);
+    changed_by_number();
     local_calls(argv[3]);
     local_files_by_number();
     local_waits_by_number();
