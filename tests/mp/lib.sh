@@ -5,6 +5,9 @@
 #
 # Conduit words: smp (one host, shared memory), tcp (AMPHORA_SMP=0: everything over tcp), tcp-smp (two pretended hosts: shared
 # memory inside each, tcp between them).  A program exits 0 (ok), 77 (skip, with the reason as its last line) or anything else.
+#
+# scripts/t narrows a test down by the environment: MP_CONDUITS and MP_PROCESSES take the place of the words and numbers of mp_run,
+# MP_CASE is a part of the names of the cases that are run.
 set -u
 # Random tests do the same in every run unless they are told otherwise; scripts/check-long gives them other seeds.
 mp_seed=${TEST_SEED:-1}
@@ -14,6 +17,11 @@ AMPHORA_RUN=${AMPHORA_RUN:-$builddir/amphora-run}
 mp_dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-mp.XXXXXX") || exit 1
 trap 'rm -rf "$mp_dir"' EXIT
 mp_count=0
+
+# mp_wanted NAME: is the case one of those that are run?
+mp_wanted() {
+    case $1 in *"${MP_CASE:-}"*) ;; *) return 1 ;; esac
+}
 
 # mp_report STATUS NAME OUTPUT-FILE
 mp_report() {
@@ -62,6 +70,7 @@ mp_none_marked() {
 mp_check() {
     mp_name=$1
     shift
+    mp_wanted "$mp_name" || return 0
     timeout -k 5 "${mp_timeout:-60}" "$@" >"$mp_dir/out" 2>&1 </dev/null
     mp_report $? "$mp_name" "$mp_dir/out"
 }
@@ -80,8 +89,9 @@ mp_run() {
         *) echo "Bail out! mp_run: what is $1?"; exit 99 ;;
         esac
     done
-    for mp_c in $mp_cs; do
-        for mp_n in $mp_ns; do
+    for mp_c in ${MP_CONDUITS:-$mp_cs}; do
+        for mp_n in ${MP_PROCESSES:-$mp_ns}; do
+            mp_wanted "${mp_prog##*/} $mp_c n=$mp_n $*" || continue
             mp_smp=1 mp_hosts="" mp_net=$mp_c
             case $mp_c in
             tcp | udp) mp_smp=0 ;;
