@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/env_defs.h"
+#include "base/env_parse.h"
 
 enum amph_env_id {
 #define AMPH_ENV_ID(id, ...) AMPH_ENV_##id,
@@ -57,8 +58,5 @@ const char *amph_env_name(enum amph_env_id id);
 
 /* Edit distance of two names of at most 63 characters (longer ones: 99), for "did you mean". */
 unsigned amph_text_distance(const char *a, const char *b);
-
-/* Parses "64K", "1.5G" and the like; false if it is no size. */
-bool amph_parse_size(const char *text, uint64_t *bytes_p);
 
 #endif

@@ -19,6 +19,8 @@ libamphora_la_SOURCES += \
 	base/env.h \
 	base/env_accepted.h \
 	base/env_defs.h \
+	base/env_parse.c \
+	base/env_parse.h \
 	base/log.c \
 	base/log.h \
 	base/platform.h \
