@@ -145,6 +145,38 @@
         "pretend the other byte order: state it to peers and put wire words in the swapped order")
 
 /*
+ * Variables that Amphora's own programs set for each other, beside those of the table: PRIVATE(id, name, help).  Nobody types them.
+ */
+#define AMPH_PRIVATE_CWD "IOFWD_PRIVATE_CWD"
+#define AMPH_PRIVATE_LOCKS "IOFWD_PRIVATE_LOCKS"
+#define AMPH_PRIVATE_LIBS "IOFWD_PRIVATE_LIBS"
+#define AMPH_ENV_PRIVATE(PRIVATE) \
+    PRIVATE(CWD, AMPH_PRIVATE_CWD, "the forwarded working directory of the process before an exec: descriptor:path") \
+    PRIVATE(LOCKS, AMPH_PRIVATE_LOCKS, "record locks that a process keeps over an exec") \
+    PRIVATE(LIBS, AMPH_PRIVATE_LIBS, "copies of forwarded libraries that the dynamic linker has been given") \
+    PRIVATE(TOLD, "IOFWD_PRIVATE_LD_PRELOAD", "LD_PRELOAD as it was before copies took the places of forwarded libraries in it") \
+    PRIVATE(PLAIN, "IOFWD_PRIVATE_PLAIN", "iofwd-run has started this process as a program that is no GASNet client")
+
+/*
+ * Variables of launchers and of the system that are read here: FOREIGN(id, name, help).  Numbers among them are parsed as an INT row is.
+ */
+#define AMPH_ENV_FOREIGN(FOREIGN) \
+    FOREIGN(PMI_ID, "PMI_ID", "rank of a process whose launcher is reached by PMI_PORT") \
+    FOREIGN(PMI_FD, "PMI_FD", "descriptor of the connection to a PMI launcher") \
+    FOREIGN(PMI_PORT, "PMI_PORT", "address of a PMI launcher, host:port") \
+    FOREIGN(PMI_SIZE, "PMI_SIZE", "number of processes under PMI") \
+    FOREIGN(PMI_JOBID, "PMI_JOBID", "name of the job under PMI-2") \
+    FOREIGN(PMIX_NAMESPACE, "PMIX_NAMESPACE", "name of the job under PMIx") \
+    FOREIGN(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", "number of processes of an Open MPI program") \
+    FOREIGN(SLURM_TASKS, "SLURM_STEP_NUM_TASKS", "number of processes of a Slurm step") \
+    FOREIGN(LIBRARY_PATH, "LD_LIBRARY_PATH", "folders in which the dynamic linker looks for libraries") \
+    FOREIGN(PRELOAD, "LD_PRELOAD", "libraries that stand before those of a program; the interposer is one of them") \
+    FOREIGN(PATH, "PATH", "folders in which programs are looked for") \
+    FOREIGN(TMP, "TMPDIR", "where amphora-run keeps the job's files; GASNET_TMPDIR comes first") \
+    FOREIGN(RUNTIME_DIR, "XDG_RUNTIME_DIR", "where standing servers leave their address file") \
+    FOREIGN(SSH_CONNECTION, "SSH_CONNECTION", "address of the host that an agent has been started from")
+
+/*
  * Variables of GASNet that are accepted and have no effect here, with the reason: ACCEPT(name, why).  They are not read; amphora-info -c
  * and GASNET_VERBOSEENV=1 show them where they are set.
  */

@@ -50,6 +50,8 @@ report "conduits do not include each other" \
 report "the environment is read in base/env.c only" \
     "$(sources $folders | grep -v '^examples/' | xargs -r grep -nE '(^|[^_a-z])(secure_)?getenv *\(' /dev/null |
        grep -vE '^base/env\.c:|gasnet_getenv|: *\*|/\*')"
+report "the interposer takes the names of its settings from the registry" \
+    "$(find iofwd -name init.c -path '*/*/*' | xargs -r grep -nE '"(IOFWD|AMPHORA|PMIX?|OMPI|SLURM)_[A-Z_]+"' /dev/null)"
 report "UPC's library stands on the public headers alone" \
     "$(grep -nE '^ *# *include "(base|boot|conduits|am|extended|iofwd)/' upc-bridge/*.[ch] /dev/null)"
 report "libfabric's headers stay in conduits/" \

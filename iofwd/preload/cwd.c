@@ -7,6 +7,7 @@
  * is a directory without a name, where a relative path that was not caught finds nothing and creates nothing.  The server has the
  * directory open for us, so that it stays the same one whatever becomes of its name; the descriptor goes to what we fork and exec.
  */
+#include "base/env_defs.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/procfs.h"
@@ -14,7 +15,7 @@
 #include "iofwd/preload/targets.h"
 #include "iofwd/preload/where.h"
 
-#define CWD_NAME "IOFWD_PRIVATE_CWD"
+#define CWD_NAME AMPH_PRIVATE_CWD
 int fwd_cwd_fd;
 
 /* ---- real paths ---- */

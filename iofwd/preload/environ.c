@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a program's environment must hold so that it forwards, too.  Layer: iofwd (preload).  Thread rule: as execve. */
+#include "base/env_defs.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/needs.h"
 #include "iofwd/preload/start.h"
 #include "iofwd/preload/targets.h"
 
-#define CWD_NAME "IOFWD_PRIVATE_CWD"
+#define CWD_NAME AMPH_PRIVATE_CWD
 #define DOOR_NAME "IOFWD_DOOR"
 #define OWN_LIBRARY "libiofwd_preload"
 

@@ -4,7 +4,7 @@
  * Layer: iofwd (preload).  Thread rule: runs once, before main.
  *
  * A program that touches no prefix pays for what happens here and for nothing else, so libamphora with its registry of settings is not
- * there yet: the four settings that matter now are looked up in the environment that the dynamic linker passes.
+ * there yet: the settings that matter now are looked up in the environment that the dynamic linker passes (settings.h).
  */
 #include <link.h>
 #include <sys/prctl.h>
@@ -15,18 +15,10 @@
 #include "iofwd/preload/core.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/needs.h"
+#include "iofwd/preload/settings.h"
 #include "iofwd/preload/targets.h"
 
 enum { RANK_FDS = 64 }; /* the rank's sockets lie above */
-
-static const char *setting(char **env, const char *name)
-{
-    size_t len = strlen(name);
-    for (; env && *env; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-            return *env + len + 1;
-    return NULL;
-}
 
 static void refuse(const char *value, const char *why)
 {
@@ -40,7 +32,7 @@ static void refuse(const char *value, const char *why)
 static void restore_cwd(char **env)
 {
     char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
-    const char *entry = setting(env, "IOFWD_PRIVATE_CWD"), *cwd = entry ? strchr(entry, ':') : NULL;
+    const char *entry = fwd_private_text(env, FWD_PRIVATE_CWD), *cwd = entry ? strchr(entry, ':') : NULL;
     if (real_getcwd(real, sizeof real)) {
         fwd_state.cwd = fwd_prefix_match(&fwd_state.prefixes, real) ? strdup(real) : NULL;
         return;
@@ -72,13 +64,30 @@ static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* The first of the settings that is there, as a number; -1: none. */
-static long number(char **env, const char *const *names)
+/* This process's rank in a job of another launcher; -1: there is none. */
+static int64_t find_rank(char **env)
 {
-    const char *text = NULL;
-    for (; *names && !text; names++)
-        text = setting(env, *names);
-    return text ? atol(text) : -1;
+    int64_t rank = fwd_setting_rank(env, AMPH_ENV_PMIX_RANK);
+
+    if (rank < 0)
+        rank = fwd_setting_rank(env, AMPH_ENV_PMI_RANK);
+    if (rank < 0)
+        rank = fwd_foreign_int(env, FWD_FOREIGN_PMI_ID);
+
+    return rank;
+}
+
+/* How many processes that job has; -1: nobody says so. */
+static int64_t find_size(char **env)
+{
+    int64_t size = fwd_foreign_int(env, FWD_FOREIGN_OMPI_SIZE);
+
+    if (size < 0)
+        size = fwd_foreign_int(env, FWD_FOREIGN_PMI_SIZE);
+    if (size < 0)
+        size = fwd_foreign_int(env, FWD_FOREIGN_SLURM_TASKS);
+
+    return size;
 }
 
 /* The part of this process in a job of another launcher with I/O servers (AMPHORA_SERVERS). */
@@ -91,16 +100,19 @@ enum part {
 
 static enum part find_part(char **env)
 {
-    static const char *const ranks[] = { "PMIX_RANK", "PMI_RANK", "PMI_ID", NULL };
-    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", NULL };
-    const char *servers = setting(env, "AMPHORA_SERVERS");
-    if (!servers || atol(servers) <= 0 || setting(env, "AMPHORA_JOB") || setting(env, "IOFWD_PRIVATE_RANK"))
+    int64_t servers = fwd_setting_int(env, AMPH_ENV_SERVERS);
+
+    if (servers <= 0 || fwd_setting_text(env, AMPH_ENV_JOB) || fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS))
         return PART_NONE;
-    if (!setting(env, "PMI_FD") && !setting(env, "PMI_PORT") && !setting(env, "PMIX_NAMESPACE"))
+    if (!fwd_foreign_text(env, FWD_FOREIGN_PMI_FD) && !fwd_foreign_text(env, FWD_FOREIGN_PMI_PORT) &&
+        !fwd_foreign_text(env, FWD_FOREIGN_PMIX_NAMESPACE))
         return PART_NONE;
-    long rank = number(env, ranks), size = number(env, sizes);
-    bool client = !setting(env, "IOFWD_PRIVATE_PLAIN") && dl_iterate_phdr(has_note, NULL);
-    if (rank >= 0 && size >= 0 && rank >= size - atol(servers))
+
+    int64_t rank = find_rank(env);
+    int64_t size = find_size(env);
+    bool client = !fwd_private_text(env, FWD_PRIVATE_PLAIN) && dl_iterate_phdr(has_note, NULL);
+
+    if (rank >= 0 && size >= 0 && rank >= size - servers)
         return client ? PART_SERVER : PART_ASTRAY;
     return client || rank < 0 ? PART_NONE : PART_COMPUTE;
 }
@@ -138,17 +150,17 @@ static void open_rank(void)
     if (real_fstat(rank.result, &st) != 0)
         return;
     snprintf(text, sizeof text, "%ld:%d:%d:%lu", rank.pid, rank.result, rank.token, (unsigned long)st.st_ino);
-    setenv("IOFWD_PRIVATE_RANK", text, 1);
+    setenv(fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), text, 1);
 }
 
 /* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences with all of them. */
 static void count_ranks(char **env)
 {
-    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", NULL };
-    const char *servers = setting(env, "AMPHORA_SERVERS");
-    long size = number(env, sizes), n = servers ? size - atol(servers) : 0;
-    fwd_mpi_space = setting(env, "PMIX_NAMESPACE");
-    fwd_mpi_space = fwd_mpi_space ? strdup(fwd_mpi_space) : NULL;
+    int64_t size = fwd_foreign_int(env, FWD_FOREIGN_OMPI_SIZE);
+    int64_t n = size - fwd_setting_int(env, AMPH_ENV_SERVERS);
+    const char *space = fwd_foreign_text(env, FWD_FOREIGN_PMIX_NAMESPACE);
+
+    fwd_mpi_space = space ? strdup(space) : NULL;
     if (fwd_mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
         fwd_mpi_ranks = (uint32_t)n;
 }
@@ -156,15 +168,17 @@ static void count_ranks(char **env)
 /* The program must not close what a process that it starts may need: these, and the process manager's connection. */
 static void guard_rank(char **env)
 {
-    const char *text = setting(env, "IOFWD_PRIVATE_RANK"), *pmi = setting(env, "PMI_FD");
+    const char *text = fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
+    int64_t pmi = fwd_foreign_int(env, FWD_FOREIGN_PMI_FD);
+
     if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
         return;
     fwd_rank_guarded = true;
     count_ranks(env);
     fdtab_mark(rank.result, FDTAB_OWN);
     fdtab_mark(rank.token, FDTAB_OWN);
-    if (pmi && atoi(pmi) > 2)
-        fdtab_mark(atoi(pmi), FDTAB_OWN);
+    if (pmi > 2)
+        fdtab_mark((int)pmi, FDTAB_OWN);
 }
 
 /* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks, wait for all. */
@@ -217,27 +231,35 @@ static void restore_preload(char **env)
 /* What the linker has been given for this program, and where it looks for more. */
 static void take_libraries(char **env)
 {
-    const char *copies = setting(env, FWD_NEEDS_SETTING);
+    const char *copies = fwd_private_text(env, FWD_PRIVATE_LIBS);
     if (copies) {
         fwd_needs_loaded(copies);
         unsetenv(FWD_NEEDS_SETTING);
     }
-    fwd_library_path_keep(setting(env, "LD_LIBRARY_PATH"));
+    fwd_library_path_keep(fwd_foreign_text(env, FWD_FOREIGN_LIBRARY_PATH));
+}
+
+/* Has the environment anything by which servers are found? */
+static bool knows_servers(char **env)
+{
+    return fwd_setting_text(env, AMPH_ENV_JOB) || fwd_setting_text(env, AMPH_ENV_IOFWD_SERVER_HOST) ||
+           fwd_setting_text(env, AMPH_ENV_IOFWD_OWN_SERVERS) || fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
 }
 
 const char fwd_init_linked = 1;
 
 static void __attribute__((constructor)) start(int argc, char **argv, char **env)
 {
-    const char *prefixes = setting(env, "IOFWD_PREFIX"), *optional = setting(env, "IOFWD_OPTIONAL"), *why;
+    const char *prefixes = fwd_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
+    const char *why;
     int saved = errno;
+
     if (!prefixes || !prefixes[0])
         return;
     enum part part = find_part(env);
     if (part == PART_SERVER)
         return;
-    if (part == PART_NONE && optional && strchr("1yYtT", optional[0]) && optional[0] && !setting(env, "AMPHORA_JOB") &&
-        !setting(env, "IOFWD_SERVER_HOST") && !setting(env, "IOFWD_PRIVATE_SERVERS") && !setting(env, "IOFWD_PRIVATE_RANK"))
+    if (part == PART_NONE && fwd_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL) && !knows_servers(env))
         return;
     if (!fwd_prefix_parse(&fwd_state.prefixes, prefixes, &why)) {
         refuse(prefixes, why);
@@ -249,7 +271,7 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     real_umask(mask);
     fwd_state.umask = mask;
     fwd_limits_changed(0);
-    const char *locks = setting(env, FWD_LOCKS_NAME);
+    const char *locks = fwd_private_text(env, FWD_PRIVATE_LOCKS);
     locks = fwd_locks_came_along(locks) ? strdup(locks) : NULL;
     fwd_core_astray = part == PART_ASTRAY;
     if (part == PART_COMPUTE) {

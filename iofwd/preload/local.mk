@@ -27,6 +27,8 @@ iofwd/preload/core_calls.h: iofwd/calls.def iofwd/preload/names.awk
 
 module_LTLIBRARIES += libiofwd_preload.la
 preload_sources = \
+	base/env_parse.c \
+	base/env_parse.h \
 	iofwd/fdtab.c \
 	iofwd/fdtab.h \
 	iofwd/prefix.c \
@@ -77,6 +79,8 @@ preload_sources = \
 	iofwd/preload/relay.c \
 	iofwd/preload/relay.h \
 	iofwd/preload/search.c \
+	iofwd/preload/settings.c \
+	iofwd/preload/settings.h \
 	iofwd/preload/socket.c \
 	iofwd/preload/spawn.c \
 	iofwd/preload/start.c \

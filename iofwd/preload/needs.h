@@ -7,11 +7,12 @@
 #ifndef AMPH_IOFWD_NEEDS_H
 #define AMPH_IOFWD_NEEDS_H
 
+#include "base/env_defs.h"
 #include "iofwd/preload/real.h"
 
 #define FWD_NEEDS_MAX 256
 #define FWD_NEEDS_NAME 64
-#define FWD_NEEDS_SETTING "IOFWD_PRIVATE_LIBS"
+#define FWD_NEEDS_SETTING AMPH_PRIVATE_LIBS
 #define FWD_NEEDS_TOLD "IOFWD_PRIVATE_" /* and LD_PRELOAD=..., as it was before copies took the places of forwarded libraries in it */
 
 struct fwd_need {

@@ -6,6 +6,7 @@
 #ifndef AMPH_IOFWD_TARGETS_H
 #define AMPH_IOFWD_TARGETS_H
 
+#include "base/env_defs.h"
 #include "iofwd/preload/core.h"
 #include "iofwd/preload/kernel.h"
 #include "iofwd/preload/long.h"
@@ -174,7 +175,7 @@ void fwd_file_left(struct fwd_ofile *of); /* a descriptor of it is closed: its m
 void fwd_forget_locks(void);              /* in a forked child */
 bool fwd_has_locks(void);                 /* has this process taken a record lock? */
 /* Of a process that goes on as another program: its number, and descriptors of the files of which exec closes other copies. */
-#define FWD_LOCKS_NAME "IOFWD_PRIVATE_LOCKS"
+#define FWD_LOCKS_NAME AMPH_PRIVATE_LOCKS
 void fwd_locks_tell(char *text, size_t cap);
 bool fwd_locks_came_along(const char *told); /* had this process taken one before? */
 void fwd_locks_drop_closed(const char *told); /* those on files of which exec has closed a descriptor */

@@ -44,4 +44,20 @@ echo word >"$mp_dir/word"
 test "$(grep -c 'belongs to no job' "$mp_dir/out")" = 1 && grep -q 'exit code 1' "$mp_dir/out" &&
     test "$(grep -c '^word$' "$mp_dir/out")" = 2 && grep -q 'IOFWD_PREFIX="fwd" is not allowed' "$mp_dir/out"
 mp_report $? "without a job: a sentence, or the local file where IOFWD_OPTIONAL says so; a bad prefix is named" "$mp_dir/out"
+
+# The settings that the preload library reads by itself have the words, the bounds and the sentences of the registry.
+: >"$mp_dir/out"
+for yes in 1 y yes on TRUE; do
+    env -u AMPHORA_JOB IOFWD_PREFIX="$mp_dir" IOFWD_OPTIONAL=$yes LD_PRELOAD="$preload" cat "$mp_dir/word" 2>&1 | grep -qx word ||
+        echo "IOFWD_OPTIONAL=$yes does not stand for yes" >>"$mp_dir/out"
+done
+for bad in IOFWD_OPTIONAL=typo IOFWD_OPTIONAL=10 AMPHORA_SERVERS=2x AMPHORA_SERVERS=-3 AMPHORA_SERVERS=2000000; do
+    env -u AMPHORA_JOB IOFWD_PREFIX=/fwd "$bad" LD_PRELOAD="$preload" cat "$mp_dir/word" >"$mp_dir/said" 2>&1
+    echo "exit code $?" >>"$mp_dir/said"
+    env -u AMPHORA_JOB "$bad" "$AMPHORA_RUN" true >"$mp_dir/registry" 2>&1
+    echo "exit code $?" >>"$mp_dir/registry"
+    diff "$mp_dir/registry" "$mp_dir/said" >>"$mp_dir/out" 2>&1 || echo "$bad" >>"$mp_dir/out"
+done
+[ ! -s "$mp_dir/out" ]
+mp_report $? "settings are taken as the registry takes them, and refused with the same sentence" "$mp_dir/out"
 mp_done
