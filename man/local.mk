@@ -11,3 +11,12 @@ dist_man_MANS += \
 	man/gasnetrun_udp.1
 dist_man_MANS += man/upc-bench.1 man/upc_bridge.3
 dist_man_MANS += man/amphora-security.7
+# Made of the rows of the settings, by the preprocessor and awk: it takes no program of this build, so a cross build has it, too.
+man_MANS += man/amphora-settings.7
+EXTRA_DIST += man/settings.awk man/settings.c
+CLEANFILES += man/amphora-settings.7
+man/amphora-settings.7: man/settings.c man/settings.awk base/env_defs.h base/env_accepted.h
+	$(AM_V_GEN)$(MKDIR_P) man && $(CC) -E -P -I$(top_srcdir) $(srcdir)/man/settings.c >$@.rows && \
+		$(AWK) -v version=$(PACKAGE_VERSION) -f $(srcdir)/man/settings.awk $@.rows >$@.tmp && rm $@.rows && mv $@.tmp $@
+dist_check_SCRIPTS += tests/settings_page.sh
+TESTS += tests/settings_page.sh
