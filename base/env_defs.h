@@ -9,8 +9,9 @@
  */
 #include "base/env_accepted.h"
 
+#define AMPH_CONDUIT_WORDS "auto|smp|tcp|udp|verbs" /* also what amphora-run -conduit takes */
 #define AMPH_ENV_TABLE(ENV) \
-    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, "auto|smp|tcp|udp|verbs", "", 0, 0, "conduits", "network that carries messages between hosts") \
+    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, AMPH_CONDUIT_WORDS, "", 0, 0, "conduits", "network that carries messages between hosts") \
     ENV(SMP, "AMPHORA_SMP", BOOL, "1", "", 0, 0, "conduits", "peers on the same host talk through shared memory") \
     ENV(INTERFACE, "AMPHORA_INTERFACE", STR, "", "name or address", 0, 0, "conduits", \
         "network interface or address that tcp and udp use; empty: loopback on one host, else the route to the launcher") \

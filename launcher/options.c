@@ -42,17 +42,22 @@ static bool take_servers(struct amph_options *o, const struct option *opt, const
     return take_count(opt, value, 0, &o->nservers);
 }
 
+/* The words of AMPHORA_CONDUIT, by the parser of settings. */
 static bool take_conduit(struct amph_options *o, const struct option *opt, const char *value)
 {
-    static const char *const words[] = { "auto", "smp", "tcp", "udp", "verbs" };
-    for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
-        if (strcmp(words[i], value) == 0) {
-            o->conduit = words[i];
-            return true;
-        }
-    amph_say("there is no conduit \"%s\"; -%s takes auto, smp, tcp, udp or verbs (amphora-info lists those of this build)", value,
-             opt->name);
-    return false;
+    static const struct amph_env_row row = { "-conduit", AMPH_ENV_TYPE_ENUM, AMPH_CONDUIT_WORDS, 0, 0 };
+    struct amph_env_value chosen = { 0 };
+    char why[AMPH_ENV_WHY_BYTES];
+
+    if (!amph_env_parse(&row, value, &chosen, why, sizeof why)) {
+        amph_say("there is no conduit \"%s\"; -%s takes " AMPH_CONDUIT_WORDS " (amphora-info lists those of this build)", value,
+                 opt->name);
+        return false;
+    }
+
+    free(o->conduit);
+    o->conduit = (char *)chosen.text;
+    return true;
 }
 
 static bool take_hosts(struct amph_options *o, const struct option *opt, const char *value)
@@ -180,7 +185,9 @@ static const struct option options[] = {
     { "n", "C", take_n, "compute processes; the default is 1" },
     { "np", "C", take_n, NULL },
     { "servers", "S", take_servers, "I/O servers, started as the job's second group; the default is 0" },
-    { "conduit", "NAME", take_conduit, "what carries messages between hosts: smp, tcp or auto (the default)" },
+    { "conduit", "NAME", take_conduit,
+      "what carries messages between hosts: " AMPH_CONDUIT_WORDS "; the first is the default, amphora-info says which this "
+      "machine has" },
     { "network", "NAME", take_conduit, NULL },
     { "hosts", "FILE", take_hosts,
       "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "

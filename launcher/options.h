@@ -10,7 +10,7 @@
 
 struct amph_options {
     uint32_t ncompute, nservers;
-    const char *conduit; /* a word of AMPHORA_CONDUIT, or NULL: not given */
+    char *conduit; /* a word of AMPHORA_CONDUIT, or NULL: not given */
     const char *hosts;   /* host file, or NULL */
     char *host_list;     /* its contents as given by -host, or NULL; allocated */
     uint32_t nhosts;     /* over so many of them the processes are dealt out in runs; 0: each takes the next place */

@@ -30,14 +30,15 @@ static enum amph_status check_conduit(const struct amph_launch *l)
     /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to load it anyway. */
     bool usual = strcmp(conduit, "auto") == 0 || strcmp(conduit, "smp") == 0 || strcmp(conduit, "tcp") == 0;
     if (!usual && !amph_conduit_find(conduit)) {
-        amph_say("there is no conduit %s in this build or on this machine; take -conduit auto, smp or tcp (amphora-info shows what "
-                 "there is)",
+        amph_say("there is no conduit %s in this build or on this machine; take another of " AMPH_CONDUIT_WORDS " (amphora-info says "
+                 "why this one is not here)",
                  conduit);
         return AMPH_ERR_ARG;
     }
     if (strcmp(conduit, "smp") != 0 || l->job.nhosts == 1)
         return AMPH_OK;
-    amph_say("the conduit smp joins the processes of one host only, and this job has %u; take -conduit tcp or auto", l->job.nhosts);
+    amph_say("the conduit smp joins the processes of one host only, and this job has %u; take -conduit auto, tcp, udp or verbs",
+             l->job.nhosts);
     return AMPH_ERR_ARG;
 }
 

@@ -39,6 +39,9 @@ printf '\177ELF\002\001\001\000\000\000\000\000\000\000\000\000\002\000\101\124\
 head -c 200 /dev/zero >>"$mp_dir/elf"
 chmod +x "$mp_dir/elf"
 bad "program for another architecture" 126 "is built for another kind of machine" "$run" -n 2 "$mp_dir/elf"
+"$run" --help >"$mp_dir/out" 2>&1
+grep -q 'auto|smp|tcp|udp|verbs' "$mp_dir/out"
+mp_report $? "--help names every conduit of the registry" "$mp_dir/out"
 bad "conduit that is not there" 1 "there is no conduit" "$run" -conduit carrier-pigeon true
 if ! "${builddir}/amphora-info" 2>/dev/null | grep -q "^verbs"; then
     bad "conduit that this machine lacks" 1 "there is no conduit verbs" "$run" -n 2 -conduit verbs true
