@@ -16,7 +16,7 @@
 
 AMPHORA_BEGIN_C
 
-#define AMPHORA_VERSION "0.1.0"
+#define AMPHORA_VERSION "1.0.0"
 #define AMPHORA_NONE ((uint32_t)0xffffffffu)
 
 enum amphora_group { AMPHORA_COMPUTE = 0, AMPHORA_SERVERS = 1 };
