@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the tree needs from Debian; sourced by scripts/check and scripts/demo.
+# What the tree needs from Debian; sourced by the scripts beside it.
+#   build_packages: to build; test_packages: for scripts/check, so that no test of it is skipped for want of a program;
+#   nightly_packages: for scripts/check-long: an MPI with its headers, Python's own tests.  scripts/check-launchers and
+#   scripts/check-hetero add what they alone need.
 #   need_packages PACKAGE...: installs what is missing (as root, or with sudo), or prints the exact line and ends.
 
 build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libfabric-dev libhwloc-dev libssl-dev libpng-dev"
-test_packages="g++ libcriterion-dev python3-minimal clang-14 libclang-rt-14-dev"
+test_packages="g++ libcriterion-dev clang-14 libclang-rt-14-dev gfortran gdb git hydra man-db python3 python3-lmdb rsync sqlite3"
+nightly_packages="openmpi-bin libopenmpi-dev libpython3.11-testsuite"
 
 need_packages() {
     missing=""

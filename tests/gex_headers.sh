@@ -23,6 +23,12 @@ result() {
     fi
 }
 
+# skip NAME REASON
+skip() {
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
 cat >"$dir/use.c" <<'EOF'
 #include "gasnet.h"
 #include "gasnet_coll.h"
@@ -85,6 +91,8 @@ for mode in SEQ PARSYNC PAR; do
     if command -v ${CXX%% *} >/dev/null 2>&1; then
         $CXX -std=c++11 $warnings -DGASNET_$mode -DUSE=use_cc $inc -fsyntax-only "$dir/use.cc" >"$dir/out" 2>&1
         result $? "c++11, $mode"
+    else
+        skip "c++11, $mode" "no compiler $CXX"
     fi
 done
 $CC $inc -DUSE=use_c -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1 && echo "compiled without a mode" >>"$dir/out"
@@ -102,7 +110,13 @@ printf '#include "gasnetex.h"\n' | cat - "$dir/main.c" >"$dir/main2.c"
 for lang in c cc; do
     compiler=$CC
     [ $lang = cc ] && compiler=$CXX
-    command -v ${compiler%% *} >/dev/null 2>&1 || continue
+    if ! command -v ${compiler%% *} >/dev/null 2>&1; then
+        for kind in shared static; do
+            skip "$lang: SEQ and SEQ link with the $kind library" "no compiler $compiler"
+            skip "$lang: SEQ and PAR do not link with the $kind library" "no compiler $compiler"
+        done
+        continue
+    fi
     linkage=
     [ $lang = cc ] && printf '#ifdef __cplusplus\nextern "C"\n#endif\nint USE(void);\n' | cat - "$dir/use.cc" >"$dir/use2.cc"
     [ $lang = c ] && cp "$dir/use.c" "$dir/use2.c"
@@ -113,10 +127,15 @@ for lang in c cc; do
     for kind in shared static; do
         if [ $kind = shared ]; then
             lib="-L$builddir/.libs -lamphora"
-            [ -e "$builddir/.libs/libamphora.so" ] || continue
+            built=$builddir/.libs/libamphora.so
         else
             lib="$builddir/.libs/libamphora.a ${CRYPTO_LIBS:--lcrypto} -ldl -lpthread -lrt"
-            [ -e "$builddir/.libs/libamphora.a" ] || continue
+            built=$builddir/.libs/libamphora.a
+        fi
+        if [ ! -e "$built" ]; then
+            skip "$lang: SEQ and SEQ link with the $kind library" "built without ${built##*/}"
+            skip "$lang: SEQ and PAR do not link with the $kind library" "built without ${built##*/}"
+            continue
         fi
         $compiler "$dir/main.o" "$dir/use_SEQ.o" $lib -o "$dir/prog" >"$dir/out" 2>&1
         result $? "$lang: SEQ and SEQ link with the $kind library"

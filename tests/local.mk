@@ -12,7 +12,10 @@ TESTS += tests/unit_base
 tests_unit_base_SOURCES = tests/unit_base.c
 tests_unit_base_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_base_LDADD = $(UNIT_LIBS)
+else
+TESTS += tests/unit_missing.sh
 endif
+dist_check_SCRIPTS += tests/unit_missing.sh
 
 # The parsers of what others send, under libFuzzer where clang is there: tests/fuzz.sh has the table of targets.
 EXTRA_DIST += \

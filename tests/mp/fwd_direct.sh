@@ -22,10 +22,12 @@ cached() {
 if ! command -v fincore >/dev/null; then
     echo "no fincore on this machine" >"$mp_dir/out"
     mp_report 77 "what is written is not cached" "$mp_dir/out"
+    mp_report 77 "and without IOFWD_DIRECT it is" "$mp_dir/out"
 elif ! dd if=/dev/zero of="$kept/probe" bs=4096 count=1 oflag=direct \
     2>/dev/null || [ "$(fincore -nbo RES "$kept/probe" | tr -d ' ')" != 0 ]; then
     echo "the file system here keeps what is written with O_DIRECT" >"$mp_dir/out"
     mp_report 77 "what is written is not cached" "$mp_dir/out"
+    mp_report 77 "and without IOFWD_DIRECT it is" "$mp_dir/out"
 else
     cached >"$mp_dir/out" 2>&1
     [ "$(tail -n 1 "$mp_dir/out" | tr -d ' ')" = 0 ]

@@ -34,6 +34,13 @@ fwd_counted() {
     } END { print sum + 0 }' "$mp_dir/stats"
 }
 
+# fwd_skip NAME REASON: in the place of fwd_both, as many cases
+fwd_skip() {
+    mp_skip "$1: same output" "$2"
+    mp_skip "$1: same files" "$2"
+    mp_skip "$1: passed through the servers" "$2"
+}
+
 # fwd_both NAME COMMAND...: COMMAND gets two more arguments, the directory to work in and a local scratch directory
 fwd_both() {
     fwd_name=$1

@@ -47,7 +47,8 @@ if command -v sqlite3 >/dev/null && python3 -c 'import sqlite3' 2>/dev/null; the
     [ "$left" -lt 20 ]
     mp_report $? "what killed processes leave in shared memory is taken away by the next ($left files)" "$mp_dir/out"
 else
-    mp_skip "sqlite3 with a write-ahead log" "there is no sqlite3, or python3 without it"
+    fwd_skip "sqlite3 with a write-ahead log" "there is no sqlite3, or python3 without it"
+    mp_skip "what killed processes leave in shared memory is taken away by the next" "there is no sqlite3, or python3 without it"
 fi
 
 # Who has another /dev/shm is as on another host, and must not change a database whose memory it does not share; whichever server it has.
@@ -104,7 +105,7 @@ X
 if command -v python3 >/dev/null; then
     fwd_both "python's mmap" python3 "$mp_dir/maps.py"
 else
-    mp_skip "python's mmap" "there is no python3"
+    fwd_skip "python's mmap" "there is no python3"
 fi
 
 # One process after the other adds to a counter; LMDB's lock file has mutexes that all of them share.
@@ -128,10 +129,13 @@ for name, how in hows.items():
     for f in os.listdir(name):
         os.unlink(name + "/" + f)
 X
+lmdb=''
 for python in /usr/bin/python3 python3; do
-    if "$python" -c 'import lmdb' 2>/dev/null; then
-        fwd_both "LMDB" "$python" "$mp_dir/counter.py"
-        break
-    fi
+    [ -n "$lmdb" ] || ! "$python" -c 'import lmdb' 2>/dev/null || lmdb=$python
 done
+if [ -n "$lmdb" ]; then
+    fwd_both "LMDB" "$lmdb" "$mp_dir/counter.py"
+else
+    fwd_skip "LMDB" "there is no python3 with LMDB (Debian: python3-lmdb)"
+fi
 mp_done

@@ -10,14 +10,21 @@ if command -v gfortran >/dev/null; then
         mp_report 1 "Fortran: the program compiles" "$mp_dir/out"
     fi
 else
-    mp_skip "Fortran: formatted, unformatted, direct access, stream, scratch" "no gfortran on this machine"
+    fwd_skip "Fortran" "no gfortran on this machine"
 fi
 
 # An MPI program's own start-up makes sessions of its own, so that what it leaves is compared, and the lines that it prints.
+# mpi_skip REASON
+mpi_skip() {
+    fwd_skip "OpenMPI, 4 ranks" "$1"
+    mp_skip "OpenMPI: each rank was a client of its own" "$1"
+    mp_skip "OpenMPI: rank mod S is the server" "$1"
+}
+
 if command -v mpicc >/dev/null && command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
     printf '#include <mpi.h>\n' >"$mp_dir/mpi_h.c"
     if ! mpicc -c -o "$mp_dir/mpi_h.o" "$mp_dir/mpi_h.c" 2>"$mp_dir/out"; then
-        mp_skip "OpenMPI: 4 ranks, each a client of its own" "Open MPI is here without its headers (libopenmpi-dev)"
+        mpi_skip "Open MPI is here without its headers (libopenmpi-dev)"
     elif mpicc -O1 -o "$mp_dir/mpi" "$srcdir/tests/mp/fwd_mpi.c" >"$mp_dir/out" 2>&1; then
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
         OMPI_MCA_plm_rsh_agent=true OMPI_MCA_btl=self,vader OMPI_MCA_mpi_yield_when_idle=1
@@ -37,6 +44,6 @@ if command -v mpicc >/dev/null && command -v mpirun >/dev/null && mpirun --versi
         mp_report 1 "OpenMPI: the program compiles" "$mp_dir/out"
     fi
 else
-    mp_skip "OpenMPI: 4 ranks, each a client of its own" "no Open MPI on this machine"
+    mpi_skip "no Open MPI on this machine"
 fi
 mp_done

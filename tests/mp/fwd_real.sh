@@ -8,7 +8,7 @@ one() {
     one_name=$1
     for one_program in $2; do
         if ! command -v "$one_program" >/dev/null || ! "$one_program" --version >/dev/null 2>&1; then
-            mp_skip "$one_name" "there is no $one_program here"
+            fwd_skip "$one_name" "there is no $one_program here"
             return
         fi
     done

@@ -8,6 +8,8 @@ fwd_both "tools" sh "$srcdir/tests/mp/fwd_tools_commands.sh"
 fwd_both "shell" sh "$srcdir/tests/mp/fwd_shell_commands.sh"
 if command -v python3 >/dev/null; then
     fwd_both "python" python3 "$srcdir/tests/mp/fwd_python.py"
+else
+    fwd_skip "python" "there is no python3"
 fi
 
 # The counters are exact where one program moves one file.

@@ -77,20 +77,31 @@ done
 if have "$CXX"; then
     every_order "$CXX" c++11 "$mp_dir/orders.cc"
     every_order "$CXX" c++17 "$mp_dir/orders.cc"
+else
+    mp_skip "any order of headers: $CXX c++11" "there is no C++ compiler $CXX"
+    mp_skip "any order of headers: $CXX c++17" "there is no C++ compiler $CXX"
 fi
-if have clang; then
-    every_order clang c11 "$mp_dir/orders.c"
+# Debian's package clang-14 brings no plain name.
+clang=clang
+have clang || clang=clang-14
+if have $clang; then
+    every_order $clang c11 "$mp_dir/orders.c"
+else
+    mp_skip "any order of headers: clang c11" "there is no clang"
 fi
 
 # The platform's names for other machines, where a compiler knows them.
-if have clang; then
-    while read -r target arch width order; do
-        printf '#include "gasnet_portable_platform.h"\n#if !PLATFORM_ARCH_%s || !PLATFORM_ARCH_%s || !PLATFORM_ARCH_%s_ENDIAN || !PLATFORM_OS_LINUX\n#error no\n#endif\n#if PLATFORM_COMPILER_GNU || !PLATFORM_COMPILER_CLANG_C\n#error no\n#endif\nextern int x;\n' \
-            "$arch" "$width" "$order" >"$mp_dir/arch.c"
-        if echo 'int x;' | clang --target="$target" -fsyntax-only -xc - >/dev/null 2>&1; then
-            compile "names for $target" clang --target="$target" -std=c99 $warnings -I"$srcdir/include" -fsyntax-only "$mp_dir/arch.c"
-        fi
-    done <<'END'
+while read -r target arch width order; do
+    printf '#include "gasnet_portable_platform.h"\n#if !PLATFORM_ARCH_%s || !PLATFORM_ARCH_%s || !PLATFORM_ARCH_%s_ENDIAN || !PLATFORM_OS_LINUX\n#error no\n#endif\n#if PLATFORM_COMPILER_GNU || !PLATFORM_COMPILER_CLANG_C\n#error no\n#endif\nextern int x;\n' \
+        "$arch" "$width" "$order" >"$mp_dir/arch.c"
+    if ! have $clang; then
+        mp_skip "names for $target" "there is no clang"
+    elif ! echo 'int x;' | $clang --target="$target" -fsyntax-only -xc - >/dev/null 2>&1; then
+        mp_skip "names for $target" "$clang does not know this target"
+    else
+        compile "names for $target" $clang --target="$target" -std=c99 $warnings -I"$srcdir/include" -fsyntax-only "$mp_dir/arch.c"
+    fi
+done <<'END'
 x86_64-linux-gnu X86_64 64 LITTLE
 i686-linux-gnu X86 32 LITTLE
 aarch64-linux-gnu AARCH64 64 LITTLE
@@ -102,7 +113,6 @@ riscv64-linux-gnu RISCV 64 LITTLE
 mips-linux-gnu MIPS 32 BIG
 sparc64-linux-gnu SPARC 64 BIG
 END
-fi
 
 cat >"$mp_dir/lite.c" <<'END'
 #define GASNETT_LITE_MODE 1
@@ -127,19 +137,24 @@ if have "$CXX"; then
             -lpthread -ldl -lm ${AMPH_SAN_FLAGS:-}
         mp_check "it works, $mode" "$mp_dir/use"
     done
+else
+    for mode in seq,SINGLE, par,SAFE, par,SAFE,-DGASNET_DEBUG=1; do
+        mp_skip "from C++, $mode" "there is no C++ compiler $CXX"
+        mp_skip "it works, $mode" "there is no C++ compiler $CXX"
+    done
 fi
 
 # A library built with a sanitizer needs its runtime; then this test, which brings another one, has no place.
 if nm "$builddir/libgasnet_tools-par.a" 2>/dev/null | grep -Eq '__(asan|tsan|ubsan)_'; then
-    echo "the library is built with a sanitizer" >"$mp_dir/out"
-    mp_report 77 "no data race" "$mp_dir/out"
+    mp_skip "compiles for ThreadSanitizer" "the library is built with another sanitizer"
+    mp_skip "no data race" "the library is built with another sanitizer"
 elif echo 'int main(void) { return 0; }' | $CC -fsanitize=thread -xc - -o "$mp_dir/tsan" >/dev/null 2>&1 &&
     "$mp_dir/tsan" >/dev/null 2>&1; then
     compile "compiles for ThreadSanitizer" $CC -std=gnu11 -O1 -g $warnings -fsanitize=thread -I"$srcdir/include" -DGASNETT_THREAD_SAFE=1 \
         "$srcdir/tests/mp/gasnet_tools_race.c" "$builddir/libgasnet_tools-par.a" -o "$mp_dir/race" -lpthread -ldl -lm
     mp_check "no data race" env TSAN_OPTIONS=exitcode=66 "$mp_dir/race"
 else
-    echo "ThreadSanitizer does not run here" >"$mp_dir/out"
-    mp_report 77 "no data race" "$mp_dir/out"
+    mp_skip "compiles for ThreadSanitizer" "ThreadSanitizer does not run here"
+    mp_skip "no data race" "ThreadSanitizer does not run here"
 fi
 mp_done

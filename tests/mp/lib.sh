@@ -9,7 +9,7 @@
 # scripts/t narrows a test down by the environment: MP_CONDUITS and MP_PROCESSES take the place of the words and numbers of mp_run,
 # MP_CASE is a part of the names of the cases that are run.
 set -u
-# Random tests do the same in every run unless they are told otherwise; scripts/check-long gives them other seeds.
+# Random tests do the same in every run unless they are told otherwise; scripts/check-nightly gives them other seeds.
 mp_seed=${TEST_SEED:-1}
 builddir=${builddir:-.}
 srcdir=${srcdir:-.}
@@ -38,6 +38,7 @@ mp_report() {
 
 # mp_skip NAME REASON
 mp_skip() {
+    mp_wanted "$1" || return 0
     mp_count=$((mp_count + 1))
     echo "ok $mp_count - $1 # SKIP $2"
 }
