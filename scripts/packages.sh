@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the tree needs from Debian; sourced by the scripts beside it.
 #   build_packages: to build; test_packages: for scripts/check, so that no test of it is skipped for want of a program;
-#   nightly_packages: for scripts/check-long: an MPI with its headers, Python's own tests.  scripts/check-launchers and
+#   nightly_packages: for scripts/check-nightly: an MPI with its headers, Python's own tests.  scripts/check-launchers and
 #   scripts/check-hetero add what they alone need.
 #   need_packages PACKAGE...: installs what is missing (as root, or with sudo), or prints the exact line and ends.
 

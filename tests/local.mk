@@ -1,7 +1,8 @@
 # Tests of the tree as a whole and of base/; the other layers' tests stand in their folders' local.mk.
 EXTRA_DIST += tests/mp/lib.sh
-dist_check_SCRIPTS += tests/layers.sh tests/release.sh tests/t.sh tests/unit.sh
-TESTS += tests/layers.sh tests/release.sh tests/t.sh
+dist_check_SCRIPTS += tests/layers.sh tests/release.sh tests/results.sh tests/t.sh tests/unit.sh
+EXTRA_DIST += tests/cases.txt
+TESTS += tests/layers.sh tests/release.sh tests/results.sh tests/t.sh
 check_PROGRAMS += tests/guard
 tests_guard_SOURCES = tests/guard.c
 

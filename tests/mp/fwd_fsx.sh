@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # One file under random reads, writes, truncations, maps and copies, checked against a model: on one host, spread over two servers,
-# gathered, and through tcp and through udp that loses datagrams.  FWD_SEED=N FWD_OPERATIONS=N; scripts/check-long asks for a million.
+# gathered, and through tcp and through udp that loses datagrams.  FWD_SEED=N FWD_OPERATIONS=N; scripts/check-nightly asks for a million.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 seed=${FWD_SEED:-2}
 ops=${FWD_OPERATIONS:-4000}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Python's own tests of files, with their working and temporary directory in a local directory and below a forwarded prefix: each case ends
-# the same.  For scripts/check-long; OUTSIDE_TESTS names others.  Needs Debian's libpython3.11-testsuite, or another Python with its tests.
+# the same.  For scripts/check-nightly; OUTSIDE_TESTS names others.  Needs Debian's libpython3.11-testsuite, or another Python with its tests.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 python=$(for p in /usr/bin/python3 python3; do "$p" -c 'import test.test_os' 2>/dev/null && echo "$p" && break; done)
 if [ -z "$python" ]; then

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Random file calls, made in a local directory and in a forwarded one: results, errno, data and the trees left behind are the same; also
 # with files spread over two servers, gathered, and through tcp and through udp that loses datagrams.
-# FWD_SEED=N FWD_CALLS=N repeats one; scripts/check-long asks for many.
+# FWD_SEED=N FWD_CALLS=N repeats one; scripts/check-nightly asks for many.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 seed=${FWD_SEED:-2}
 calls=${FWD_CALLS:-2400}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Jobs one after the other, and jobs with a process that is killed at a random moment: the exit code is right, and no process, no shared
 # memory object and no file of theirs stays.  SOAK_JOBS, SOAK_KILLS: how many; SOAK_PROCESSES: of the largest job; TEST_SEED: which
-# processes are killed, and when.  scripts/check-long asks for many.
+# processes are killed, and when.  scripts/check-nightly asks for many.
 . "${srcdir:-.}/tests/mp/fwd_lib.sh"
 program=$builddir/tests/mp/fwd_random
 state=$mp_seed

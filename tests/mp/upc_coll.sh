@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Arguments of the program: seed, rounds.  UPC_ROUNDS: how many (scripts/check-long has more).
+# Arguments of the program: seed, rounds.  UPC_ROUNDS: how many (scripts/check-nightly has more).
 . "${srcdir:-.}/tests/mp/lib.sh"
 AMPHORA_UPC_HEAP=64M
 export AMPHORA_UPC_HEAP

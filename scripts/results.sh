@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The results of a run of the tests, as scripts/check adds them up and judges them; sourced.  tests/results.sh tests it.
+
+passed=0 failed=0 skipped=0
+repeated=0 # tests that failed at first and passed at the second run
+fewer=0    # cases of tests/cases.txt that were not run, and not skipped either
+
+# count LOG: adds the numbers of an automake summary; a run that counted nothing is a failure.
+count() {
+    number() { sed -n "s/^# $1: *//p" "$2" | tail -n 1; }
+    pass=$(number PASS "$1") fail=$(number FAIL "$1") skip=$(number SKIP "$1") error=$(number ERROR "$1")
+    if [ -z "$pass" ] || [ "$pass" = 0 ]; then
+        echo "No test was run ($1)."
+        failed=$((failed + 1))
+        return
+    fi
+    passed=$((passed + pass)) skipped=$((skipped + skip)) failed=$((failed + fail + error))
+}
+
+# cases OUTPUT: a line "TEST NUMBER" for each test of a run, by the base name, so that tests may move; "TEST -" where it was skipped whole
+cases() {
+    awk '/^(PASS|FAIL|SKIP|XFAIL|XPASS): / { name = $2; sub(/.*\//, "", name); sub(/\.sh$/, "", name) }
+        /^(PASS|FAIL|SKIP|XFAIL|XPASS): [^ ]+ [0-9]/ { n[name]++; next }
+        /^SKIP: / { n[name] = "-" }
+        END { for (name in n) print name, n[name] }' "$1" | sort
+}
+
+# compare OUTPUT CASES: the tests that had fewer cases in OUTPUT than in the file CASES, which cases has written
+compare() {
+    cases "$1" >"$1.cases"
+    awk 'FILENAME == ARGV[1] { here[$1] = $2; next }
+        here[$1] != "-" && $2 != "-" && $2 + 0 > here[$1] + 0 { printf "FEWER: %s has %d of %d cases here, without a skip for the others\n", $1, here[$1], $2 }' \
+        "$1.cases" "$2" >"$1.fewer"
+    cat "$1.fewer"
+    fewer=$(awk '{ n += $6 - $4 } END { print n + 0 }' "$1.fewer")
+}
+
+# summary MINUTES: the end of a run; fails if a test has failed, or more than three had to be repeated
+summary() {
+    [ "$fewer" = 0 ] || echo "$fewer cases fewer than recorded, without a skip; see the lines FEWER"
+    echo "$repeated of the passed only at the second run (at most 3 are allowed); $1 minutes"
+    [ "$repeated" -le 3 ] || failed=$((failed + 1))
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ]
+}
