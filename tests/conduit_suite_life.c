@@ -272,7 +272,7 @@ enum { PROCS = 4, PROC_MESSAGES = 1500 };
 struct job {
     uint8_t addr[PROCS][AMPH_ADDR_MAX_BYTES];
     size_t addr_len[PROCS];
-    unsigned here, done, index;
+    unsigned here, linked, done, index;
 };
 
 static void job_meet(struct job *j, struct suite_world *w, unsigned *counter, unsigned n)
@@ -286,17 +286,33 @@ static void job_meet(struct job *j, struct suite_world *w, unsigned *counter, un
     }
 }
 
+static void job_publish(struct job *j, const struct suite_node *n)
+{
+    memcpy(j->addr[n->index], n->cx->addr, n->cx->addr_len);
+    j->addr_len[n->index] = n->cx->addr_len;
+}
+
+/* Adds all processes of the job, and returns when each of them has done so: a process that is killed afterwards was known to all. */
+static void job_link(struct job *j, struct suite_world *w, unsigned procs)
+{
+    job_meet(j, w, &j->here, procs);
+
+    for (unsigned i = 0; i < procs; i++)
+        CHECK(suite_add(&w->node[0], i, j->addr[i], j->addr_len[i]) == AMPH_OK);
+
+    job_meet(j, w, &j->linked, procs);
+}
+
 static struct suite_world *job_join(struct job *j, unsigned procs, unsigned *index_p)
 {
     struct suite_world *w = suite_world_open(1, false);
     struct suite_node *n = &w->node[0];
-    unsigned index = n->index = __atomic_fetch_add(&j->index, 1, __ATOMIC_SEQ_CST);
-    memcpy(j->addr[index], n->cx->addr, n->cx->addr_len);
-    j->addr_len[index] = n->cx->addr_len;
-    job_meet(j, w, &j->here, procs);
-    for (unsigned i = 0; i < procs; i++)
-        CHECK(suite_add(n, i, j->addr[i], j->addr_len[i]) == AMPH_OK);
-    *index_p = index;
+
+    n->index = __atomic_fetch_add(&j->index, 1, __ATOMIC_SEQ_CST);
+    job_publish(j, n);
+    job_link(j, w, procs);
+
+    *index_p = n->index;
     return w;
 }
 
@@ -363,21 +379,17 @@ static void survivor(void *arg)
 static void killed_peer(void)
 {
     struct job *j = suite_shared(sizeof *j);
-    unsigned index;
     pid_t dead, alive;
     /* Numbers in order: this process 0, the victim 1, the survivor 2. */
     struct suite_world *w = suite_world_open(1, false);
     struct suite_node *n = &w->node[0];
-    memcpy(j->addr[0], n->cx->addr, n->cx->addr_len);
-    j->addr_len[0] = n->cx->addr_len;
+    job_publish(j, n);
     j->index = 1;
     dead = suite_fork(fork_victim, j);
     while (__atomic_load_n(&j->index, __ATOMIC_SEQ_CST) < 2)
         sched_yield();
     alive = suite_fork(survivor, j);
-    job_meet(j, w, &j->here, 3);
-    for (index = 0; index < 3; index++)
-        CHECK(suite_add(n, index, j->addr[index], j->addr_len[index]) == AMPH_OK);
+    job_link(j, w, 3);
     for (unsigned k = 0; k < 100; k++)
         suite_stream(n, 1, AMPH_LANE_REQUEST);
     SUITE_UNTIL(w, suite_got(n, 1, AMPH_LANE_REPLY) >= 50);
@@ -404,6 +416,99 @@ static void killed_peer(void)
     suite_join(alive);
 }
 
+/* Publishes its address, and talks to nobody. */
+static void short_lived(void *arg)
+{
+    struct job *j = arg;
+    struct suite_world *w = suite_world_open(1, false);
+
+    w->node[0].index = 2;
+    job_publish(j, &w->node[0]);
+    __atomic_add_fetch(&j->here, 1, __ATOMIC_SEQ_CST);
+    for (;;)
+        pause();
+}
+
+static void exchange(struct suite_world *w, unsigned count)
+{
+    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    uint64_t at_a = suite_got(a, 1, AMPH_LANE_REQUEST) + count, at_b = suite_got(b, 0, AMPH_LANE_REQUEST) + count;
+
+    for (unsigned k = 0; k < count; k++) {
+        suite_stream(a, 1, AMPH_LANE_REQUEST);
+        suite_stream(b, 0, AMPH_LANE_REQUEST);
+    }
+    SUITE_UNTIL(w, suite_got(a, 1, AMPH_LANE_REQUEST) == at_a && suite_got(b, 0, AMPH_LANE_REQUEST) == at_b);
+}
+
+/* A process that is killed before it is added: add_peer takes it or says AMPH_ERR_PEER, and the others go on. */
+static void killed_before_added(void)
+{
+    struct job *j = suite_shared(sizeof *j);
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0];
+    pid_t dead = suite_fork(short_lived, j);
+
+    job_meet(j, w, &j->here, 2);
+    kill(dead, SIGKILL);
+    waitpid(dead, NULL, 0);
+
+    enum amph_status st = suite_add(a, 2, j->addr[2], j->addr_len[2]);
+    CHECK_MSG(st == AMPH_OK || st == AMPH_ERR_PEER, "add_peer: %s", amph_status_text(st));
+    for (unsigned k = 0; st == AMPH_OK && k < 20; k++)
+        suite_stream_try(a, 2, AMPH_LANE_REQUEST);
+
+    exchange(w, 200);
+    a->cx->ops->del_peer(a->cx, 2);
+    exchange(w, 200);
+    suite_world_close(w);
+}
+
+static void flooding_victim(void *arg)
+{
+    struct job *j = arg;
+    struct suite_world *w = suite_world_open(1, false);
+    struct suite_node *n = &w->node[0];
+
+    n->index = 2;
+    job_publish(j, n);
+    CHECK(suite_add(n, 0, j->addr[0], j->addr_len[0]) == AMPH_OK);
+    __atomic_add_fetch(&j->here, 1, __ATOMIC_SEQ_CST);
+
+    for (;;)
+        if (n->sent[0][AMPH_LANE_REQUEST] == SUITE_STREAM || suite_stream_try(n, 0, AMPH_LANE_REQUEST) != AMPH_OK)
+            suite_pump(w);
+}
+
+/* Senders are killed at any instruction of a send, one after the other under one number.  Nothing that was not sent whole is heard, the
+ * others go on, and the next process under that number begins well. */
+static void killed_senders(void)
+{
+    enum { ROUNDS = 12 };
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0];
+    uint64_t state = 29;
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct job *j = suite_shared(sizeof *j);
+        uint64_t heard = 1 + suite_random(&state) % 400;
+
+        job_publish(j, a);
+        pid_t dead = suite_fork(flooding_victim, j);
+        job_meet(j, w, &j->here, 2);
+        CHECK(suite_add(a, 2, j->addr[2], j->addr_len[2]) == AMPH_OK);
+        SUITE_UNTIL(w, suite_got(a, 2, AMPH_LANE_REQUEST) >= heard);
+        kill(dead, SIGKILL);
+        waitpid(dead, NULL, 0);
+
+        exchange(w, 50);
+        a->cx->ops->del_peer(a->cx, 2);
+        exchange(w, 50);
+        forget_streams(a, 2);
+    }
+    suite_world_close(w);
+}
+
 const struct suite_case suite_life_cases[] = {
     { "peer numbers and addresses are checked", numbers },
     { "messages before the receiver knows the sender", early_message },
@@ -415,5 +520,7 @@ const struct suite_case suite_life_cases[] = {
     { "nothing is left behind", nothing_left },
     { "four processes all to all", processes },
     { "a killed peer stops nobody", killed_peer },
+    { "a peer killed before it is added stops nobody", killed_before_added },
+    { "senders killed in the middle of a send", killed_senders },
     { NULL, NULL },
 };
