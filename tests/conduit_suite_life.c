@@ -464,6 +464,126 @@ static void killed_before_added(void)
     suite_world_close(w);
 }
 
+/* An instance closes while messages to it are under way, and is sent more before its end has been noticed. */
+static void send_after_close(void)
+{
+    enum { ROUNDS = 5 };
+    struct suite_world *w = suite_world(3, false);
+    struct suite_node *a = &w->node[0], *c = &w->node[2];
+
+    suite_warm_up(w);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned k = 0; k < 20; k++)
+            suite_stream_try(a, 2, AMPH_LANE_REQUEST);
+        a->cx->ops->flush(a->cx);
+        suite_close_node(c);
+
+        for (unsigned k = 0; k < 20; k++)
+            suite_stream_try(a, 2, k % 2);
+        a->cx->ops->flush(a->cx);
+        exchange(w, 200);
+        CHECK(a->errors[2] <= 1);
+
+        a->cx->ops->del_peer(a->cx, 2);
+        w->node[1].cx->ops->del_peer(w->node[1].cx, 2);
+        forget_streams(a, 2);
+        suite_open_node(w, 2);
+        for (unsigned i = 0; i < 3; i++) {
+            suite_link(c, &w->node[i]);
+            if (i < 2)
+                suite_link(&w->node[i], c);
+        }
+        suite_stream(a, 2, AMPH_LANE_REQUEST);
+        SUITE_UNTIL(w, suite_got(c, 0, AMPH_LANE_REQUEST) == 1);
+        forget_streams(a, 2);
+        forget_streams(c, 0);
+    }
+    suite_world_close(w);
+}
+
+static void swallow(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+}
+
+/* An instance closes before its large messages have been taken, and before others have taken from its memory: a provider that fetches
+ * what it was told of finds nobody. */
+static void close_before_taken(void)
+{
+    enum { ROUNDS = 5, COUNT = 12, LEN = 60000 };
+    static uint8_t data[LEN], got[COUNT][LEN];
+    static struct suite_op back[COUNT];
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct suite_world *w = suite_world(3, false);
+        struct suite_node *a = &w->node[0], *c = &w->node[2];
+        struct suite_segment seg;
+        struct amph_rmem rmem;
+        unsigned gets = 0;
+
+        suite_warm_up(w);
+        suite_segment_open(c, LEN, &seg);
+        CHECK(a->cx->ops->mem_import(a->cx, 2, seg.mem.key, seg.mem.key_len, &rmem) == AMPH_OK);
+        a->hook = swallow;
+        for (unsigned k = 0; k < COUNT; k++) {
+            struct amph_am am = { .kind = AMPH_AM_MEDIUM, .payload = data, .nbytes = LEN };
+            c->cx->ops->am_send(c->cx, 0, AMPH_LANE_REQUEST, &am, NULL);
+        }
+        c->cx->ops->flush(c->cx);
+        suite_segment_close(c, &seg);
+        suite_close_node(c);
+
+        for (unsigned k = 0; round % 2 && k < COUNT; k++) {
+            back[k] = (struct suite_op)SUITE_OP;
+            if (a->cx->ops->get(a->cx, 2, &rmem, 0, got[k], LEN, &back[k].op) != AMPH_OK)
+                break;
+            gets++;
+        }
+        for (unsigned k = 0; k < 2000; k++)
+            suite_pump_node(a);
+        CHECK(a->errors[2] <= 1);
+
+        a->hook = NULL;
+        exchange(w, 100);
+        a->cx->ops->del_peer(a->cx, 2);
+        suite_world_close(w);
+        for (unsigned k = 0; k < gets; k++)
+            CHECK_MSG(back[k].done == 1, "get %u of %u was given back %u times", k, gets, back[k].done);
+    }
+}
+
+/* An instance closes in the middle of taking large messages, after each number of steps. */
+static void close_in_the_middle(void)
+{
+    enum { STEPS = 12, COUNT = 12, LEN = 60000 };
+    static uint8_t data[LEN];
+
+    for (unsigned steps = 0; steps < STEPS; steps++) {
+        struct suite_world *w = suite_world(3, false);
+        struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+
+        suite_warm_up(w);
+        c->hook = swallow;
+        for (unsigned k = 0; k < COUNT; k++)
+            for (unsigned i = 0; i < 2; i++) {
+                struct amph_cx *cx = w->node[i].cx;
+                struct amph_am am = { .kind = AMPH_AM_MEDIUM, .payload = data, .nbytes = LEN };
+
+                cx->ops->am_send(cx, 2, AMPH_LANE_REQUEST, &am, NULL);
+                cx->ops->flush(cx);
+            }
+
+        for (unsigned k = 0; k < steps; k++) {
+            c->cx->ops->progress(c->cx, 3, 1);
+            if (k % 3 == 2)
+                suite_pump_node(a);
+        }
+        suite_close_node(c);
+        CHECK(a->errors[2] <= 1 && b->errors[2] <= 1);
+        exchange(w, 20);
+        suite_world_close(w);
+    }
+}
+
 static void flooding_victim(void *arg)
 {
     struct job *j = arg;
@@ -521,6 +641,9 @@ const struct suite_case suite_life_cases[] = {
     { "four processes all to all", processes },
     { "a killed peer stops nobody", killed_peer },
     { "a peer killed before it is added stops nobody", killed_before_added },
+    { "sends to an instance that has just closed", send_after_close },
+    { "an instance closes before all has been taken", close_before_taken },
+    { "an instance closes in the middle of large messages", close_in_the_middle },
     { "senders killed in the middle of a send", killed_senders },
     { NULL, NULL },
 };

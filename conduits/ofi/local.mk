@@ -13,6 +13,7 @@ libofi_la_SOURCES = \
 	conduits/ofi/port.c \
 	conduits/ofi/progress.c \
 	conduits/ofi/provider.c \
+	conduits/ofi/quiesce.c \
 	conduits/ofi/reach.c \
 	conduits/ofi/reg.c \
 	conduits/ofi/rx.c \

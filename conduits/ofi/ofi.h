@@ -294,12 +294,16 @@ bool ofi_peer_gone(struct ofi_cx *cx, struct ofi_peer *p);
 
 /* rx.c */
 enum amph_status ofi_rx_start(struct ofi_cx *cx);
-void ofi_rx_stop(struct ofi_cx *cx); /* after the endpoint is closed */
+void ofi_rx_cancel(struct ofi_cx *cx); /* takes back the buffers that are posted */
+void ofi_rx_stop(struct ofi_cx *cx);   /* after the endpoint is closed */
 void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes);
 void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_err_entry *err);
 unsigned ofi_rx_deferred(struct ofi_cx *cx, unsigned budget);
 void ofi_rx_repost(struct ofi_cx *cx);
 void ofi_rx_kick(struct ofi_cx *cx);
+
+/* quiesce.c: before the endpoint is closed, with its wait object still there. */
+void ofi_quiesce(struct ofi_cx *cx);
 
 /* progress.c */
 unsigned ofi_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);

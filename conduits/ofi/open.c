@@ -168,6 +168,7 @@ static void close_pool(struct ofi_pool *pool)
 void ofi_close(struct amph_cx *base)
 {
     struct ofi_cx *cx = ofi_of(base);
+    ofi_quiesce(cx);
     ofi_wait_close(cx);
     if (cx->reach_fd >= 0)
         close(cx->reach_fd);

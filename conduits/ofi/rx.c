@@ -79,6 +79,13 @@ enum amph_status ofi_rx_start(struct ofi_cx *cx)
     return AMPH_OK;
 }
 
+void ofi_rx_cancel(struct ofi_cx *cx)
+{
+    for (struct ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
+        if (!rb->released)
+            fi_cancel(&cx->ep->fid, &rb->ctx); /* fails where a message is on its way into it */
+}
+
 void ofi_rx_stop(struct ofi_cx *cx)
 {
     while (cx->rx_all) {

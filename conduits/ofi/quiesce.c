@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Brings an endpoint to rest before it is closed.  Layer: conduits (ofi).  Thread rule: ofi_close, both sides quiet.
+ *
+ * rxm over tcp crashes in fi_close where traffic is outstanding (libfabric 1.17 to 2.4), in two ways:
+ * - It frees a connection and then handles what its own queue still holds.  A large message found there, for which a receive buffer is
+ *   posted, makes it read from the peer over the connection that has just been freed (libfabric #11828).
+ * - A connection that is freed in the middle of the answer to a read reports that read twice, the second time without a context.
+ *
+ * So the receive buffers are taken back, after which no read begins, and the sockets get an end of file, after which each connection is
+ * ended by its own receive path, which handles both cases.  A card's provider has no sockets in its wait object: nothing is ended there.
+ */
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+#define LIMIT_NS (2 * AMPH_NS_PER_S) /* a machine that is busy; some milliseconds are usual */
+#define ROUNDS_PER_LOOK 32u
+#define DEPTH_MAX 4u /* epoll sets inside of epoll sets: three with rxm over tcp */
+
+/* The value of a socket's option, or -1: fd is no socket. */
+static int option_of(int fd, int option)
+{
+    int value;
+    socklen_t len = sizeof value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+/* libfabric wakes itself over pairs of local sockets, which are to stay as they are. */
+static bool is_connection(int fd)
+{
+    return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP && option_of(fd, SO_ACCEPTCONN) == 0;
+}
+
+/* Ends what can be received on each connection that the epoll set watches, itself or through other sets.  Returns how many there are. */
+static unsigned end_input(int set, unsigned depth)
+{
+    char path[64];
+    char line[256];
+    unsigned n = 0;
+
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", set);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+
+    while (fgets(line, sizeof line, f)) {
+        int fd;
+
+        if (sscanf(line, "tfd: %d", &fd) != 1)
+            continue;
+        if (is_connection(fd)) {
+            shutdown(fd, SHUT_RD);
+            n++;
+        } else if (depth < DEPTH_MAX) {
+            n += end_input(fd, depth + 1); /* of what is no epoll set the file has no such lines */
+        }
+    }
+    fclose(f);
+    return n;
+}
+
+/* Makes the provider work.  What completes is not looked at: ofi_close gives all operations back. */
+static void work(struct ofi_cx *cx)
+{
+    struct fi_cq_data_entry ev[OFI_BATCH];
+
+    for (unsigned i = 0; i < ROUNDS_PER_LOOK; i++) {
+        struct fi_cq_err_entry err = { 0 };
+
+        if (fi_cq_read(cx->cq, ev, OFI_BATCH) == -FI_EAVAIL)
+            fi_cq_readerr(cx->cq, &err, 0);
+    }
+}
+
+void ofi_quiesce(struct ofi_cx *cx)
+{
+    if (!cx->ep || !cx->prov->own_buffers)
+        return;
+
+    ofi_rx_cancel(cx);
+    if (cx->inner_fd < 0)
+        return;
+
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    unsigned left;
+
+    while ((left = end_input(cx->inner_fd, 0)) > 0 && amph_now_ns() < end)
+        work(cx);
+    if (left)
+        amph_debug("%s: %u connections of provider %s did not come to rest", cx->base.cfg.name, left, cx->prov->name);
+}
