@@ -414,6 +414,16 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
     advance(l);
 }
 
+/* Whoever sends SIGTERM (a batch system, timeout(1)) sends it once and counts on the job's end. */
+static void on_grace_over(void *arg)
+{
+    struct amph_launch *l = arg;
+
+    if (l->phase == AMPH_PHASE_RUN)
+        fail(l, AMPH_RANK_NONE, 128 + SIGTERM, "%u of %u compute processes have not ended %g s (-grace) after signal %d (%s)",
+             l->nliving[AMPH_COMPUTE], l->job.nproc[AMPH_COMPUTE], l->o->grace_s, SIGTERM, strsignal(SIGTERM));
+}
+
 void amph_job_signal(struct amph_launch *l, int sig)
 {
     bool ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
@@ -424,6 +434,8 @@ void amph_job_signal(struct amph_launch *l, int sig)
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE]; i++)
         if (!l->procs[i].ended)
             amph_signal_proc(&l->procs[i], sig);
+    if (sig == SIGTERM)
+        amph_timer_set(&l->loop, &l->grace, (uint64_t)(l->o->grace_s * 1e9), on_grace_over, l);
 }
 
 static void on_timeout(void *arg)

@@ -136,7 +136,7 @@ struct amph_launch {
     bool exit_called; /* gasnet_exit(0) */
     uint64_t exit_ns;  /* when the first one was */
     bool table_printed;
-    struct amph_timer timeout, step, abort_timer, table_timer;
+    struct amph_timer timeout, step, abort_timer, table_timer, grace;
     uint32_t abort_rank;
     int abort_code;
     bool abort_exit; /* it was gasnet_exit */

@@ -10,6 +10,8 @@
 #include "base/platform.h"
 #include "launcher/say.h"
 
+#define GRACE_S 10
+
 struct option {
     const char *name, *argument; /* argument NULL: takes none */
     bool (*take)(struct amph_options *o, const struct option *opt, const char *value);
@@ -154,6 +156,16 @@ static bool take_timeout(struct amph_options *o, const struct option *opt, const
     return true;
 }
 
+static bool take_grace(struct amph_options *o, const struct option *opt, const char *value)
+{
+    char *end;
+
+    o->grace_s = strtod(value, &end);
+    if (end == value || *end || !(o->grace_s >= 0 && o->grace_s < 1e8))
+        return wrong(opt, value, "a number of seconds, 0 or more");
+    return true;
+}
+
 static const char *const death_words[] = { "end", "eio", "failover" }; /* as AMPHORA_ON_SERVER_DEATH has them */
 
 static bool take_death(struct amph_options *o, const struct option *opt, const char *value)
@@ -211,6 +223,7 @@ static const struct option options[] = {
     { "bind", "HOW", take_bind, "bind processes to cores: none (the default), core or numa" },
     { "label", NULL, take_label, "put each process's number in front of its lines" },
     { "timeout", "SECONDS", take_timeout, "end the job after this time (exit code 124)" },
+    { "grace", "SECONDS", take_grace, "after a first SIGTERM the processes have so long to end; the default is 10" },
     { "on-server-death", "WHAT", take_death,
       "end: the job ends when a server dies (the default); eio: its files answer EIO and the job goes on; failover: the next server takes "
       "over" },
@@ -322,7 +335,7 @@ static enum amph_options_result take(struct amph_options *o, char **argv, int *a
 
 enum amph_options_result amph_options_read(struct amph_options *o, int argc, char **argv)
 {
-    *o = (struct amph_options){ .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE };
+    *o = (struct amph_options){ .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE, .grace_s = GRACE_S };
     o->on_server_death = death_words[amph_env_enum(AMPH_ENV_ON_SERVER_DEATH)];
     int at = 1;
     while (at < argc && argv[at][0] == '-' && argv[at][1]) {

@@ -24,6 +24,7 @@ struct amph_options {
     bool servers_given;  /* nservers was said */
     const char *on_server_death; /* end, eio or failover */
     double timeout_s;    /* 0: none */
+    double grace_s;      /* from a first SIGTERM to the end of what ignores it */
     const char *server_program; /* or NULL: iofwd-server */
     bool server_given;   /* by the user */
     char **program;      /* PROGRAM ARGS, NULL-terminated */

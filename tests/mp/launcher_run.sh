@@ -83,6 +83,7 @@ export SECOND="$mp_dir/door-is-open $mp_dir/sockets; exit 3"
 expect "a server that ends before it has joined ends the job" 1 "server 2 .* has ended without taking part" \
     "$run" -n 1 -servers 2 -timeout 20 -on-server-death eio -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" cat /fwd/none </dev/null
 unset SECOND
+expect "-grace takes seconds" 1 "it takes a number of seconds, 0 or more" "$run" -grace soon true </dev/null
 expect "the time limit" 124 "time limit of 0.5 s" "$run" -n 2 -timeout 0.5 sleep 30 </dev/null
 expect "a reader that goes away" 141 "signal 13" sh -c "{ $run -n 1 yes; echo \$? >$mp_dir/rc; } | head -n 1 >/dev/null; exit \$(cat $mp_dir/rc)" </dev/null
 
@@ -93,7 +94,7 @@ ready() {
 signalled() {
     : >"$mp_dir/got" # before the shell that is to become the job may do it: what an earlier test left there says "ready" too
     # A shell starts background commands with SIGINT ignored.
-    env --default-signal=INT "$run" -n 2 -timeout 60 sh -c "$4" >"$mp_dir/got" 2>&1 </dev/null &
+    env --default-signal=INT "$run" -n 2 -timeout 60 $signalled_options sh -c "$4" >"$mp_dir/got" 2>&1 </dev/null &
     pid=$!
     want=0
     for sig in $2; do
@@ -107,9 +108,16 @@ signalled() {
     [ $rc -eq "$3" ]
     mp_report $? "$1" "$mp_dir/got"
 }
+signalled_options=""
 signalled "SIGTERM reaches the job" TERM 143 'echo ready; exec sleep 30'
 signalled "SIGINT that the processes handle" INT 0 'trap "echo caught; exit 0" INT; echo ready; while :; do sleep 0.05; done'
 signalled "a second SIGINT ends what ignores the first" "INT INT" 130 'trap "" TERM; trap "echo ready" INT; echo ready; while :; do sleep 0.05; done'
+signalled_options="-grace 0.5"
+signalled "one SIGTERM ends what ignores it" TERM 143 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
+grep -q "2 of 2 compute processes have not ended 0.5 s (-grace) after signal 15" "$mp_dir/got"
+mp_report $? "and a sentence says so" "$mp_dir/got"
+signalled "SIGTERM that the processes handle in time" TERM 0 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+signalled_options=""
 signalled "SIGUSR1 is passed on" USR1 0 'trap "exit 0" USR1; echo ready; while :; do sleep 0.05; done'
 
 # the mapping
