@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unit tests of the tcp conduit itself: several instances in one process talk over loopback. */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -360,6 +365,111 @@ Test(tcp, strangers_do_no_harm)
     for (int i = 0; i < 1000; i++)
         pump();
     cr_assert_eq(node[1].got[0], (uint64_t)seq);
+    stop();
+}
+
+static unsigned open_files(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 4096; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* A connection to node 0's port by no instance. */
+static int stranger(void)
+{
+    const struct sockaddr_storage *sa = &ofi_of(node[0].cx)->listen_addr;
+    int fd = socket(sa->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    cr_assert_eq(connect(fd, (const struct sockaddr *)sa, (socklen_t)ofi_sockaddr_len(sa)), 0);
+    return fd;
+}
+
+/* Connections that close after some bytes, or say nothing, take no descriptors; they are counted, and members are served meanwhile. */
+Test(tcp, strangers_take_no_descriptors)
+{
+    enum { STRANGERS = 120, SILENT = 200, KEPT = 64 };
+    static const uint8_t bytes[64] = { 3, 0 };
+    int silent[SILENT];
+
+    start(2, false);
+    send_short(1, 0, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 1);
+    unsigned before = open_files();
+    uint64_t dropped = amph_counters[AMPH_COUNTER_DROP_STRANGER];
+
+    for (unsigned k = 0; k < STRANGERS; k++) {
+        int fd = stranger();
+
+        cr_assert_eq(send(fd, bytes, 1 + k % 24, MSG_NOSIGNAL), (ssize_t)(1 + k % 24));
+        if (k % 2)
+            shutdown(fd, SHUT_WR);
+        errno = EAGAIN; /* as after any call that found nothing to do */
+        pump();
+        close(fd);
+        errno = EAGAIN;
+        pump();
+        send_short(1, 0, AMPH_LANE_REQUEST, 1);
+    }
+    PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 1 + STRANGERS);
+    for (unsigned k = 0; k < 1000; k++)
+        pump();
+    unsigned after = open_files();
+    cr_assert_leq(after, before, "%u descriptors, %u before", after, before);
+    PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_STRANGER] - dropped == STRANGERS);
+
+    for (unsigned k = 0; k < SILENT; k++)
+        silent[k] = stranger();
+    for (unsigned k = 0; k < 1000; k++)
+        pump();
+
+    after = open_files() - SILENT; /* our own ends */
+    cr_assert_leq(after, before + KEPT, "%u descriptors, %u before", after, before);
+    for (unsigned k = 0; k < SILENT; k++)
+        close(silent[k]);
+    stop();
+}
+
+/* The descriptors that are left are no stranger's: the process still opens files, and members that are connected are served. */
+Test(tcp, strangers_leave_descriptors_for_others)
+{
+    enum { LIMIT = 256, STRANGERS = 250 };
+    const struct rlimit few = { LIMIT, LIMIT };
+    uint8_t greeting[40] = { 3, 0, 0, 8, [24] = 1 }; /* as libfabric's: a head of 32 bytes; version, port and process */
+    int pipes[2];
+
+    start(2, false);
+    send_short(1, 0, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 1);
+
+    cr_assert_eq(pipe(pipes), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        static int fd[STRANGERS];
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (unsigned k = 0; k < STRANGERS; k++) {
+            fd[k] = stranger();
+            greeting[34] = (uint8_t)(k + 1);
+            send(fd[k], greeting, sizeof greeting, MSG_NOSIGNAL);
+        }
+        cr_assert_eq(write(pipes[1], "", 1), 1);
+        pause();
+    }
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    struct pollfd pfd = { .fd = pipes[0], .events = POLLIN };
+    PUMP_UNTIL(poll(&pfd, 1, 0) == 1);
+    for (unsigned k = 0; k < 1000; k++)
+        pump();
+
+    for (unsigned k = 0; k < 30; k++)
+        cr_assert_geq(dup(pipes[0]), 0, "descriptor %u: %s", k, strerror(errno));
+    send_short(1, 0, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 2);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
     stop();
 }
 

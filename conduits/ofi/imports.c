@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two faults of libfabric that can only be met from inside: a slow start, and addresses on big-endian hosts.
+ * Faults of libfabric that can only be met from inside: a slow start, addresses on big-endian hosts, and (greeting.c) strangers.
  * Layer: conduits (ofi).  Thread rule: ofi_prepare once a process, serialised inside.
  *
- * Both are met by pointing one imported function of libfabric (its slot in the global offset table) to a function here; nothing but
+ * They are met by pointing one imported function of libfabric (its slot in the global offset table) to a function here; nothing but
  * libfabric is touched.  Where the slot is not found (another object format, a static program) all goes on as without this file.
  */
 #include <dirent.h>
@@ -107,8 +107,7 @@ static int swap_in_object(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-/* Makes libfabric call fn where it means `name`. */
-static bool swap_import(const char *name, void *fn)
+bool ofi_swap_import(const char *name, void *fn)
 {
     struct swap s = { .name = name, .fn = fn };
     dl_iterate_phdr(swap_in_object, &s);
@@ -144,11 +143,11 @@ static void start_libfabric(void)
 {
     struct fi_param *params;
     int count;
-    bool swapped = !ofi_has_devices("/sys/class/infiniband") && swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
+    bool swapped = !ofi_has_devices("/sys/class/infiniband") && ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
     if (swapped)
-        swap_import("fopen", (void *)(uintptr_t)fopen);
+        ofi_swap_import("fopen", (void *)(uintptr_t)fopen);
 }
 
 /* ---- addresses on 64-bit big-endian hosts ---- */
@@ -169,7 +168,7 @@ static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
 static void prepare(void)
 {
     start_libfabric();
-    if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 && !swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
+    if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 && !ofi_swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
         amph_debug("libfabric's getsockname was not found; tcp may fail on this host");
 }
 

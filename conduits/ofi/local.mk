@@ -3,6 +3,7 @@
 noinst_LTLIBRARIES += libofi.la
 libofi_la_SOURCES = \
 	conduits/ofi/addr.c \
+	conduits/ofi/greeting.c \
 	conduits/ofi/imports.c \
 	conduits/ofi/mem.c \
 	conduits/ofi/module.c \

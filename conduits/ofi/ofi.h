@@ -214,6 +214,7 @@ struct ofi_cx {
     /* waiting */
     enum ofi_wait wait;
     int wait_fd;  /* what callers wait for, or -1 */
+    int listen_fd; /* the provider's listening socket where it is guarded (greeting.c), or -1 */
     int inner_fd; /* the provider's (never closed by us), or -1 */
     int bell_fd;  /* threaded: rung by the send side when it may have completed something while armed */
     int armed;    /* atomic */
@@ -247,7 +248,12 @@ static inline uint64_t ofi_remote(const struct ofi_cx *cx, const struct amph_rme
 
 /* imports.c: starts libfabric; before the first other call to it. */
 void ofi_prepare(void);
+bool ofi_swap_import(const char *name, void *fn); /* makes libfabric call fn where it means `name`; false: not found */
 bool ofi_has_devices(const char *tree); /* does the kernel show any there? */
+
+/* greeting.c: strangers who connect to the listening socket, from now on and until it is closed. */
+void ofi_guard(int listener);
+void ofi_unguard(int listener);
 
 /* provider.c */
 enum amph_status ofi_probe(const struct ofi_family *family, char *why, size_t why_len);

@@ -209,7 +209,7 @@ enum amph_status ofi_open(const struct ofi_family *family, const struct amph_con
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
     cx->family = family;
-    cx->wait_fd = cx->inner_fd = cx->bell_fd = cx->reach_fd = -1;
+    cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->bell_fd = cx->reach_fd = -1;
     pthread_mutex_init(&cx->reg_lock, NULL);
     ofi_pool_init(&cx->ops, cx, sizeof(struct ofi_op), 32, OFI_MAX_OPS);
     ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);

@@ -103,6 +103,8 @@ static int inner_fd(struct ofi_cx *cx)
         /* The provider reads the greeting of a new connection with a call that blocks.  Accepted sockets inherit this limit, so a
          * stranger who falls silent in the middle of it holds nobody up for long; later reads never block. */
         setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        cx->listen_fd = listener;
+        ofi_guard(listener);
     }
     return fd;
 }
@@ -140,6 +142,9 @@ enum amph_status ofi_wait_open(struct ofi_cx *cx)
 
 void ofi_wait_close(struct ofi_cx *cx)
 {
+    if (cx->listen_fd >= 0)
+        ofi_unguard(cx->listen_fd);
+    cx->listen_fd = -1;
     if (cx->wait_fd >= 0 && cx->wait_fd != cx->inner_fd)
         close(cx->wait_fd);
     if (cx->bell_fd >= 0)

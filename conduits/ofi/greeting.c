@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Strangers at libfabric's listening socket.  Layer: conduits (ofi).  Thread rule: any thread; libfabric calls in from its progress.
+ *
+ * The tcp providers read the greeting of a new connection in one piece.  If less comes, what they do depends on an errno value of some
+ * earlier call: where that was EAGAIN they stop watching the connection and never close it, so that each stranger who closes after some
+ * bytes costs a descriptor for good.  A connection that says nothing costs one, too, for as long as it likes.
+ *
+ * So libfabric's accept and recv are led here (imports.c).  A connection accepted at a guarded listener is noted until its greeting has
+ * been read whole; a greeting that is cut is a reset of the connection, which libfabric closes.  Of connections without a greeting
+ * UNGREETED_MAX are kept: the oldest is shut down for another, and libfabric closes it.  The last descriptors of the process are given
+ * to no new connection, so that they stay for files and local clients.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/counters.h"
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+#define UNGREETED_MAX 64u
+#define LISTENERS_MAX 64u
+#define RESERVE_MAX 128u /* descriptors that are left to others, but at most a quarter of all */
+#define SIZE_AT 2u       /* in a greeting: the length of what follows its head, 2 bytes, most significant first */
+
+/* A connection whose greeting has not been read.  fd alone could be another descriptor by now. */
+struct ungreeted {
+    _Atomic int fd_plus_1; /* 0: free */
+    ino_t ino;
+    bool head_read;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    _Atomic int listener_plus_1[LISTENERS_MAX];
+    struct ungreeted conn[UNGREETED_MAX];
+    unsigned oldest; /* the entry that is used next */
+    _Atomic unsigned count;
+    uint64_t refused;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static ino_t inode_of(int fd)
+{
+    struct stat sb;
+
+    return fstat(fd, &sb) == 0 ? sb.st_ino : 0;
+}
+
+/* Counts a stranger, and says so for the 1st, 2nd, 4th, 8th and so on. */
+static void refused(const char *why)
+{
+    amph_count_exact(DROP_STRANGER, 1);
+    state.refused++;
+    if ((state.refused & (state.refused - 1)) == 0)
+        amph_warn("%llu connections to the port of libfabric were refused so far; the last one %s",
+                  (unsigned long long)state.refused, why);
+}
+
+static void forget(struct ungreeted *u)
+{
+    atomic_store(&u->fd_plus_1, 0);
+    atomic_fetch_sub(&state.count, 1);
+}
+
+/* The entry of fd, or NULL.  An entry whose descriptor has been closed and given away is forgotten. */
+static struct ungreeted *find(int fd)
+{
+    for (unsigned i = 0; i < UNGREETED_MAX; i++) {
+        struct ungreeted *u = &state.conn[i];
+
+        if (atomic_load_explicit(&u->fd_plus_1, memory_order_relaxed) != fd + 1)
+            continue;
+        if (u->ino == inode_of(fd))
+            return u;
+        forget(u);
+    }
+    return NULL;
+}
+
+static void note(int fd)
+{
+    struct ungreeted *u = find(fd);
+
+    if (u)
+        forget(u);
+    u = &state.conn[state.oldest++ % UNGREETED_MAX];
+
+    int old = atomic_load(&u->fd_plus_1) - 1;
+    if (old >= 0) {
+        if (u->ino == inode_of(old)) {
+            shutdown(old, SHUT_RDWR);
+            refused("had been silent for the longest time");
+        }
+        forget(u);
+    }
+
+    u->ino = inode_of(fd);
+    u->head_read = false;
+    atomic_store(&u->fd_plus_1, fd + 1);
+    atomic_fetch_add(&state.count, 1);
+}
+
+static bool is_guarded(int listener)
+{
+    for (unsigned i = 0; i < LISTENERS_MAX; i++)
+        if (atomic_load_explicit(&state.listener_plus_1[i], memory_order_relaxed) == listener + 1)
+            return true;
+    return false;
+}
+
+/* Is fd one of the last descriptors that this process may have? */
+static bool is_reserved(int fd)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return false;
+
+    rlim_t reserve = limit.rlim_cur / 4 < RESERVE_MAX ? limit.rlim_cur / 4 : RESERVE_MAX;
+    return (rlim_t)fd >= limit.rlim_cur - reserve;
+}
+
+static int guarded_accept(int listener, struct sockaddr *sa, socklen_t *len)
+{
+    int fd = accept(listener, sa, len);
+
+    if (fd < 0 || !is_guarded(listener))
+        return fd;
+
+    pthread_mutex_lock(&state.lock);
+    if (is_reserved(fd)) {
+        close(fd);
+        fd = -1;
+        refused("found too few descriptors left (ulimit -n)");
+        errno = EAGAIN; /* libfabric comes again when there is another */
+    } else {
+        note(fd);
+    }
+    pthread_mutex_unlock(&state.lock);
+    return fd;
+}
+
+/* A part of the greeting: all of it is there, or the connection counts as reset. */
+static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len, int flags)
+{
+    ssize_t n = recv(fd, buf, len, flags | MSG_DONTWAIT);
+
+    if (n != (ssize_t)len) {
+        forget(u);
+        if (n != 0 || u->head_read) /* else a member that asked whether this process is there (reach.c) */
+            refused("sent no whole greeting");
+        errno = ECONNRESET;
+        return -1;
+    }
+
+    const uint8_t *head = buf;
+    bool more = !u->head_read && len > SIZE_AT + 1 && (head[SIZE_AT] || head[SIZE_AT + 1]);
+
+    u->head_read = true;
+    if (!more)
+        forget(u);
+    return n;
+}
+
+static ssize_t guarded_recv(int fd, void *buf, size_t len, int flags)
+{
+    if (AMPH_LIKELY(atomic_load_explicit(&state.count, memory_order_relaxed) == 0))
+        return recv(fd, buf, len, flags);
+
+    pthread_mutex_lock(&state.lock);
+    struct ungreeted *u = find(fd);
+    ssize_t n = u ? recv_greeting(u, fd, buf, len, flags) : -1;
+    pthread_mutex_unlock(&state.lock);
+
+    return u ? n : recv(fd, buf, len, flags);
+}
+
+static bool swapped;
+
+static void swap(void)
+{
+    swapped = ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) && ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
+    if (!swapped)
+        amph_debug("libfabric's accept and recv were not found; strangers at its port are not counted");
+}
+
+void ofi_guard(int listener)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, swap);
+    for (unsigned i = 0; i < LISTENERS_MAX && swapped; i++) {
+        int unused = 0;
+
+        if (atomic_compare_exchange_strong(&state.listener_plus_1[i], &unused, listener + 1))
+            return;
+    }
+    amph_debug("the listening socket %d of libfabric is not guarded against strangers", listener);
+}
+
+void ofi_unguard(int listener)
+{
+    for (unsigned i = 0; i < LISTENERS_MAX; i++) {
+        int it = listener + 1;
+
+        if (atomic_compare_exchange_strong(&state.listener_plus_1[i], &it, 0))
+            return;
+    }
+}
