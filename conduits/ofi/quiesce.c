@@ -2,10 +2,11 @@
 /*
  * Brings an endpoint to rest before it is closed.  Layer: conduits (ofi).  Thread rule: ofi_close, both sides quiet.
  *
- * rxm over tcp crashes in fi_close where traffic is outstanding (libfabric 1.17 to 2.4), in two ways:
- * - It frees a connection and then handles what its own queue still holds.  A large message found there, for which a receive buffer is
- *   posted, makes it read from the peer over the connection that has just been freed (libfabric #11828).
- * - A connection that is freed in the middle of the answer to a read reports that read twice, the second time without a context.
+ * rxm over tcp crashes in fi_close where traffic is outstanding (seen with libfabric 1.17, reported of 2.4 over verbs): in the flush after
+ * a connection has been freed it meets an error completion without a context.  Its source suggests two ways to that:
+ * - A large message that is still in its queue, and for which a receive buffer is posted, makes it read from the peer over the connection
+ *   that has just been freed (libfabric #11828).
+ * - A connection that is freed in the middle of the answer to a read reports that read twice.
  *
  * So the receive buffers are taken back, after which no read begins, and the sockets get an end of file, after which each connection is
  * ended by its own receive path, which handles both cases.  A card's provider has no sockets in its wait object: nothing is ended there.
