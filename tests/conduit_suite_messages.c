@@ -203,6 +203,48 @@ static void budget(void)
     suite_world_close(w);
 }
 
+static void only_count(struct suite_node *n, uint32_t peer, enum amph_lane lane,
+                       const struct amph_am *am)
+{
+    unsigned expected = (unsigned)suite_got(n, peer, lane);
+
+    CHECK_MSG((unsigned)am->args[0] == expected, "message %u came as number %u",
+              (unsigned)am->args[0], expected);
+}
+
+/* Many small messages travel together, so a budget ends anywhere between them.  That costs the sender
+ * no room: a flood goes on to its end. */
+static void flood_in_small_budgets(void)
+{
+    enum { COUNT = 100000 };
+    static const unsigned budgets[] = { 1, 2, 3, 7, 32 };
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *from = &w->node[0], *to = &w->node[1];
+    uint64_t payload = 0, end = amph_now_ns() + 2 * SUITE_LIMIT_NS;
+    int32_t args[1] = { 0 };
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nargs = 1, .args = args,
+                          .nbytes = sizeof payload, .payload = &payload };
+
+    suite_warm_up(w);
+    to->hook = only_count;
+
+    for (unsigned turn = 0; suite_got(to, 0, AMPH_LANE_REQUEST) < COUNT; turn++) {
+        for (unsigned k = 0; k < 64 && args[0] < COUNT; k++) {
+            if (from->cx->ops->am_send(from->cx, 1, AMPH_LANE_REQUEST, &am, NULL) != AMPH_OK)
+                break;
+            args[0]++;
+        }
+
+        from->cx->ops->flush(from->cx);
+        from->cx->ops->progress(from->cx, 3, 32);
+        to->cx->ops->progress(to->cx, 3, budgets[turn % AMPH_COUNTOF(budgets)]);
+        CHECK_MSG(amph_now_ns() < end, "the flood stands still: %u messages sent, %u received",
+                  (unsigned)args[0], (unsigned)suite_got(to, 0, AMPH_LANE_REQUEST));
+    }
+
+    suite_world_close(w);
+}
+
 /* While peer 0 floods without end, peers 1.. are heard too, also with a small budget. */
 static void fairness(void)
 {
@@ -317,6 +359,7 @@ const struct suite_case suite_message_cases[] = {
     { "a long run", long_run },
     { "requests never hold up replies", lanes },
     { "progress keeps its budget", budget },
+    { "a flood taken in small budgets goes on", flood_in_small_budgets },
     { "a flood does not silence others", fairness },
     { "a wrong cookie is not heard", wrong_cookie },
     { "send side and progress side in two threads", two_sides_two_threads },

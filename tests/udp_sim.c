@@ -6,6 +6,7 @@
 #include <string.h>
 
 struct sim_packet {
+    struct sim_packet *next; /* in a node's kernel */
     uint64_t at, order;
     uint32_t to;
     size_t len_bytes;
@@ -121,6 +122,36 @@ static uint64_t virtual_now(void *ctx)
 
 /* ---- running ---- */
 
+#define TURN_NS 1000u      /* between turns of a node that ended because of the budget */
+#define FREE_SEGMENTS 64u  /* that a check may look at for each step */
+
+static bool in_turns(const struct sim *s)
+{
+    return s->budget && !s->napping;
+}
+
+/* A node receives as udp_progress() does: first what it holds, then packets from its kernel, until
+ * the budget is used up.  Packets that remain wait for the next turn. */
+static void take_turn(struct sim_node *node)
+{
+    struct sim *s = node->sim;
+    unsigned n = rdp_progress(node->rdp, 3, s->budget);
+
+    while (node->kernel && n < s->budget) {
+        struct sim_packet *p = node->kernel;
+
+        node->kernel = p->next;
+        if (!node->kernel)
+            node->kernel_tail = &node->kernel;
+
+        n += rdp_input(node->rdp, p->bytes, p->len_bytes, 3, s->budget - n);
+        free(p);
+    }
+
+    if (node->kernel)
+        node->asleep_until = s->now + TURN_NS;
+}
+
 /* A node looks: as a process does that polls, and before it sleeps. */
 static void look(struct sim_node *node)
 {
@@ -128,7 +159,11 @@ static void look(struct sim_node *node)
     unsigned lanes = s->napping && sim_random(s) % 4 == 0 ? 1u << AMPH_LANE_REPLY : 3u;
     unsigned budget = s->napping ? 1 + sim_random(s) % 64 : 1000;
     uint64_t due;
-    rdp_progress(node->rdp, lanes, budget);
+
+    if (in_turns(s))
+        take_turn(node);
+    else
+        rdp_progress(node->rdp, lanes, budget);
     rdp_after_input(node->rdp);
     if (sim_random(s) % 8 == 0)
         rdp_settle(node->rdp, &due);
@@ -142,7 +177,9 @@ static uint64_t node_due(const struct sim_node *node)
 {
     uint64_t due = node->rdp->timer_ns;
     if (node->rdp->nready || node->rdp->nfinished || node->rdp->nfailed)
-        due = node->sim->now + 1000; /* it polls on */
+        due = node->sim->now + TURN_NS; /* it polls on */
+    if (node->kernel)
+        due = node->sim->now;
     return due > node->asleep_until ? due : node->asleep_until;
 }
 
@@ -166,6 +203,12 @@ bool sim_step(struct sim *s)
     }
     struct sim_packet *p = pop(s);
     struct sim_node *to = &s->node[p->to];
+    if (to->rdp && in_turns(s)) {
+        p->next = NULL;
+        *to->kernel_tail = p;
+        to->kernel_tail = &p->next;
+        return true;
+    }
     if (to->rdp && to->asleep_until > s->now) { /* it waits in the kernel */
         p->at = to->asleep_until;
         p->order = s->order++;
@@ -180,6 +223,84 @@ bool sim_step(struct sim *s)
     return true;
 }
 
+/* ---- accounts ---- */
+
+static const struct rdp_held *held_at(const struct rdp_rxlane *rx, uint64_t lseq)
+{
+    return lseq - rx->expected < rx->ring_size ? rx->ring[lseq & (rx->ring_size - 1)] : NULL;
+}
+
+/* What the sender `tx` has charged must be found at the receiver `rx`, or in flight. */
+static bool window_is_whole(const struct rdp_txlane *tx, const struct rdp_rxlane *rx,
+                            uint64_t *looked_p)
+{
+    uint64_t found = rx->used_bytes;
+    uint32_t nheld = 0;
+
+    for (uint64_t lseq = rx->expected; nheld < rx->nheld; lseq++) {
+        const struct rdp_held *h = held_at(rx, lseq);
+
+        if (h) {
+            found += h->window_bytes;
+            nheld++;
+        }
+        ++*looked_p;
+    }
+
+    for (const struct rdp_seg *seg = tx->out; seg; seg = seg->next) {
+        if (seg->lseq >= rx->expected && !held_at(rx, seg->lseq))
+            found += seg->body_len + RDP_SEG_COST;
+        ++*looked_p;
+    }
+
+    return found == tx->sent_bytes && tx->sent_bytes <= tx->limit && tx->limit <= rx->limit &&
+           rx->limit <= rx->used_bytes + rx->window;
+}
+
+static bool queue_is_whole(const struct rdp_txlane *tx, uint64_t *looked_p)
+{
+    uint64_t found = 0;
+
+    for (const struct rdp_seg *seg = tx->head; seg; seg = seg->next) {
+        found += seg->body_len + RDP_SEG_COST;
+        ++*looked_p;
+    }
+
+    return found == tx->queued_bytes;
+}
+
+static const char *wrong_account_of(const struct rdp_conn *from, const struct rdp_conn *to,
+                                    uint64_t *looked_p)
+{
+    for (unsigned lane = 0; lane < RDP_NLANES; lane++)
+        if (!queue_is_whole(&from->tx[lane], looked_p))
+            return "the bytes of a queue are not those of its segments";
+
+    for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
+        if (!window_is_whole(&from->tx[lane], &to->rx[lane], looked_p))
+            return "bytes of a window are neither consumed, nor held, nor in flight, nor free";
+
+    return NULL;
+}
+
+const char *sim_wrong_account(struct sim *s)
+{
+    const char *wrong = NULL;
+    uint64_t looked = 0;
+
+    if (s->unchecked) {
+        s->unchecked--;
+        return NULL;
+    }
+
+    for (unsigned i = 0; i < s->n && !wrong; i++)
+        for (unsigned j = 0; j < s->n && !wrong; j++)
+            wrong = wrong_account_of(s->node[i].rdp->conn[j], s->node[j].rdp->conn[i], &looked);
+
+    s->unchecked = looked / FREE_SEGMENTS;
+    return wrong;
+}
+
 struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, const struct amph_upcalls *upcalls, uint64_t memory)
 {
     struct sim *s = calloc(1, sizeof *s);
@@ -191,6 +312,7 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, con
         struct sim_node *node = &s->node[i];
         node->sim = s;
         node->index = i;
+        node->kernel_tail = &node->kernel;
         struct rdp_config cfg = { .env = { node, virtual_now, wire_send }, .upcalls = upcalls, .up = node, .max_peers = n,
                                   .datagram = link->datagram, .queue_bytes = 0, .memory = memory };
         if (rdp_open(&cfg, &node->rdp) != AMPH_OK)
@@ -204,9 +326,19 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, con
 
 void sim_close(struct sim *s)
 {
-    for (unsigned i = 0; i < s->n; i++)
-        if (s->node[i].rdp)
-            rdp_close(s->node[i].rdp);
+    for (unsigned i = 0; i < s->n; i++) {
+        struct sim_node *node = &s->node[i];
+
+        if (node->rdp)
+            rdp_close(node->rdp);
+
+        while (node->kernel) {
+            struct sim_packet *next = node->kernel->next;
+
+            free(node->kernel);
+            node->kernel = next;
+        }
+    }
     while (s->nheap)
         free(pop(s));
     free(s->heap);

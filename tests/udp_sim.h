@@ -21,11 +21,13 @@ struct sim_link {
 };
 
 struct sim;
+struct sim_packet;
 struct sim_node {
     struct sim *sim;
     uint32_t index;
     struct rdp *rdp;
     uint64_t asleep_until; /* does not look before */
+    struct sim_packet *kernel, **kernel_tail; /* where sim.budget counts: wait for the node's turn */
     uint64_t failures;
     void *user;
 };
@@ -42,6 +44,8 @@ struct sim {
     uint64_t packets, lost, bytes;
     uint64_t most_held; /* bytes of received messages that waited in one node */
     bool napping;       /* nodes do not always look */
+    unsigned budget;    /* messages that a node takes in one turn, as am/ does; 0: unlimited */
+    uint64_t unchecked; /* steps until the windows are checked again */
 };
 
 uint64_t sim_random(struct sim *s);
@@ -50,5 +54,14 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, con
 void sim_close(struct sim *s);
 /* One event: a packet arrives, or a timer is due.  false: nothing will ever happen again. */
 bool sim_step(struct sim *s);
+
+/* Checks the accounts of all lanes between two steps.  What a sender has charged to a window must
+ * equal what its receiver has consumed, plus what the receiver holds, plus what is in flight; then the
+ * bytes granted are the bytes held, in flight and free.  The bytes of a queue must be those of its
+ * segments.  Returns NULL, or which account is wrong.
+ *
+ * A check looks at every segment.  If there are many, the next calls return NULL without looking, so
+ * that a step costs a bounded number of looks on average. */
+const char *sim_wrong_account(struct sim *s);
 
 #endif

@@ -4,7 +4,7 @@
  * links;
  * millions of messages through heavy loss.  Layer: tests.  Thread rule: one thread.
  *
- *   unit_udp_sim [--tap=FILE] [--seeds N] [--first SEED] [--messages N] [--quick]
+ *   unit_udp_sim [--tap=FILE] [--seeds N] [--first SEED] [--messages N] [--flood N] [--seconds N]
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 
 #define LIMIT_NS (3000 * AMPH_NS_PER_S) /* of virtual time */
 #define MEMORY (4u << 20)
+#define STILL_NS (10 * AMPH_NS_PER_S) /* of virtual time, without a message */
 
 static FILE *tap;
 static unsigned ntests;
@@ -104,6 +105,11 @@ static bool send_one(struct sim_node *node, uint32_t peer, unsigned lane)
     static uint8_t payload[RDP_MAX_MEDIUM];
     struct traffic *t = node->user;
     uint64_t seq = t->sent[peer][lane];
+
+    /* rdp_am_send would answer AMPH_AGAIN: the payload need not be made. */
+    if (node->rdp->conn[peer]->tx[lane].queued_bytes >= RDP_QUEUE_BYTES)
+        return false;
+
     int32_t args[2] = { (int32_t)seq, (int32_t)(seq >> 32) };
     struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = (uint8_t)(lane + 1), .nargs = 2, .args = args,
                           .nbytes = size_of(seq, lane, t->most), .payload = payload };
@@ -240,7 +246,27 @@ static uint32_t up_to(struct sim *s, uint32_t most)
 
 static uint64_t total_packets, total_lost;
 
-static void one_seed(uint64_t seed)
+/* One event, after which all accounts must be right.  false: nothing will ever happen again. */
+static bool step(struct sim *s)
+{
+    bool alive = sim_step(s);
+    const char *wrong = sim_wrong_account(s);
+
+    MUST(!wrong, "after %llu ns, %llu packets: %s", (unsigned long long)s->now,
+         (unsigned long long)s->packets, wrong);
+    return alive;
+}
+
+/* The budgets of receivers: am/'s own, smaller ones, and none. */
+static unsigned any_budget(uint64_t seed)
+{
+    static const unsigned budgets[] = { 0, 1, 5, 32, 32, 100 };
+    struct sim dice = { .random = seed * 99991 };
+
+    return budgets[sim_random(&dice) % AMPH_COUNTOF(budgets)];
+}
+
+static void one_seed(uint64_t seed, unsigned budget)
 {
     static const uint32_t datagrams[] = { 512, 1472, 1472, 8952, 65504 };
     struct sim dice = { .random = seed * 77777 };
@@ -255,6 +281,7 @@ static void one_seed(uint64_t seed)
     the_seed = seed;
     struct sim *s = sim_open(1 + up_to(&dice, 3), &link, seed, &upcalls, MEMORY);
     s->napping = up_to(&dice, 1);
+    s->budget = budget;
     open_traffic(s, up_to(&dice, 3) ? 2000 : RDP_MAX_MEDIUM);
     for (unsigned i = 0; i < s->n; i++) {
         struct traffic *t = s->node[i].user;
@@ -278,7 +305,7 @@ static void one_seed(uint64_t seed)
             transfers--;
             transfer(&s->node[up_to(&dice, s->n - 1)], up_to(&dice, s->n - 1), up_to(&dice, 1));
         }
-        bool alive = sim_step(s);
+        bool alive = step(s);
         MUST(alive || transfers || all_there(s), "nothing will ever happen again, and not all has come");
         MUST(s->now < LIMIT_NS && ++steps < 20000000, "not all has come in %llu s of virtual time, %llu steps",
              (unsigned long long)(s->now / AMPH_NS_PER_S), (unsigned long long)steps);
@@ -297,9 +324,9 @@ static void many_seeds(uint64_t first, unsigned count)
 {
     uint64_t start = amph_now_ns();
     for (unsigned i = 0; i < AMPH_COUNTOF(remembered); i++)
-        one_seed(remembered[i]);
+        one_seed(remembered[i], 0);
     for (unsigned i = 0; i < count; i++)
-        one_seed(first + i);
+        one_seed(first + i, any_budget(first + i));
     report(true, "%u seeds from %llu: %llu packets, %llu of them lost, each message once and in order (%llu ms)", count,
            (unsigned long long)first, (unsigned long long)total_packets, (unsigned long long)total_lost,
            (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
@@ -360,6 +387,44 @@ static void long_links(uint64_t seconds)
         }
 }
 
+/* ---- puts that the target refuses ---- */
+
+static void refused_done(struct amph_op *op, enum amph_status st)
+{
+    struct stream *m = AMPH_CONTAINER_OF(op, struct stream, op);
+
+    MUST(st == AMPH_ERR_RANGE, "put to memory that does not exist: %s", amph_status_text(st));
+    m->under_way--;
+    m->done++;
+}
+
+/* The refusal comes while segments of the put are queued, in flight and not yet cut. */
+static void refused_puts(void)
+{
+    enum { EACH = 1 << 20, COUNT = 50 };
+    static uint8_t from[EACH];
+    struct sim_link link = { .delay_ns = 50000, .rate = 125e6, .queue_bytes = 512 << 10,
+                             .datagram = 1472 };
+    struct stream m = { .op = { refused_done } };
+
+    the_seed = 815;
+    struct sim *s = sim_open(2, &link, the_seed, &upcalls, MEMORY);
+
+    while (m.done < COUNT) {
+        while (m.done + m.under_way < COUNT && m.under_way < 4) {
+            if (rdp_put(s->node[0].rdp, 1, 12345, 0, from, EACH, NULL, &m.op) != AMPH_OK)
+                break;
+            m.under_way++;
+        }
+
+        MUST(step(s), "nothing will ever happen again");
+    }
+
+    report(true, "%u puts to memory that does not exist are refused, all accounts are right",
+           (unsigned)COUNT);
+    sim_close(s);
+}
+
 /* ---- many messages through heavy loss ---- */
 
 static void heavy_loss(uint64_t messages)
@@ -374,7 +439,7 @@ static void heavy_loss(uint64_t messages)
     t->target[1][AMPH_LANE_REQUEST] = messages;
     while (!all_there(s)) {
         offer(&s->node[0]);
-        MUST(sim_step(s), "nothing will ever happen again");
+        MUST(step(s), "nothing will ever happen again");
     }
     report(true,
            "%llu messages at 20 %% loss with repetition and reordering, each once and in order: %llu packets, %llu lost (%llu ms)",
@@ -383,10 +448,62 @@ static void heavy_loss(uint64_t messages)
     close_traffic(s);
 }
 
+/* ---- floods that a receiver takes in turns ---- */
+
+/* Both nodes flood each other with small messages and now and then one of up to `most` bytes.  The
+ * receiver's budget ends inside segments all the time. */
+static void flood(uint64_t messages, uint32_t most, uint32_t datagram, unsigned budget)
+{
+    struct sim_link link = { .delay_ns = 5000, .datagram = datagram };
+    uint64_t start = amph_now_ns(), heard_ns = 0, heard = 0;
+
+    the_seed = datagram + budget;
+    struct sim *s = sim_open(2, &link, the_seed, &upcalls, 16u << 20);
+    s->budget = budget;
+    open_traffic(s, most);
+
+    for (unsigned i = 0; i < s->n; i++) {
+        struct traffic *t = s->node[i].user;
+        t->target[1 - i][AMPH_LANE_REQUEST] = messages / 2;
+    }
+
+    while (!all_there(s)) {
+        uint64_t got = 0;
+
+        for (unsigned i = 0; i < s->n; i++) {
+            const struct traffic *t = s->node[i].user;
+
+            offer(&s->node[i]);
+            got += t->got[1 - i][AMPH_LANE_REQUEST];
+        }
+
+        MUST(step(s), "nothing will ever happen again");
+        if (got != heard)
+            heard_ns = s->now;
+        heard = got;
+        MUST(s->now - heard_ns < STILL_NS, "the flood stands still after %llu messages",
+             (unsigned long long)got);
+    }
+
+    report(true, "a flood of %llu messages in packets of %u bytes, %u in a turn of the receiver (%llu ms)",
+           (unsigned long long)messages, datagram, budget,
+           (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
+    close_traffic(s);
+}
+
+static void floods(uint64_t messages)
+{
+    flood(messages, 8, 65504, 32);
+    flood(messages / 8, 1024, 65504, 32);
+    flood(messages / 8, 100, 1472, 32);
+    flood(messages / 64, RDP_MAX_MEDIUM, 8952, 7);
+    flood(messages / 8, 8, 512, 1);
+}
+
 int main(int argc, char **argv)
 {
     unsigned seeds = 2000;
-    uint64_t first = 1, messages = 2000000, seconds = 2;
+    uint64_t first = 1, messages = 2000000, flooded = 2000000, seconds = 2;
     tap = stdout;
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--tap=", 6) == 0)
@@ -397,6 +514,8 @@ int main(int argc, char **argv)
             first = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--messages") == 0 && i + 1 < argc)
             messages = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--flood") == 0 && i + 1 < argc)
+            flooded = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             seconds = strtoull(argv[++i], NULL, 10);
     }
@@ -406,10 +525,13 @@ int main(int argc, char **argv)
     }
     report(fuzz_udp_made_up(first, 200000) > 1000, "200000 packets, right and nearly right, from somebody who knows the keys");
     many_seeds(first, seeds);
+    refused_puts();
     if (seconds)
         long_links(seconds);
     if (messages)
         heavy_loss(messages);
+    if (flooded)
+        floods(flooded);
     fprintf(tap, "1..%u\n", ntests);
     if (tap != stdout)
         fclose(tap);

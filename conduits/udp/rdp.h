@@ -160,6 +160,7 @@ struct rdp_txlane {
 struct rdp_held {
     uint64_t after;
     uint32_t len_bytes, at;
+    uint32_t window_bytes; /* of the whole segment, also where only the rest of it is held */
     uint8_t flags;
     uint64_t body[];
 };

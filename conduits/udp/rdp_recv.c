@@ -118,19 +118,33 @@ static size_t held_bytes(uint32_t len_bytes)
     return sizeof(struct rdp_held) + len_bytes;
 }
 
-/* Copies a segment, or what is left of it, to wait; false: no room. */
-static bool hold(struct rdp *r, struct rdp_conn *c, unsigned lane, uint64_t lseq, uint64_t after, unsigned flags,
-                 const uint8_t *body, uint32_t len_bytes, bool must)
+/* What a segment counts in its lane's window.  take_from_queue() of rdp_send.c charges the same. */
+static uint32_t window_bytes(const struct rdp_packet *p)
 {
+    return p->h.body_len + RDP_SEG_COST;
+}
+
+/* Copies the segment in p to wait, from byte `at` of its body on; what is before has been delivered.
+ * The segment counts in the window as a whole until the last of it is consumed.  Returns false if
+ * there is no room; with `must` only memory can be lacking. */
+static bool hold(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint32_t at,
+                 bool must)
+{
+    unsigned lane = p->h.lane;
+    uint64_t lseq = p->seg.lseq;
+    uint32_t len_bytes = p->h.body_len - at;
     struct rdp_rxlane *rx = &c->rx[lane];
     size_t bytes = held_bytes(len_bytes);
+
     if ((!must && r->held_bytes + bytes > r->cfg.memory) || !ring_reach(rx, lseq))
         return false;
     struct rdp_held *h = rdp_pool_get(&r->pool, bytes);
     if (!h)
         return false;
-    *h = (struct rdp_held){ .after = after, .len_bytes = len_bytes, .flags = (uint8_t)flags };
-    memcpy(h->body, body, len_bytes);
+
+    *h = (struct rdp_held){ .after = p->seg.after, .len_bytes = len_bytes,
+                            .window_bytes = window_bytes(p), .flags = p->h.flags };
+    memcpy(h->body, p->body + at, len_bytes);
     *slot(rx, lseq) = h;
     rx->nheld++;
     r->held_bytes += bytes;
@@ -266,12 +280,12 @@ static void grow_window(struct rdp *r, struct rdp_conn *c, struct rdp_rxlane *rx
     rx->grow_used = rx->used_bytes;
 }
 
-/* A segment has been delivered whole. */
-static void consumed(struct rdp *r, struct rdp_conn *c, unsigned lane, uint32_t len_bytes)
+/* A segment has been delivered whole: its bytes of the window are free again. */
+static void consumed(struct rdp *r, struct rdp_conn *c, unsigned lane, uint32_t freed_bytes)
 {
     struct rdp_rxlane *rx = &c->rx[lane];
     rx->expected++;
-    rx->used_bytes += len_bytes + RDP_SEG_COST;
+    rx->used_bytes += freed_bytes;
     grow_window(r, c, rx);
     /* A sender that may be waiting for room is told at once. */
     if (c->any_come && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
@@ -300,9 +314,10 @@ static unsigned deliver_held(struct rdp *r, struct rdp_conn *c, unsigned lane, u
         bool stuck = at == h->at && at < h->len_bytes;
         h->at = at;
         if (at == h->len_bytes) {
-            uint32_t len = h->len_bytes;
+            uint32_t freed_bytes = h->window_bytes;
+
             unhold(r, rx, rx->expected);
-            consumed(r, c, lane, len);
+            consumed(r, c, lane, freed_bytes);
         }
         update_ready(r, c, lane);
         if (stuck)
@@ -348,7 +363,7 @@ static void on_segment(struct rdp *r, struct rdp_conn *c, const struct rdp_packe
     uint64_t lseq = p->seg.lseq;
     bool known = lseq < rx->expected || is_held(rx, lseq); /* a repetition: acknowledged again, otherwise nothing */
     bool now = !known && lseq == rx->expected && (lanes >> lane & 1) && budget && in_turn(c, rx, p->seg.after);
-    if (!known && !now && !hold(r, c, lane, lseq, p->seg.after, p->h.flags, p->body, p->h.body_len, false))
+    if (!known && !now && !hold(r, c, p, 0, false))
         return;
     rdp_note_packet(r, c, p, len_bytes, r->now); /* before the handler, whose reply takes the acknowledgement along */
     if (!now)
@@ -360,8 +375,8 @@ static void on_segment(struct rdp *r, struct rdp_conn *c, const struct rdp_packe
     if (c->gone)
         return;
     if (at == p->h.body_len)
-        consumed(r, c, lane, p->h.body_len);
-    else if (!hold(r, c, lane, lseq, p->seg.after, p->h.flags, p->body + at, p->h.body_len - at, true))
+        consumed(r, c, lane, window_bytes(p));
+    else if (!hold(r, c, p, at, true))
         rdp_fail(r, c, RDP_WHY_MEMORY);
     update_ready(r, c, lane);
 }

@@ -287,10 +287,12 @@ static bool on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, 
 }
 
 /* Nothing of a refused put is sent any more; its numbers are. */
-static void void_segments(struct rdp_seg *s, const struct rdp_xfer *x)
+static void void_segments(struct rdp_txlane *tx, struct rdp_seg *s, const struct rdp_xfer *x)
 {
     for (; s; s = s->next)
         if (s->xfer == x) {
+            if (s->state == RDP_SEG_QUEUED)
+                tx->queued_bytes -= s->body_len;
             s->flags |= RDP_F_VOID;
             s->data = NULL;
             s->data_len = s->head_len = s->body_len = 0;
@@ -299,9 +301,11 @@ static void void_segments(struct rdp_seg *s, const struct rdp_xfer *x)
 
 static void void_xfer(struct rdp_conn *c, unsigned lane, struct rdp_xfer *x)
 {
+    struct rdp_txlane *tx = &c->tx[lane];
+
     x->st = AMPH_ERR_RANGE;
-    void_segments(c->tx[lane].head, x);
-    void_segments(c->tx[lane].out, x);
+    void_segments(tx, tx->head, x);
+    void_segments(tx, tx->out, x);
 }
 
 static bool on_refused(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
