@@ -59,8 +59,15 @@ struct amph_am {
     const void *payload;  /* MEDIUM, LONG_PACKED, INTERNAL */
 };
 
-/* An operation in flight.  Embed it; AMPH_CONTAINER_OF finds the rest.  The caller owns it again when done has been called;
- * done runs inside progress, or inside the starting call if the operation is finished at once. */
+/* An operation in flight.  Embed it; AMPH_CONTAINER_OF finds the rest.  done runs exactly once, inside progress, or inside the
+ * starting call if the operation is finished at once.  The conduit does not touch the op after it has called done, so done may
+ * free it or start another operation with it.
+ *
+ * Two ops of one call (lc and rc of a put) come to their end independently: in either order, and in two threads at once where
+ * cfg.threaded is set, since one may run in the starting call and the other in progress.  Memory that both embed or refer to
+ * may be freed only after both have run; a count of the callbacks still to come is the way to know.
+ *
+ * Ops of different calls come to their end in no particular order. */
 struct amph_op {
     void (*done)(struct amph_op *op, enum amph_status st);
 };
@@ -178,8 +185,9 @@ struct amph_conduit_ops {
     enum amph_status (*am_prepare)(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p);
     enum amph_status (*am_commit)(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am);
 
-    /* Writes len_bytes from src to offset of rmem.  lc (may be NULL): src may be used again.  rc: the data is visible in the
-     * target.  src stays the conduit's until lc or rc.  Bounds are the caller's business. */
+    /* Writes len_bytes from src to offset of rmem.  lc (may be NULL): src may be used again.  rc (may be NULL): the data is
+     * visible in the target.  src stays the conduit's until lc or rc, whichever comes first (see struct amph_op for their order).
+     * Bounds are the caller's business. */
     enum amph_status (*put)(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                             size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
     /* Reads len_bytes at offset of rmem to dst; done: dst is filled. */

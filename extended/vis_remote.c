@@ -23,10 +23,12 @@ struct local_run {
     uint32_t nbytes;
 };
 
-/* Something under way: a packet, or a put or get of its own. */
+/* Something under way: a packet, or a put or get of its own.  The two callbacks of a put come in either order, or in two threads
+ * at once, so the part is freed after the second. */
 struct part {
     struct amph_op done, free_source;
     struct amph_vis_remote *v;
+    uint32_t callbacks; /* still to come; atomic */
     uint32_t nruns;
     struct local_run run[]; /* of a get's packet: where its data goes */
 };
@@ -39,6 +41,7 @@ struct amph_vis_remote {
     size_t alone;          /* runs of this size travel by themselves */
     struct amph_gex_op *op;
     uint32_t parts, sources; /* under way, and one for the adding; atomic */
+    uint32_t users;          /* parts that are not freed, and one for the adding; atomic */
     bool has_leaf;
     /* the packet that is being filled */
     size_t room, data_bytes;
@@ -51,19 +54,30 @@ struct amph_vis_remote {
 
 static void part_over(struct amph_vis_remote *v)
 {
-    if (__atomic_sub_fetch(&v->parts, 1, __ATOMIC_ACQ_REL))
-        return;
-    struct amph_gex_op *op = v->op;
-    free(v->run);
-    free(v->packet);
-    free(v);
-    op->rc.done(&op->rc, AMPH_OK);
+    if (__atomic_sub_fetch(&v->parts, 1, __ATOMIC_ACQ_REL) == 0)
+        v->op->rc.done(&v->op->rc, AMPH_OK);
 }
 
 static void source_over(struct amph_vis_remote *v)
 {
     if (__atomic_sub_fetch(&v->sources, 1, __ATOMIC_ACQ_REL) == 0 && v->has_leaf)
         v->op->lc.done(&v->op->lc, AMPH_OK);
+}
+
+static void release(struct amph_vis_remote *v)
+{
+    if (__atomic_sub_fetch(&v->users, 1, __ATOMIC_ACQ_REL) == 0)
+        free(v);
+}
+
+/* A callback of p is over. */
+static void called_back(struct part *p)
+{
+    if (__atomic_sub_fetch(&p->callbacks, 1, __ATOMIC_ACQ_REL))
+        return;
+
+    release(p->v);
+    free(p);
 }
 
 static void check_status(const struct amph_vis_remote *v, enum amph_status st)
@@ -75,20 +89,22 @@ static void check_status(const struct amph_vis_remote *v, enum amph_status st)
 static void on_part_done(struct amph_op *op, enum amph_status st)
 {
     struct part *p = AMPH_CONTAINER_OF(op, struct part, done);
-    struct amph_vis_remote *v = p->v;
-    check_status(v, st);
-    free(p);
-    part_over(v);
+
+    check_status(p->v, st);
+    part_over(p->v);
+    called_back(p);
 }
 
 static void on_source_free(struct amph_op *op, enum amph_status st)
 {
     struct part *p = AMPH_CONTAINER_OF(op, struct part, free_source);
+
     check_status(p->v, st);
     source_over(p->v);
+    called_back(p);
 }
 
-static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns)
+static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns, uint32_t callbacks)
 {
     struct part *p = malloc(sizeof *p + nruns * sizeof p->run[0]);
     if (!p)
@@ -96,8 +112,10 @@ static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns)
     p->done.done = on_part_done;
     p->free_source.done = on_source_free;
     p->v = v;
+    p->callbacks = callbacks;
     p->nruns = nruns;
     __atomic_add_fetch(&v->parts, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&v->users, 1, __ATOMIC_RELAXED);
     return p;
 }
 
@@ -105,7 +123,7 @@ static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns)
 
 static void carry_alone(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes)
 {
-    struct part *p = make_part(v, 0);
+    struct part *p = make_part(v, 0, v->put ? 2 : 1);
     uint64_t off = remote - v->dest.rmem->base;
     enum amph_status st;
     if (v->put) {
@@ -123,7 +141,7 @@ static void send_packet(struct amph_vis_remote *v)
     struct amph_wr w;
     if (!v->nruns)
         return;
-    struct part *p = make_part(v, v->put ? 0 : v->nruns);
+    struct part *p = make_part(v, v->put ? 0 : v->nruns, 1);
     amph_wr_init(&w, v->packet, PACK_MOST);
     for (uint32_t i = 0; i < v->nruns; i++) {
         amph_wr_u64(&w, v->run[i].remote);
@@ -171,7 +189,7 @@ struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put, s
     v->dest = *dest;
     v->put = put;
     v->op = op;
-    v->parts = v->sources = 1;
+    v->parts = v->sources = v->users = 1;
     v->has_leaf = op->leaf.pending != 0;
     v->packs = amph_env_bool(AMPH_ENV_VIS_AMPIPE);
     v->alone = (size_t)amph_env_size(AMPH_ENV_VIS_MAXCHUNK);
@@ -188,8 +206,12 @@ struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put, s
 void amph_vis_end(struct amph_vis_remote *v)
 {
     send_packet(v);
+    free(v->run);
+    free(v->packet);
+
     source_over(v);
     part_over(v);
+    release(v);
 }
 
 /* ---- at the target ---- */

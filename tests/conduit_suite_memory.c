@@ -138,6 +138,74 @@ static void local_completion(void)
     pair_close(&p);
 }
 
+/* Two ops of a put, each in memory of its own, which its callback destroys: a conduit that still looks at it then runs into
+ * garbage.  What both refer to is counted and goes with the second callback, whichever that is. */
+struct both {
+    unsigned callbacks, *left_p;
+};
+
+struct half {
+    struct amph_op op;
+    struct both *both;
+};
+
+static struct half *make_half(struct both *both, void (*done)(struct amph_op *op, enum amph_status st))
+{
+    struct half *h = malloc(sizeof *h);
+
+    *h = (struct half){ { done }, both };
+    both->callbacks++;
+    return h;
+}
+
+static void half_done(struct amph_op *op, enum amph_status st)
+{
+    struct half *h = AMPH_CONTAINER_OF(op, struct half, op);
+    struct both *both = h->both;
+
+    CHECK_MSG(st == AMPH_OK || st == AMPH_ERR_STATE, "a put ended with %s", amph_status_text(st));
+    memset(h, 0xdd, sizeof *h);
+    free(h);
+
+    if (--both->callbacks == 0) {
+        --*both->left_p;
+        memset(both, 0xdd, sizeof *both);
+        free(both);
+    }
+}
+
+static void put_both(struct pair *p, const void *src, size_t len, unsigned *left_p)
+{
+    struct both *both = calloc(1, sizeof *both);
+    struct half *lc = make_half(both, half_done), *rc = make_half(both, half_done);
+
+    both->left_p = left_p;
+    ++*left_p;
+    put(p, 0, src, len, &lc->op, &rc->op);
+}
+
+/* Each of lc and rc is called exactly once, also where the instance is closed with puts in flight. */
+static void two_completions(void)
+{
+    static const size_t sizes[] = { 0, 1, 100, 4096, 4097, 20000, 70000, 1 << 20 };
+    uint8_t *src = calloc(1, 1 << 20);
+    unsigned left = 0;
+    struct pair p;
+
+    pair_open(&p);
+    for (unsigned i = 0; i < 40 * AMPH_COUNTOF(sizes); i++)
+        put_both(&p, src, sizes[i % AMPH_COUNTOF(sizes)], &left);
+    SUITE_UNTIL(p.w, left == 0);
+
+    for (unsigned i = 0; i < AMPH_COUNTOF(sizes); i++)
+        put_both(&p, src, sizes[i], &left);
+    suite_close_node(p.a);
+    CHECK_MSG(left == 0, "%u puts in flight did not end with their instance", left);
+
+    free(src);
+    pair_close(&p);
+}
+
 static void look_at_data(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     const uint8_t *base = n->user;
@@ -232,6 +300,7 @@ const struct suite_case suite_memory_cases[] = {
     { "puts and gets of every size at every place", puts_and_gets },
     { "many transfers at once", many_at_once },
     { "a source may change after local completion", local_completion },
+    { "both completions of a put come, each once", two_completions },
     { "a put arrives before a later message", put_then_message },
     { "keys are not trusted", keys },
     { "everybody's memory", everyones_memory },

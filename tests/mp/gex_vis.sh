@@ -4,6 +4,7 @@
 . "${srcdir:-.}/tests/mp/lib.sh"
 seed=$mp_seed
 mp_run tests/mp/gex_vis -- $seed
+mp_run tests/mp/gex_vis -n "2 3" -c "udp udp-smp" -- $seed
 GASNET_VIS_AMPIPE=0 mp_run tests/mp/gex_vis -n "2" -c tcp -- no-packing $seed
 GASNET_VIS_MAXCHUNK=100000 mp_run tests/mp/gex_vis -n "3" -c tcp -- all-packed $seed
 mp_done
