@@ -317,6 +317,19 @@ gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t ran
     return ask(&r, o) ? amph_op_event(o) : GEX_EVENT_NO_OP;
 }
 
+/* The category of an implicit operation: reading is a get, writing is a put (GASNet-EX spec, remote atomics, return value). */
+static int category_of(gex_OP_t op)
+{
+    switch (op) {
+    case GEX_OP_GET:
+        return AMPH_EC_GET;
+    case GEX_OP_SET:
+        return AMPH_EC_PUT;
+    default:
+        return AMPH_EC_RMW;
+    }
+}
+
 int amphora_ad_nbi(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void *addr, gex_OP_t op, const void *operand1,
                    const void *operand2, gex_Flags_t flags)
 {
@@ -324,6 +337,6 @@ int amphora_ad_nbi(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void
     if (!prepare(&r, ad, dt, rank))
         return 0;
     struct amph_gex_op *o = amph_op_get();
-    amph_op_detach(o, AMPH_EC_RMW);
+    amph_op_detach(o, category_of(op));
     return ask(&r, o) ? 0 : 1;
 }

@@ -141,8 +141,9 @@ AMPHORA_INLINE void amphora_ad_fence(gex_Flags_t flags, gex_Flags_t which)
 }
 
 /* gex_AD_OpNB_T(ad, result_p, rank, addr, op, operand1, operand2, flags): an event, GEX_EVENT_INVALID where it is done, GEX_EVENT_NO_OP
- * with GEX_FLAG_IMMEDIATE; gex_AD_OpNBI_T: 0, or non-zero with IMMEDIATE; gex_NBI_Wait(GEX_EC_RMW) waits.  *result_p is set at
- * completion by operations that give something back.  CAS and FCAS compare with operand1 and set operand2. */
+ * with GEX_FLAG_IMMEDIATE; gex_AD_OpNBI_T: 0, or non-zero with IMMEDIATE.  gex_NBI_Wait waits for GET with
+ * GEX_EC_GET, for SET with GEX_EC_PUT, and for all others with GEX_EC_RMW.  *result_p is set at completion by operations
+ * that give something back.  CAS and FCAS compare with operand1 and set operand2. */
 #define AMPHORA_DEFINE_AD(NAME, T) \
     AMPHORA_INLINE int amphora_ad_here_##NAME(gex_AD_t ad, T *result_p, gex_Rank_t rank, void *addr, gex_OP_t op, T a, T b, \
                                               gex_Flags_t flags) \

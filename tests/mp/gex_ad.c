@@ -32,6 +32,16 @@ static void barrier(void)
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
 }
 
+/* The events that an implicit operation counts among (GASNet-EX specification, remote atomics, return value). */
+static gex_EC_t category_of(gex_OP_t op)
+{
+    switch (op) {
+    case GEX_OP_GET: return GEX_EC_GET;
+    case GEX_OP_SET: return GEX_EC_PUT;
+    default: return GEX_EC_RMW;
+    }
+}
+
 #define COMMON (GEX_OP_ADD | GEX_OP_SUB | GEX_OP_MULT | GEX_OP_MIN | GEX_OP_MAX | GEX_OP_INC | GEX_OP_DEC | GEX_OP_SET | GEX_OP_CAS)
 #define BITS (GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR)
 
@@ -75,7 +85,7 @@ static void barrier(void)
                     gex_Event_Wait(gex_AD_OpNB_##NAME(ad, &old, rank, at, op, a, b, flags | GEX_FLAG_AD_ACQ)); \
                 else { \
                     CHECK(gex_AD_OpNBI_##NAME(ad, &old, rank, at, op, a, b, flags) == 0); \
-                    gex_NBI_Wait(GEX_EC_RMW, 0); \
+                    gex_NBI_Wait(category_of(op), 0); \
                 } \
                 CHECK(old == (gives ? v : (T)99)); \
                 v = plain_##NAME(op, v, a, b); \
