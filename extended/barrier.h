@@ -44,7 +44,6 @@ struct amph_barrier {
     uint32_t locked;               /* threaded: one thread moves it on */
     uint32_t phase;                /* of the one that is under way, or the last */
     struct amph_barrier_value own, combined;
-    int flags;                     /* of gasnet_barrier_notify */
     struct amph_barrier_value last; /* the result of the one before; kept by its users */
     struct amph_barrier_line *line; /* [members in the neighbourhood], and one more for the result; NULL: there is one member */
     uint32_t seen;                 /* how many lines are known to have arrived */

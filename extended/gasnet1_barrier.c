@@ -31,7 +31,6 @@ static void notify(struct amph_barrier *b, int id, int flags, const char *call)
 {
     if (amph_barrier_busy(b))
         amph_fatal("%s was called twice without a wait or a successful try between", call);
-    b->flags = flags;
     amph_barrier_notify(b, value_of(id, flags, call));
 }
 
@@ -42,11 +41,14 @@ static void need_notify(const struct amph_barrier *b, const char *call)
                    strncmp(call, "gasnet_coll", 11) == 0 ? "gasnet_coll_barrier" : "gasnet_barrier");
 }
 
-/* Done: what this process gets to know. */
-static int result(struct amph_barrier *b, struct amph_barrier_value v, int flags)
+/* Returns this process's result of a barrier that is complete.  v is what the wait or try said.  It contradicts the notify only if
+ * both name an id and the ids differ: existing clients pass other flags to the wait than to the notify. */
+static int result(struct amph_barrier *b, struct amph_barrier_value v)
 {
-    bool same = flags == b->flags && v.id == b->own.id;
+    bool both_named = v.kind == AMPH_BARRIER_NAMED && b->own.kind == AMPH_BARRIER_NAMED;
+    bool same = !both_named || v.id == b->own.id;
     bool mismatch = b->combined.kind == AMPH_BARRIER_MISMATCH;
+
     b->last = b->combined;
     amph_barrier_reset(b);
     return same && !mismatch ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH;
@@ -56,7 +58,7 @@ static int wait(struct amph_barrier *b, int id, int flags, const char *call)
 {
     need_notify(b, call);
     amph_barrier_wait(b);
-    return result(b, value_of(id, flags, call), flags);
+    return result(b, value_of(id, flags, call));
 }
 
 static int try(struct amph_barrier *b, int id, int flags, const char *call)
@@ -67,7 +69,7 @@ static int try(struct amph_barrier *b, int id, int flags, const char *call)
         if (!amph_barrier_progress(b))
             return GASNET_ERR_NOT_READY;
     }
-    return result(b, value_of(id, flags, call), flags);
+    return result(b, value_of(id, flags, call));
 }
 
 /* ---- of all processes ---- */
