@@ -51,4 +51,25 @@ for net in smp tcp; do
     figures "$net: files" 5 -conduit $net -test fwd_fresh,fwd_write,fwd_read,start_preload,first_call
 done
 mp_check "nothing is left in the directory" rmdir "$mp_dir/work"
+
+# One of the two processes of a test is stopped: the job ends by itself and says where it stood.
+stands_still() {
+    still_mark=perf$$
+    PERF_MARK=$still_mark "$perf" -conduit smp -test am_short_rtt -repeat 100 -deadline 2 >"$mp_dir/still" 2>&1 </dev/null &
+    still_tool=$!
+    stop_one() {
+        for still_pid in $(mp_marked "PERF_MARK=$still_mark"); do
+            tr '\0' ' ' 2>/dev/null <"/proc/$still_pid/cmdline" | grep -q '^[^ ]*amphora-perf -inside' || continue
+            kill -STOP "$still_pid" && return 0
+        done
+        return 1
+    }
+    mp_until 20 stop_one || echo "no process of the job was found"
+    wait "$still_tool"
+    echo "exit code $?" >>"$mp_dir/still"
+    cat "$mp_dir/still"
+    grep -q 'am_short_rtt on smp with .* bytes, sample .* of 100, stands still: process' "$mp_dir/still" && ! grep -q 'exit code 0' "$mp_dir/still"
+}
+stands_still >"$mp_dir/still.out" 2>&1
+mp_report $? "a test that stands still ends by itself and says so" "$mp_dir/still.out"
 mp_done

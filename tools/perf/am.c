@@ -19,6 +19,8 @@ static struct {
     gex_TM_t tm;
     volatile uint64_t pongs;    /* replies that came back */
     volatile uint64_t floods;   /* requests of a flood that arrived */
+    volatile uint64_t sent;     /* requests of floods that were given to the library */
+    volatile uint64_t taken;    /* requests of floods that were taken, all samples together */
     volatile uint64_t releases; /* rank 0 has ended a sample */
     uint64_t served;
     void *remote; /* the peer's segment */
@@ -75,11 +77,19 @@ static void pong_payload(gex_Token_t token, void *buf, size_t n)
 static void flood_short(gex_Token_t token)
 {
     am.floods++;
+    am.taken++;
 }
 
 static void flood_payload(gex_Token_t token, void *buf, size_t n)
 {
     am.floods++;
+    am.taken++;
+}
+
+void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p)
+{
+    *sent_p = am.sent;
+    *taken_p = am.taken;
 }
 
 /* How many messages of a flood have arrived since the last time this was asked; the answer comes when all of `wanted` are there. */
@@ -263,8 +273,10 @@ static inline __attribute__((always_inline)) double flood(struct perf_run *run, 
     if (run->rank != 0)
         return 0;
     uint64_t start = amph_now_ns();
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         send(run, bytes);
+        am.sent++;
+    }
     do {
         told = 0;
         gex_AM_RequestShort1(am.tm, 1, COUNT_ASK, 0, (gex_AM_Arg_t)count);

@@ -9,6 +9,7 @@
 #include <gasnetex.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,47 @@ static size_t limit_bytes(size_t bytes)
     return bytes ? bytes : 8;
 }
 
+/* ---- the deadline of a sample ---- */
+
+#define LATER_S 5u
+
+/* What is measured now; for the signal handler. */
+static struct {
+    char what[200];
+    unsigned rank, deadline;
+} now;
+
+/* A sample has passed its deadline: one sentence with its state, and the job ends. */
+static void on_deadline(int sig)
+{
+    char text[400];
+    unsigned long long sent, taken;
+
+    perf_am_state(&sent, &taken);
+    int n = snprintf(text, sizeof text,
+                     "amphora-perf: %s stands still: process %u has waited for more than %u s (flood messages sent %llu, taken "
+                     "%llu); -deadline allows more time\n",
+                     now.what, now.rank, now.deadline, sent, taken);
+    (void)!write(STDERR_FILENO, text, (size_t)n);
+    _exit(3);
+}
+
+static void deadline_begin(const struct perf_run *run, const char *test, uint32_t bytes, unsigned sample, unsigned samples)
+{
+    alarm(0);
+    snprintf(now.what, sizeof now.what, "%s on %s with %u bytes, sample %u of %u,", test, run->conduit, bytes, sample, samples);
+    now.rank = run->rank;
+    now.deadline = run->opt->deadline;
+    signal(SIGALRM, on_deadline);
+    /* The two that measure speak first; where they cannot, the others do. */
+    alarm(now.deadline + (run->rank > 1 ? LATER_S : 0));
+}
+
+static void deadline_end(void)
+{
+    alarm(0);
+}
+
 static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t bytes, bool pinned)
 {
     const struct perf_test *limit = limit_of(run, t);
@@ -138,6 +180,7 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
     run->used_bytes = bytes;
     perf_sync(run);
     for (unsigned i = 0; i < repeat; i++) {
+        deadline_begin(run, t->name, bytes, i + 1, repeat);
         perf_sync(run);
         if (urgent)
             real_time(true);
@@ -148,6 +191,7 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
                 limits.value[limits.count++] = limit->sample(run, limit_bytes(run->used_bytes));
             perf_sync(run);
         }
+        deadline_end();
         if (urgent)
             real_time(false);
     }

@@ -14,7 +14,7 @@
 #include "tools/perf/perf.h"
 
 static const char help[] =
-    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] [-dir DIR] [--json] [--list]\n"
+    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] [-deadline S] [-dir DIR] [--json] [--list]\n"
     "\n"
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
@@ -23,6 +23,7 @@ static const char help[] =
     "  -test NAME,...   only these tests; --list names them\n"
     "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
     "  -repeat N        samples of each test and of its limit, taken in turn (default 7)\n"
+    "  -deadline S      seconds that one sample may take, then the job ends and says where it stood (default 120)\n"
     "  -dir DIR         directory, on a memory file system, of the file tests (default /dev/shm)\n"
     "  --json           one JSON object a line\n"
     "  --list           what each test measures\n";
@@ -57,6 +58,7 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
     const struct option_row rows[] = {
         { "-conduit", &o->conduits, NULL, NULL }, { "-network", &o->conduits, NULL, NULL }, { "-test", &o->tests, NULL, NULL },
         { "-bytes", &o->bytes, NULL, NULL },      { "-n", NULL, &o->procs, NULL },          { "-repeat", NULL, &o->repeat, NULL },
+        { "-deadline", NULL, &o->deadline, NULL },
         { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
         { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
     };
@@ -186,16 +188,17 @@ struct job {
 
 static void exec_job(const struct perf_options *opt, const struct paths *p, const struct job *job, const char *inside)
 {
-    char n[16], prefix[4200], repeat[16];
+    char n[16], prefix[4200], repeat[16], deadline[16];
     const char *argv[40];
     int c = 0;
     snprintf(n, sizeof n, "%u", job->procs);
     snprintf(repeat, sizeof repeat, "%u", opt->repeat);
+    snprintf(deadline, sizeof deadline, "%u", opt->deadline);
     snprintf(prefix, sizeof prefix, "%s=%s", PERF_PREFIX, opt->dir);
     const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
     const char *server[] = { "-servers", "1", "-iofwd", prefix }, *bound[] = { "-bind", "core" };
     const char *tail[] = { p->self,    "-inside", inside, "-conduit", job->conduit, "-test",
-                           job->tests, "-repeat", repeat, "-dir",     opt->dir };
+                           job->tests, "-repeat", repeat, "-dir",     opt->dir, "-deadline", deadline };
     for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
         argv[c++] = head[i];
     for (size_t i = 0; job->kind >= PERF_SERVED && i < AMPH_COUNTOF(server); i++)
@@ -337,7 +340,7 @@ static int run_all(struct perf_options *opt)
 
 int main(int argc, char **argv)
 {
-    struct perf_options opt = { .conduits = "smp,tcp", .repeat = 7, .dir = "/dev/shm" };
+    struct perf_options opt = { .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .dir = "/dev/shm" };
     bool want_help = false;
     if (argc == 2 && strcmp(argv[1], "--first-call") == 0)
         return perf_first_call_child();

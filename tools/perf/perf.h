@@ -56,6 +56,7 @@ struct perf_options {
     const char *bytes;    /* "8,1K" or NULL: each test's own */
     unsigned procs;       /* 0: each test's own */
     unsigned repeat;
+    unsigned deadline; /* seconds that one sample may take */
     bool json, list;
     const char *inside; /* "PID:FD": this process is a member of a job that the tool started */
     const char *dir;    /* real directory of the file tests */
@@ -139,6 +140,7 @@ double perf_median(const struct perf_series *s);
 
 void perf_sync(struct perf_run *run); /* a barrier */
 void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);
+void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p); /* requests of floods; in signal handlers too */
 void perf_am_register(void *ep);            /* handlers of am.c; ep is a gex_EP_t */
 void perf_am_serve(struct perf_run *run);   /* rank 1: polls until rank 0 calls perf_am_release */
 void perf_am_release(struct perf_run *run); /* rank 0 */
