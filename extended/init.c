@@ -218,13 +218,39 @@ static enum amph_status meet(struct amph_gex *g)
 
 /* ---- initialisation ---- */
 
-static bool name_ok(const char *name)
+/* The specification's form: [A-Z][A-Z0-9_]+. */
+static bool name_is_strict(const char *name)
 {
-    if (!name || *name < 'A' || *name > 'Z' || !name[1])
+    if (*name < 'A' || *name > 'Z' || !name[1])
         return false;
+
     for (const char *c = name + 1; *c; c++)
         if (!((*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_'))
             return false;
+
+    return true;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* What is accepted: a letter first, and letters, digits, '_' and '-'.  Existing clients are called "caffeine" or "realm-gex", and
+ * some of them go on as jobs of one process when they are refused. */
+static bool name_ok(const char *name)
+{
+    if (!name || !is_letter(*name) || !name[1])
+        return false;
+
+    for (const char *c = name + 1; *c; c++)
+        if (!is_letter(*c) && !(*c >= '0' && *c <= '9') && *c != '_' && *c != '-')
+            return false;
+
+    if (AMPH_CHECKS && !name_is_strict(name))
+        amph_warn("gex_Client_Init: \"%s\" does not match [A-Z][A-Z0-9_]+, as the specification wants; it is accepted here",
+                  name);
+
     return true;
 }
 
@@ -292,7 +318,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, 
         return GASNET_ERR_RESOURCE;
     }
     if (!name_ok(client_name) || (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))) {
-        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Z][A-Z0-9_]+, and flags (%#x) hold no others than "
+        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Za-z][A-Za-z0-9_-]+, and flags (%#x) hold no others than "
                           "GEX_FLAG_USES_GASNET1 and GEX_FLAG_DEFER_THREADS", client_name ? client_name : "", (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }

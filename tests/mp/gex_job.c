@@ -19,7 +19,7 @@ static void test_objects(void)
 {
     int marks[3];
     CHECK(client && ep && tm);
-    CHECK(strcmp(gex_Client_QueryName(client), "TEST_JOB1") == 0 && gex_Client_QueryFlags(client) == 0);
+    CHECK(strcmp(gex_Client_QueryName(client), "test-job_1") == 0 && gex_Client_QueryFlags(client) == 0);
     CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QueryIndex(ep) == 0 && gex_EP_QueryFlags(ep) == 0);
     CHECK(gex_EP_QuerySegment(ep) == GEX_SEGMENT_INVALID);
     CHECK(gex_TM_QueryClient(tm) == client && gex_TM_QueryEP(tm) == ep && gex_TM_QueryFlags(tm) == 0);
@@ -151,7 +151,10 @@ int main(int argc, char **argv)
     CHECK(GASNET_PAGESIZE > 0);
     if (gex_Client_Init(&client, &ep, &tm, "bad name", &argc, &argv, 0) != GASNET_ERR_BAD_ARG)
         return 3;
-    if (gex_Client_Init(&client, &ep, &tm, "TEST_JOB1", &argc, &argv, 0) != GASNET_OK)
+    if (gex_Client_Init(&client, &ep, &tm, "7seven", &argc, &argv, 0) != GASNET_ERR_BAD_ARG)
+        return 3;
+    /* Not the specification's form, but that of existing clients. */
+    if (gex_Client_Init(&client, &ep, &tm, "test-job_1", &argc, &argv, 0) != GASNET_OK)
         return 2;
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
