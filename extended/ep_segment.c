@@ -149,7 +149,7 @@ int gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags)
 
 /* ---- binding ---- */
 
-void gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags)
+int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags)
 {
     struct amph_gex *g = amph_gex_need("gex_EP_BindSegment");
     amph_check_call("gex_EP_BindSegment");
@@ -163,4 +163,5 @@ void gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags)
     if (st != AMPH_OK)
         amph_fatal("gex_EP_BindSegment: the segment cannot be bound: %s", amph_status_text(st));
     amph_teams_refresh(g);
+    return GASNET_OK;
 }

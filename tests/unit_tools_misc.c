@@ -206,6 +206,7 @@ Test(tools_machine, versions)
     snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
     cr_assert_str_eq(gasnett_release_version_str(), text);
     cr_assert_eq(gasnett_release_version(), major * 10000 + minor * 100 + patch);
+    _Static_assert(_Generic(gasnett_release_version(), uint64_t: 1, default: 0), "README-tools says uint64_t");
     cr_assert(GASNETT_SPEC_VERSION_MAJOR == 1 && GASNETT_SPEC_VERSION_MINOR >= 20);
     const char *slow = gasnett_performance_warning_str();
     cr_assert(slow[0] == 0 || slow[strlen(slow) - 1] == '\n');
@@ -219,7 +220,7 @@ Test(tools_machine, affinity)
     if (CPU_COUNT(&set) < gasnett_cpu_count())
         cr_skip_test("the test may not use all processors");
     for (int rank = 0; rank < 2 * gasnett_cpu_count(); rank++) {
-        gasnett_set_affinity(rank);
+        cr_assert_eq(gasnett_set_affinity(rank), 0);
         cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
         cr_assert(CPU_COUNT(&set) == 1 && CPU_ISSET((unsigned)(rank % gasnett_cpu_count()), &set), "%d", rank);
     }
@@ -270,6 +271,10 @@ static void fatal_somewhere(void)
 {
     gasnett_fatalerror_nopos("the value is %d", 18);
 }
+static void fatal_with_lines(void)
+{
+    gasnett_fatalerror_nopos("the first line\n  and the second: %d\n", 19);
+}
 static void at_exit(void)
 {
     gasnett_nsleep(1);
@@ -291,6 +296,8 @@ Test(tools_fatal, says_who_where_and_what)
     cr_assert(strstr(text, ": the value is 17\n"));
     status = in_child(fatal_somewhere, text, sizeof text);
     cr_assert(WIFSIGNALED(status) && strstr(text, "): the value is 18\n") && !strstr(text, "unit_tools_misc"), "%s", text);
+    status = in_child(fatal_with_lines, text, sizeof text);
+    cr_assert(WIFSIGNALED(status) && strstr(text, "): the first line\n  and the second: 19\n") && !strstr(text, "\n\n"), "%s", text);
     cr_assert_eq(strncmp(place, "tools_fatal_says", 16), 0, "%s", place);
     cr_assert(strstr(place, "unit_tools_misc.c:"));
     free(place);

@@ -78,14 +78,19 @@ char *amphora_tools_place(const char *function, const char *file, int line)
     return asprintf(&place, "%s() at %s:%d", function, file, line) < 0 ? NULL : place;
 }
 
-/* One line, written at once. */
+/* Written at once, with one newline at the end. */
 static void say_fatal(const char *place, const char *fmt, va_list ap)
 {
     char line[2048];
     int n = snprintf(line, sizeof line - 1, "*** FATAL ERROR, %.300s: %.400s%s", amph_tools_who(), place, place[0] ? ": " : "");
     vsnprintf(line + n, sizeof line - 1 - (size_t)n, fmt, ap);
-    line[strcspn(line, "\n")] = 0;
-    strcat(line, "\n");
+
+    size_t len = strlen(line);
+
+    while (len && line[len - 1] == '\n')
+        len--;
+    line[len] = '\n';
+    line[len + 1] = '\0';
     amph_tools_write(STDERR_FILENO, line);
 }
 

@@ -46,17 +46,24 @@ uint64_t gasnett_getPhysMemSz(int failureIsFatal)
     return 0;
 }
 
-void gasnett_set_affinity(int rank)
+int gasnett_set_affinity(int rank)
 {
     int count = gasnett_cpu_count();
     cpu_set_t set;
-    if (count <= 0)
-        return;
+
+    if (count <= 0) {
+        amph_info("this thread may not be bound: the number of processors is not known");
+        return 1;
+    }
+
     int cpu = rank % count;
     CPU_ZERO(&set);
     CPU_SET((unsigned)(cpu < 0 ? cpu + count : cpu), &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-        amph_info("this thread may not be bound to processor %d: %m", cpu);
+    if (sched_setaffinity(0, sizeof set, &set) == 0)
+        return 0;
+
+    amph_info("this thread may not be bound to processor %d: %m", cpu);
+    return 1;
 }
 
 void gasnett_sched_yield(void)
@@ -134,7 +141,7 @@ const char *gasnett_release_version_str(void)
         GASNET_RELEASE_VERSION_PATCH);
 }
 
-int gasnett_release_version(void)
+uint64_t gasnett_release_version(void)
 {
     return GASNET_RELEASE_VERSION_MAJOR * 10000 + GASNET_RELEASE_VERSION_MINOR * 100 + GASNET_RELEASE_VERSION_PATCH;
 }

@@ -53,8 +53,8 @@ typedef uint32_t gex_EP_Capabilities_t;
 int gex_EP_Create(gex_EP_t *ep_p, gex_Client_t client, gex_EP_Capabilities_t capabilities, gex_Flags_t flags);
 
 /* Binds a segment to an endpoint that has none (also to endpoint 0 where nothing was attached).  flags: 0.  Local: others know of it
- * after gex_EP_PublishBoundSegment.  Misuse ends the job with a sentence. */
-void gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags);
+ * after gex_EP_PublishBoundSegment.  GASNET_OK; misuse ends the job with a sentence. */
+int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags);
 
 /* Tells the members of tm of the segments bound to this process's endpoints eps[0..num_eps-1] (num_eps may differ, also 0); they can
  * be used with any team or pair afterwards.  Collective over tm; the endpoints must be idle.  flags: 0.

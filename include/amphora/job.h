@@ -33,8 +33,8 @@ void amphora_client_built(const char *conduit, int segment, const char *config);
 
 #ifdef AMPHORA_THREADMODE
 /* Joins the job and makes the primordial client, endpoint and team.  Collective; blocks until all have called it; once a process.
- * client_name: the same everywhere, [A-Z][A-Z0-9_]+; lower case and dashes are accepted.  argc, argv may be NULL.  flags: GEX_FLAG_USES_GASNET1, GEX_FLAG_DEFER_THREADS
- * (the client starts the progress threads), both or 0.
+ * client_name: the same everywhere, [A-Z][A-Z0-9_]+; lower case and dashes are accepted.  argc, argv may be NULL.
+ * flags: GEX_FLAG_USES_GASNET1, GEX_FLAG_DEFER_THREADS (the client starts the progress threads), both or 0.
  * Returns GASNET_OK, GASNET_ERR_BAD_ARG (name, flags), GASNET_ERR_RESOURCE (also for a second call). */
 AMPHORA_INLINE int gex_Client_Init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, const char *client_name, int *argc,
                                    char ***argv, gex_Flags_t flags)

@@ -139,7 +139,7 @@ static void make_all(void)
         CHECK(gex_Segment_Create(&segment[i], client, own[i], BYTES - 64 - i, GEX_MK_HOST, 0) == GASNET_OK);
         CHECK(gex_Segment_QuerySize(segment[i]) == BYTES - 64 - i && gex_Segment_QueryClient(segment[i]) == client);
         CHECK(own[i] == NULL || gex_Segment_QueryAddr(segment[i]) == own[i]);
-        gex_EP_BindSegment(ep[i], segment[i], 0);
+        CHECK(gex_EP_BindSegment(ep[i], segment[i], 0) == GASNET_OK);
         CHECK(gex_EP_QuerySegment(ep[i]) == segment[i]);
     }
 }

@@ -69,10 +69,10 @@ uint64_t gasnett_getPhysMemSz(int failureIsFatal);
 const char *gasnett_performance_warning_str(void);
 /* The GASNet release that the library (not the header) corresponds to: "2025.8.0", and 10000 * major + 100 * minor + patch. */
 const char *gasnett_release_version_str(void);
-int gasnett_release_version(void);
+uint64_t gasnett_release_version(void);
 
-/* Binds the calling thread to processor rank modulo their number. */
-void gasnett_set_affinity(int rank);
+/* Binds the calling thread to processor rank modulo their number.  0, or non-zero: the system refuses. */
+int gasnett_set_affinity(int rank);
 #define GASNETT_SET_AFFINITY_SUPPORT 1
 void gasnett_sched_yield(void);
 
