@@ -14,7 +14,8 @@
 #include "tools/perf/perf.h"
 
 static const char help[] =
-    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] [-deadline S] [-dir DIR] [--json] [--list]\n"
+    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] [-deadline S]\n"
+    "                    [-dir DIR] [--json] [--list]\n"
     "\n"
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
@@ -23,7 +24,7 @@ static const char help[] =
     "  -test NAME,...   only these tests; --list names them\n"
     "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
     "  -repeat N        samples of each test and of its limit, taken in turn (default 7)\n"
-    "  -deadline S      seconds that one sample may take, then the job ends and says where it stood (default 120)\n"
+    "  -deadline S      seconds after which a sample ends the job and says where it stood (default 120)\n"
     "  -dir DIR         directory, on a memory file system, of the file tests (default /dev/shm)\n"
     "  --json           one JSON object a line\n"
     "  --list           what each test measures\n";
