@@ -317,17 +317,17 @@ gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t ran
     return ask(&r, o) ? amph_op_event(o) : GEX_EVENT_NO_OP;
 }
 
-/* The category of an implicit operation: reading is a get, writing is a put (GASNet-EX spec, remote atomics, return value). */
+/* Which implicit operations gex_NBI_Wait has to wait for.  An operation that only reads is a get and one that only writes is a put;
+ * all that do both are read-modify-writes. */
 static int category_of(gex_OP_t op)
 {
-    switch (op) {
-    case GEX_OP_GET:
-        return AMPH_EC_GET;
-    case GEX_OP_SET:
+    bool reads_only = op == GEX_OP_GET;
+    bool writes_only = op == GEX_OP_SET;
+
+    if (writes_only)
         return AMPH_EC_PUT;
-    default:
-        return AMPH_EC_RMW;
-    }
+
+    return reads_only ? AMPH_EC_GET : AMPH_EC_RMW;
 }
 
 int amphora_ad_nbi(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void *addr, gex_OP_t op, const void *operand1,
