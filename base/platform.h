@@ -31,6 +31,18 @@
 #define AMPH_CHECKS 0
 #endif
 
+/* Does this build check its own bookkeeping where that takes time?  A constant, as AMPH_CHECKS is. */
+#if defined(__has_feature)
+#define AMPH_HAS_FEATURE(x) __has_feature(x)
+#else
+#define AMPH_HAS_FEATURE(x) 0
+#endif
+#if defined(AMPH_DEBUG) || defined(__SANITIZE_ADDRESS__) || AMPH_HAS_FEATURE(address_sanitizer)
+#define AMPH_SELF_CHECKS 1
+#else
+#define AMPH_SELF_CHECKS 0
+#endif
+
 /* Bytes that one core takes from another at a time; false sharing is measured in these. */
 #define AMPH_CACHE_LINE 64
 #define AMPH_ALIGN_LINE __attribute__((aligned(AMPH_CACHE_LINE)))

@@ -82,6 +82,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server_path.c \
 	iofwd/server_peer.c \
 	iofwd/server_readers.c \
+	iofwd/server_refs.c \
 	iofwd/server_request.c \
 	iofwd/server_special.c \
 	iofwd/server_transfer.c \

@@ -224,6 +224,7 @@ void fwd_server_close(struct fwd_server *s)
     if (amph_env_bool(AMPH_ENV_STATS) && s->job)
         fwd_server_print_stats(s);
     fwd_readers_stop(s);
+    fwd_refs_check(s);
     for (uint32_t i = 0; i < s->nslots; i++)
         if (s->handle[i])
             close(s->handle[i]->fd);

@@ -69,27 +69,22 @@ static void settle(struct fwd_request *rq)
     count_request(rq);
 }
 
-static void refs_take(struct fwd_request *rq)
+/* What an open has opened, and nobody is to have. */
+static void close_new(struct fwd_request *rq)
 {
-    for (unsigned i = 0; i < rq->nrefs; i++)
-        rq->ref[i]->inflight++;
-}
-
-static void refs_give(struct fwd_request *rq)
-{
-    for (unsigned i = 0; i < rq->nrefs; i++) {
-        rq->ref[i]->inflight--;
-        fwd_handle_release(rq->server, rq->ref[i]);
-    }
-    rq->nrefs = 0;
+    if (rq->newfd >= 0)
+        close(rq->newfd);
+    rq->newfd = -1;
 }
 
 static void rq_free(struct fwd_request *rq)
 {
     struct fwd_server *s = rq->server;
     struct fwd_peer *p = rq->peer;
-    refs_give(rq);
+
+    fwd_refs_give(rq);
     fwd_stage_put(s, rq->stage);
+    close_new(rq);
     if (rq->door >= 0)
         close(rq->door);
     free(rq->out);
@@ -112,7 +107,7 @@ void fwd_exec_answer(struct fwd_request *rq)
 {
     struct fwd_server *s = rq->server;
     rq->out_len = fwd_request_reply(rq, rq->out);
-    refs_give(rq);
+    fwd_refs_give(rq);
     /* A handler may send nothing but its own reply; the loop sends the others right after it. */
     if (!s->in_handler && !s->unsent && try_send(rq)) {
         rq_free(rq);
@@ -267,10 +262,9 @@ static void pump(struct fwd_handle *h)
 /* The same with the handle kept alive meanwhile. */
 static void pump_safely(struct fwd_server *s, struct fwd_handle *h)
 {
-    h->inflight++;
+    fwd_handle_pin(s, h);
     pump(h);
-    h->inflight--;
-    fwd_handle_release(s, h);
+    fwd_handle_unpin(s, h);
 }
 
 void fwd_exec_ready(struct fwd_request *rq)
@@ -282,8 +276,9 @@ void fwd_exec_ready(struct fwd_request *rq)
         start(rq);
 }
 
-/* A request that cannot run inside its handler gets memory of its own; first: as it was taken apart there. */
-static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg, size_t len, const struct fwd_request *first)
+/* A request that cannot run inside its handler gets memory of its own, with references of its own; first: as it was taken apart there,
+ * whose new descriptor goes over to it.  0, or an errno value: nothing has been taken from first. */
+static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg, size_t len, struct fwd_request *first)
 {
     bool answer_it;
     size_t room = sizeof(struct fwd_request) + len + FWD_OUT_BYTES + (fwd_is_remote(first) ? s->stage_bytes : 0);
@@ -304,9 +299,10 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
     }
     peer->queued++;
     peer->memory += rq->room = room;
-    refs_take(rq);
+    fwd_refs_take(rq);
     rq->worker = first->worker;
     rq->newfd = first->newfd;
+    first->newfd = -1;
     rq->state = FWD_RQ_READY;
     if (fwd_is_remote(rq) && fwd_is_write(rq->id))
         fwd_transfer_add(rq, FWD_RQ_FETCHING);
@@ -377,50 +373,71 @@ void fwd_exec_cancel(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq)
 
 /* ---- the handler ---- */
 
+/* A call, in the handler of its message: done here, or kept to be done later (true: no answer yet). */
+static bool carry_out(struct fwd_request *rq, const struct amph_am *am)
+{
+    struct fwd_server *s = rq->server;
+
+    if (!runs_here(rq)) {
+        rq->error = keep(s, rq->peer, am->payload, am->nbytes, rq);
+        if (rq->error)
+            fwd_cut_off(rq->handle, rq);
+        return !rq->error;
+    }
+
+    rq->out = s->reply;
+    rq->stage = is_staged(rq) ? fwd_stage_get(s, rq->bulk.len) : NULL;
+    fwd_request_place(rq);
+    if (fwd_begin_piece(rq->handle, rq))
+        fwd_request_run(rq);
+    look_for_leavers(rq);
+    fwd_stage_put(s, rq->stage);
+
+    if (rq->again || rq->worker) { /* it has to wait: start again as a request of its own */
+        rq->error = keep(s, rq->peer, am->payload, am->nbytes, rq);
+        close_new(rq);
+        return !rq->error;
+    }
+    settle(rq);
+    return false;
+}
+
+static void answer_here(struct amph_token *token, struct fwd_request *rq)
+{
+    struct fwd_server *s = rq->server;
+    size_t n = !rq->error && !rq->desc ? fwd_answer_special(rq, s->reply) : fwd_request_reply(rq, s->reply);
+    struct amph_am reply = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)n, .payload = s->reply };
+
+    amph_am_reply(token, &reply, 0, NULL);
+    if (rq->handle && rq->handle->queue_head)
+        pump(rq->handle);
+}
+
 static void on_request(struct amph_token *token, const struct amph_am *am)
 {
     struct fwd_server *s = amph_am_user(token->ep);
     struct fwd_peer *peer = token->peer < s->max_peers ? s->peer[token->peer] : NULL;
     struct fwd_request rq = { .server = s };
-    size_t n;
     bool answer_it;
+
     if (!peer || peer->gone || !peer->attached)
         return;
+
     rq.error = fwd_request_parse(s, peer, (uint8_t *)am->payload, am->nbytes, &rq, &answer_it);
     if (!answer_it) {
         amph_count(DROP_MALFORMED);
         s->refused++;
         return;
     }
-    if (!rq.error && rq.desc && !runs_here(&rq)) {
-        rq.error = keep(s, peer, am->payload, am->nbytes, &rq);
-        if (!rq.error)
-            return;
-        fwd_cut_off(rq.handle, &rq);
-    } else if (!rq.error && rq.desc) {
-        rq.out = s->reply;
-        rq.stage = is_staged(&rq) ? fwd_stage_get(s, rq.bulk.len) : NULL;
-        fwd_request_place(&rq);
-        refs_take(&rq);
-        if (fwd_begin_piece(rq.handle, &rq))
-            fwd_request_run(&rq);
-        look_for_leavers(&rq);
-        fwd_stage_put(s, rq.stage);
-        if (rq.again || rq.worker) { /* it has to wait: start again as a request of its own */
-            refs_give(&rq);
-            rq.error = keep(s, peer, am->payload, am->nbytes, &rq);
-            if (!rq.error)
-                return;
-        } else
-            settle(&rq);
+
+    bool kept = false;
+    if (!rq.error && rq.desc) {
+        fwd_refs_take(&rq);
+        kept = carry_out(&rq, am);
     }
-    n = !rq.error && !rq.desc ? fwd_answer_special(&rq, s->reply) : fwd_request_reply(&rq, s->reply);
-    struct amph_am reply = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)n, .payload = s->reply };
-    amph_am_reply(token, &reply, 0, NULL);
-    struct fwd_handle *h = rq.handle;
-    if (rq.nrefs && h && h->queue_head)
-        pump(h);
-    refs_give(&rq);
+    if (!kept)
+        answer_here(token, &rq);
+    fwd_refs_give(&rq);
 }
 
 void fwd_on_request(struct amph_token *token, const struct amph_am *am)
@@ -446,12 +463,12 @@ static unsigned take_done(struct fwd_server *s)
         next = rq->next;
         if (h) {
             h->busy = h->busy && !rq->in_worker;
-            h->inflight++;
+            fwd_handle_pin(s, h);
         }
         finish(rq);
         if (h) {
-            h->inflight--;
-            pump_safely(s, h);
+            pump(h);
+            fwd_handle_unpin(s, h);
         }
     }
     return n;
@@ -541,7 +558,7 @@ void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
         struct fwd_handle *h = s->handle[i];
         if (!h)
             continue;
-        h->inflight++;
+        fwd_handle_pin(s, h);
         fwd_joint_fail(s, h, peer, EIO);
         drop_from(&h->queue_head, peer);
         h->queue_tail = tail_of(&h->queue_head);
@@ -550,8 +567,8 @@ void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
             if (!h->busy)
                 fwd_append_end(h, peer);
         }
-        h->inflight--;
-        pump_safely(s, h);
+        pump(h);
+        fwd_handle_unpin(s, h);
     }
     peer->queued--;
 }

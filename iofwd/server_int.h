@@ -48,7 +48,7 @@ struct fwd_handle {
     bool direct, direct_on, direct_asked; /* server_direct.c: aligned data passes the page cache; the descriptor's flag now; the client's */
     const struct fwd_export *export;
     uint32_t nholders;
-    uint32_t inflight;        /* requests that point here */
+    uint32_t inflight;        /* references of requests, and pins: server_refs.c */
     bool busy;                /* a worker executes on it */
     bool held;                /* a call in pieces has it until its last piece */
     bool stopped;             /* that call ended early: its remaining pieces do nothing */
@@ -75,6 +75,7 @@ struct fwd_peer {
     uint32_t queued;          /* its requests that are not yet answered */
     size_t memory;            /* that they take */
     uint32_t nheld;           /* open files that it holds */
+    uint32_t nrefs;           /* references that its requests have */
     uint32_t nbells;
     uint64_t cookie_in;
     struct amph_rmem area;
@@ -140,8 +141,9 @@ struct fwd_request {
     uint64_t seq;
     struct fwd_handle *file;     /* of a call on an open file */
     struct fwd_handle *handle;   /* whose order it keeps, or NULL */
-    struct fwd_handle *ref[3];   /* every handle that its arguments name */
-    unsigned nrefs;
+    struct fwd_handle *named[3]; /* every handle that its arguments name */
+    unsigned nnamed;
+    bool has_refs;               /* it has a reference on each of them: server_refs.c */
     struct fwd_bulk bulk;
     union fwd_args u;
     int error;
@@ -192,6 +194,7 @@ struct fwd_server {
     uint64_t hurried_ns;
     struct fwd_handle **handle;  /* by slot */
     uint32_t nslots, nhandles;
+    uint32_t npins;              /* of handles by the progress thread itself */
     uint64_t noise[32];          /* for handles; nnoise of them are unused */
     unsigned nnoise;
     uint8_t life;                /* how many servers have been in this one's place before it, mod 256 */
@@ -289,6 +292,15 @@ void fwd_request_place(struct fwd_request *rq); /* points buffers to where their
 void fwd_request_run(struct fwd_request *rq);   /* any thread: the file call itself */
 size_t fwd_request_moved(const struct fwd_request *rq); /* bytes of file data that the call has moved; other calls: 0 */
 size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out); /* builds the reply */
+
+/* server_refs.c: what keeps a handle alive beside its holders (progress thread). */
+void fwd_refs_take(struct fwd_request *rq); /* on every handle that it names; once */
+void fwd_refs_give(struct fwd_request *rq); /* nothing where it has none; may close the files */
+void fwd_handle_pin(struct fwd_server *s, struct fwd_handle *h);
+void fwd_handle_unpin(struct fwd_server *s, struct fwd_handle *h);
+/* End the process where the counts of references do not agree, or a client that ends has some left; in builds with AMPH_SELF_CHECKS. */
+void fwd_refs_check(const struct fwd_server *s);
+void fwd_refs_check_ended(const struct fwd_peer *p);
 
 /* server_direct.c.  flags: the open's. */
 void fwd_direct_open(struct fwd_handle *h, int flags);

@@ -282,6 +282,7 @@ static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
     fwd_lock_renew(old, p);
     old->holds = NULL;
     old->nwords = 0;
+    old->nheld = 0;
     old->conn = NULL;
     old->calls = 0; /* they have moved */
     fwd_peer_free(s, old);
@@ -405,6 +406,8 @@ void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
 /* The last of a client.  What workers still do for it uses its memory and its mapped area, so this waits for them (rq_free). */
 void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
 {
+    fwd_refs_check(s);
+    fwd_refs_check_ended(p);
     if (p->attached)
         amph_am_del_peer(s->ep, p->index);
     s->peer[p->index] = NULL;

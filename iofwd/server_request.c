@@ -13,8 +13,10 @@ static struct fwd_handle *find(void *ctx, uint64_t number)
 {
     struct fwd_request *rq = ctx;
     struct fwd_handle *h = fwd_handle_find(rq->server, number);
-    if (h && rq->nrefs < AMPH_COUNTOF(rq->ref))
-        rq->ref[rq->nrefs++] = h;
+    if (h && rq->nnamed == AMPH_COUNTOF(rq->named))
+        return NULL; /* no call names so many */
+    if (h)
+        rq->named[rq->nnamed++] = h;
     rq->bereft = rq->bereft || (!h && fwd_handle_of_another(rq->server, number));
     return h;
 }
@@ -89,7 +91,7 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
     if (!err && amph_rd_left(&r) > 0)
         err = EPROTO;
     if (!err && rq->desc->nargs > 0 && rq->desc->arg[0].word == FWD_IN_FILE) {
-        rq->file = rq->ref[0];
+        rq->file = rq->named[0];
         rq->handle = keeps_order(rq) ? rq->file : NULL;
     }
     return err;

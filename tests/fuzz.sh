@@ -42,6 +42,12 @@ row() {
         sources="$srcdir/launcher/control.c $srcdir/launcher/loop.c" ;;
     netlist) # host files and -map
         sources="$srcdir/launcher/netlist.c $srcdir/launcher/mapping.c" ;;
+    requests) # what clients do to the I/O server behind the parser; what acts on the machine gets another name
+        sources="$(ls "$srcdir"/iofwd/server_*.c | grep -Ev '/server_(daemon|door|main|work)\.c$') $srcdir/iofwd/exports.c
+            $srcdir/iofwd/beneath.c $srcdir/iofwd/door.c $srcdir/iofwd/encode.c $srcdir/iofwd/marshal.c $srcdir/iofwd/marshal_head.c
+            $srcdir/iofwd/ranges.c $builddir/iofwd/calls_table.c $builddir/iofwd/calls_do.c"
+        flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs"
+        lib="-L$builddir/.libs -lamphora -lpthread" ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac
@@ -78,7 +84,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"

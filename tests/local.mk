@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	tests/fuzz_netlist.c \
 	tests/fuzz_ofi.c \
 	tests/fuzz_pmi.c \
+	tests/fuzz_requests.c \
 	tests/fuzz_server.c \
 	tests/fuzz_smp.c \
 	tests/fuzz_values.c
