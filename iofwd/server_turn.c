@@ -79,7 +79,7 @@ static bool is_piece(const struct fwd_request *rq)
 
 bool fwd_is_turn(const struct fwd_handle *h, const struct fwd_request *rq)
 {
-    return !h->held || (fwd_is_bulk(rq) && rq->peer == h->holder && rq->bulk.op == h->holder_op);
+    return !h->held || (is_piece(rq) && rq->peer == h->holder && rq->bulk.op == h->holder_op);
 }
 
 bool fwd_begin_piece(struct fwd_handle *h, struct fwd_request *rq)

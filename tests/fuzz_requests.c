@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "iofwd/server_flow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
@@ -623,6 +624,13 @@ static void check_nothing_left(void)
     expect(!server->unsent && !server->transfers && !server->locks && !server->done && !server->bells, "nothing waits");
 }
 
+/* Calls on a file have taken long, so the next ones go to workers. */
+static void slow_down(unsigned i)
+{
+    if (i < server->nslots && server->handle[i])
+        server->handle[i]->op_ns = server->handle[i]->kib_ns = AMPH_NS_PER_S;
+}
+
 static void act(uint8_t what)
 {
     unsigned i = what >> 4 & 7;
@@ -645,6 +653,7 @@ static void act(uint8_t what)
     case 7: no_room = what & 128; break;
     case 8: fwd_bells_ring(server); break;
     case 9: progress(what & 128); break;
+    case 14: slow_down(i); break;
     case 15: hang_up(i); break;
     default: request(i); break;
     }
