@@ -535,12 +535,13 @@ unsigned fwd_exec_progress(struct fwd_server *s)
     return n;
 }
 
-/* Takes what matches out of a list and ends it without an answer. */
-static void drop_from(struct fwd_request **head, const struct fwd_peer *peer)
+/* Takes what matches out of a list and ends it without an answer.  only_ready: not what a transfer still uses. */
+static void drop_from(struct fwd_request **head, const struct fwd_peer *peer, bool only_ready)
 {
     while (*head) {
         struct fwd_request *rq = *head;
-        if (rq->peer == peer && rq->state == FWD_RQ_READY) {
+
+        if (rq->peer == peer && (!only_ready || rq->state == FWD_RQ_READY)) {
             *head = rq->next;
             rq_free(rq);
         } else
@@ -551,7 +552,7 @@ static void drop_from(struct fwd_request **head, const struct fwd_peer *peer)
 void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
 {
     peer->queued++; /* keeps it alive until the end of this function */
-    drop_from(&s->locks, peer);
+    drop_from(&s->locks, peer, false); /* one that were tried again would give the client a new agent, which nobody ends */
     fwd_lock_drop_peer(peer);
     fwd_work_wake_all(s, peer);
     for (uint32_t i = 0; i < s->nslots; i++) {
@@ -560,7 +561,7 @@ void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer)
             continue;
         fwd_handle_pin(s, h);
         fwd_joint_fail(s, h, peer, EIO);
-        drop_from(&h->queue_head, peer);
+        drop_from(&h->queue_head, peer, true);
         h->queue_tail = tail_of(&h->queue_head);
         if (h->held && h->holder == peer) {
             h->held = false;

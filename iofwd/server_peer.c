@@ -415,12 +415,21 @@ void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
     free(p);
 }
 
+/* A client that has left something unread resets its connection instead of ending it. */
+static bool has_ended(const struct fwd_conn *c)
+{
+    char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 bool fwd_peers_leave(const struct fwd_server *s)
 {
-    char c;
     for (uint32_t i = 0; i < s->max_peers; i++) {
         const struct fwd_peer *p = s->peer[i];
-        if (p && !p->gone && p->conn && recv(p->conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+
+        if (p && !p->gone && p->conn && has_ended(p->conn))
             return true;
     }
     return false;
