@@ -282,7 +282,8 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
 {
     bool answer_it;
     size_t room = sizeof(struct fwd_request) + len + FWD_OUT_BYTES + (fwd_is_remote(first) ? s->stage_bytes : 0);
-    bool fits = peer->queued < FWD_QUEUED_MOST && peer->memory + room <= s->client_memory;
+    /* The only one of its client always fits: else a client whose pieces are larger than the limit would never get anywhere. */
+    bool fits = peer->queued == 0 || (peer->queued < FWD_QUEUED_MOST && peer->memory + room <= s->client_memory);
     struct fwd_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
     if (!rq)
         return ENOBUFS;

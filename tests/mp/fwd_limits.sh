@@ -33,6 +33,13 @@ IOFWD_CLIENT_FILES=20 expect "and so does another process's file" taken "$progra
 mkdir "$mp_dir/kept"
 AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M expect "calls larger than IOFWD_CLIENT_MEMORY lets in" "memory: calls were cut short" "$program" \
     memory /fwd
+# Each request alone is larger than that; what is refused must leave no file open at the servers.
+mkdir "$mp_dir/kept"
+AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M IOFWD_PIECE=2M expect "pieces larger than IOFWD_CLIENT_MEMORY" "memory: calls were cut short" \
+    "$program" memory /fwd
+cp "$mp_dir/stats" "$mp_dir/out"
+test "$(grep -c ' 0 clients and 0 files open at the end' "$mp_dir/stats")" = 2
+mp_report $? "and no file stays open" "$mp_dir/out"
 mkdir -p "$mp_dir/kept/dir"
 echo read >"$mp_dir/kept/file"
 echo x >"$mp_dir/kept/dir/inner"
