@@ -139,8 +139,8 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
     return begin_move(op);
 }
 
-enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src, size_t len,
-                             unsigned flags, struct amph_op *lc, struct amph_op *op)
+enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                             size_t len, unsigned flags, struct amph_op *lc, struct amph_op *op)
 {
     expect(offset <= AREA_BYTES && len <= AREA_BYTES - offset, "a put stays inside the client's memory");
     return begin_move(op);
@@ -355,7 +355,9 @@ static void put_lock(struct amph_wr *w)
 {
     uint8_t which = next();
 
-    fwd_put_lock(w, &(struct flock){ .l_type = (short)(which % 3), .l_whence = SEEK_SET, .l_start = which >> 6, .l_len = 1 + (which >> 5) });
+    struct flock lock = { .l_type = (short)(which % 3), .l_whence = SEEK_SET, .l_start = which >> 6, .l_len = 1 + (which >> 5) };
+
+    fwd_put_lock(w, &lock);
 }
 
 static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint_bytes_p)
