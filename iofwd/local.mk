@@ -74,6 +74,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server_flow.h \
 	iofwd/server_int.h \
 	iofwd/server_joint.c \
+	iofwd/server_limits.c \
 	iofwd/server_lock.c \
 	iofwd/server_lock.h \
 	iofwd/server_lock_agent.c \

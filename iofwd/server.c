@@ -91,6 +91,7 @@ static enum amph_status open_all(struct fwd_server *s)
     s->max_peers = s->job->nproc[AMPH_COMPUTE] + (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENTS);
     s->client_files = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENT_FILES);
     s->client_memory = amph_env_size(AMPH_ENV_IOFWD_CLIENT_MEMORY);
+    fwd_limits_open(s);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     s->peer = calloc(s->max_peers, sizeof *s->peer);
     s->reply = malloc(FWD_OUT_BYTES);

@@ -77,7 +77,7 @@ static int renew(struct fwd_server *s, struct fwd_bell *b)
 
 uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn *c)
 {
-    struct fwd_bell *b = p->nbells < PEER_BELLS_MOST ? calloc(1, sizeof *b) : NULL;
+    struct fwd_bell *b = p->nbells < PEER_BELLS_MOST && fwd_limits_file(s, p) == 0 ? calloc(1, sizeof *b) : NULL;
     if (!b)
         return 0;
     b->set = -1;
@@ -226,6 +226,9 @@ static struct watch **watch_of(struct fwd_bell *b, const struct fwd_args_watch *
 
 static int add_watch(struct fwd_bell *b, struct watch **at, const struct fwd_args_watch *a, bool twin, struct epoll_event *ev)
 {
+    int refused = twin && b->peer ? fwd_limits_file(b->conn->server, b->peer) : 0;
+    if (refused)
+        return refused;
     struct watch *w = twin && b->ntwins >= TWINS_MOST ? NULL : calloc(1, sizeof *w);
     if (!w)
         return twin && b->ntwins >= TWINS_MOST ? ENOSPC : ENOMEM;

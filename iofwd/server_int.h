@@ -200,6 +200,9 @@ struct fwd_server {
     uint8_t life;                /* how many servers have been in this one's place before it, mod 256 */
     uint32_t client_files;       /* most of one client */
     uint64_t client_memory;
+    uint32_t fds_budget;         /* server_limits.c: descriptors in use from which on no file is opened; 0: no limit */
+    uint32_t fds_shared;         /* and from which on each client has only its share */
+    uint64_t fds_warned_ns;
     uint64_t all_calls, all_bytes_in, all_bytes_out, refused, handed;
     struct fwd_past *past;       /* [npast] in the order of leaving */
     uint32_t npast;
@@ -301,6 +304,11 @@ void fwd_handle_unpin(struct fwd_server *s, struct fwd_handle *h);
 /* End the process where the counts of references do not agree, or a client that ends has some left; in builds with AMPH_SELF_CHECKS. */
 void fwd_refs_check(const struct fwd_server *s);
 void fwd_refs_check_ended(const struct fwd_peer *p);
+
+/* server_limits.c (progress thread).  May one more descriptor be used for p?  0, EMFILE (p has more than its share of what is left) or
+ * ENFILE (the server keeps the rest for new clients); the first refusal in a minute is logged. */
+void fwd_limits_open(struct fwd_server *s);
+int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p);
 
 /* server_direct.c.  flags: the open's. */
 void fwd_direct_open(struct fwd_handle *h, int flags);

@@ -80,6 +80,14 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
         rq->reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
         return EMFILE; /* before anything is made */
     }
+    if (rq->id == AMPH_FWD_OPEN && peer) {
+        int refused = fwd_limits_file(s, peer);
+
+        if (refused) {
+            rq->reason = "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
+            return refused;
+        }
+    }
     struct fwd_resolver resolver = { .find = find, .ctx = rq };
     int err = fwd_get_args(&r, rq->desc, &rq->u, &resolver);
     if (err)

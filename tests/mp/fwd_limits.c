@@ -9,6 +9,7 @@
  *   denied       files of another user (denied-* are there)
  *   readonly     an export that may only be read (file, dir are there)
  *   files N      open files until there are no more
+ *   crowd        open files until the server refuses; then others are still served (where its RLIMIT_NOFILE is below this program's)
  *   taken N      another process's file where there may be no more
  *   user         a process that changes its user before its first call (/fwd/file is there; the directory is a local one)
  *   memory       large calls where the server keeps little memory for a client
@@ -326,6 +327,24 @@ static void files(void)
     puts("files");
 }
 
+/* Takes as many files as the server gives; then another program, a new client, must find room for its own, and locks, too. */
+static void crowd(void)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    int last = -1, fd, n = 0;
+
+    while ((fd = open("f", O_CREAT | O_RDWR | O_CLOEXEC, 0600)) >= 0) {
+        last = fd;
+        n++;
+    }
+    must(errno == EMFILE && n > 20, "many files, then EMFILE");
+    must(!fopen("g", "w") && errno == EMFILE && access("g", F_OK) != 0, "nothing is made before that is known");
+    must(fcntl(last, F_SETLK, &lock) == 0, "a record lock");
+    must(system("for i in 1 2 3 4 5; do echo x >h$i && cat h$i; done | wc -l | grep -qx 5") == 0, "other programs are served");
+    must(close(last) == 0, "close");
+    puts("crowd");
+}
+
 /* Another process's open file, which this one comes to where it may have no more. */
 static void taken(void)
 {
@@ -423,6 +442,7 @@ int main(int argc, char **argv)
         bool has_number;
     } parts[] = { { "names", names, false }, { "sparse", sparse, false }, { "entries", entries, true }, { "full", full, false },
                   { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "taken", taken, true },
+                  { "crowd", crowd, false },
                   { "memory", memory, false },
                   { "user", user, false }, { "passed_on", passed_on, true }, { "adopted", adopted, true } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {

@@ -30,6 +30,15 @@ IOFWD_CLIENT_FILES=20 expect "files that come by exec count once" files \
     sh -c 'exec 3>/fwd/a 4>/fwd/b 5>/fwd/c 6>/fwd/d 7>/fwd/e; exec "$@"' sh "$program" files 15 /fwd
 mkdir "$mp_dir/kept"
 IOFWD_CLIENT_FILES=20 expect "and so does another process's file" taken "$program" taken 20 /fwd
+# The servers may have 200 descriptors, the programs more.
+mkdir "$mp_dir/kept"
+printf '#!/bin/sh\nulimit -n 200\nexec "%s/iofwd-server" "$@"\n' "$builddir" >"$mp_dir/server"
+chmod +x "$mp_dir/server"
+AMPHORA_STATS=1 timeout 90 "$AMPHORA_RUN" -n 1 -servers 2 -server-program "$mp_dir/server" -iofwd "/fwd=$mp_dir/kept" -timeout 80 \
+    "$program" crowd /fwd >"$mp_dir/out" 2>&1 </dev/null
+grep -qx crowd "$mp_dir/out"
+mp_report $? "one client leaves descriptors for others" "$mp_dir/out"
+rm -rf "$mp_dir/kept"
 mkdir "$mp_dir/kept"
 AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M expect "calls larger than IOFWD_CLIENT_MEMORY lets in" "memory: calls were cut short" "$program" \
     memory /fwd
