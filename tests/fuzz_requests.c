@@ -33,7 +33,7 @@ enum { SLOTS = 6, PEERS = 8, FILES = 12, AREA_BYTES = 1 << 16, STAGE_BYTES = 1 <
 
 static struct fwd_server *server;
 static struct fwd_exports exports;
-static char root[64];
+static char root[200];
 static uint8_t area[AREA_BYTES];
 
 /* A connection to the server, and this end of it. */
@@ -484,7 +484,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static void fill_root(void)
 {
-    char name[96];
+    char name[256];
 
     nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     snprintf(name, sizeof name, "%s/dir", root);
@@ -496,12 +496,6 @@ static void fill_root(void)
     expect(fd >= 0 && ftruncate(fd, 5000) == 0 && close(fd) == 0, "a file to begin with");
 }
 
-static void remove_root(void)
-{
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    rmdir(root);
-}
-
 static void on_wake(int sig)
 {
 }
@@ -510,15 +504,14 @@ static void prepare(void)
 {
     struct sigaction wake = { .sa_handler = on_wake };
     struct rlimit small = { 1 << 20, 1 << 20 };
-    char spec[96];
+    char spec[256];
 
     sigaction(FWD_WAKE_SIGNAL, &wake, NULL);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    snprintf(root, sizeof root, "%s/amphora-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    snprintf(root, sizeof root, "%s/amphora-fuzz-XXXXXX", getenv("FUZZ_DIR") ? getenv("FUZZ_DIR") : "/tmp");
     expect(mkdtemp(root) != NULL, "a directory");
-    atexit(remove_root);
     snprintf(spec, sizeof spec, "/fwd=%s", root);
     expect(fwd_exports_open(spec, &exports) == AMPH_OK, "an export");
 }
