@@ -98,6 +98,16 @@ uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn
     return b->number;
 }
 
+uint32_t fwd_bells_descriptors(const struct fwd_server *s, const struct fwd_peer *p)
+{
+    uint32_t n = 0;
+
+    for (const struct fwd_bell *b = s->bells; b; b = b->next)
+        if (b->peer == p)
+            n += 2 + b->ntwins;
+    return n;
+}
+
 static void end_watch(struct fwd_bell *b, struct watch **at)
 {
     struct watch *w = *at;

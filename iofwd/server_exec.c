@@ -44,9 +44,17 @@ static void count_request(const struct fwd_request *rq)
     }
 }
 
+/* From here on its descriptor is seen among those in use, or there is none. */
+static void end_opening(struct fwd_request *rq)
+{
+    rq->server->opening -= rq->opening;
+    rq->opening = false;
+}
+
 /* What only the progress thread may do after the file call. */
 static void settle(struct fwd_request *rq)
 {
+    end_opening(rq);
     if (rq->newfd >= 0) {
         struct fwd_handle *h = rq->peer->gone ? NULL : fwd_handle_make(rq->server, rq->peer, rq->newfd, !rq->newfd_regular);
         if (h) {
@@ -82,6 +90,7 @@ static void rq_free(struct fwd_request *rq)
     struct fwd_server *s = rq->server;
     struct fwd_peer *p = rq->peer;
 
+    end_opening(rq);
     fwd_refs_give(rq);
     fwd_stage_put(s, rq->stage);
     close_new(rq);
@@ -301,6 +310,8 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
     peer->queued++;
     peer->memory += rq->room = room;
     fwd_refs_take(rq);
+    rq->opening = rq->id == AMPH_FWD_OPEN;
+    s->opening += rq->opening;
     rq->worker = first->worker;
     rq->newfd = first->newfd;
     first->newfd = -1;

@@ -54,6 +54,7 @@ struct fwd_handle {
     bool stopped;             /* that call ended early: its remaining pieces do nothing */
     bool cut;                 /* it ends with the piece that is under way: the next one was refused */
     struct fwd_gather *gather; /* server_append.c: its pieces, where they append */
+    uint32_t opener;          /* number of the client that opened it */
     struct fwd_peer *holder;
     uint32_t holder_op;
     struct fwd_request *queue_head, **queue_tail;
@@ -143,6 +144,7 @@ struct fwd_request {
     struct fwd_handle *handle;   /* whose order it keeps, or NULL */
     struct fwd_handle *named[3]; /* every handle that its arguments name */
     unsigned nnamed;
+    bool opening;                /* counted in server->opening */
     bool has_refs;               /* it has a reference on each of them: server_refs.c */
     struct fwd_bulk bulk;
     union fwd_args u;
@@ -200,8 +202,10 @@ struct fwd_server {
     uint8_t life;                /* how many servers have been in this one's place before it, mod 256 */
     uint32_t client_files;       /* most of one client */
     uint64_t client_memory;
-    uint32_t fds_budget;         /* server_limits.c: descriptors in use from which on no file is opened; 0: no limit */
-    uint32_t fds_shared;         /* and from which on each client has only its share */
+    uint32_t fds_usable;         /* server_limits.c: descriptors in use from which on a client has only its share; 0: no limit */
+    uint32_t fds_files;          /* and from which on no file is opened */
+    uint32_t fds_reserve;        /* all descriptors but fds_usable */
+    uint32_t opening;            /* opens that are queued or with workers: each is going to take a descriptor */
     uint64_t fds_warned_ns;
     uint64_t all_calls, all_bytes_in, all_bytes_out, refused, handed;
     struct fwd_past *past;       /* [npast] in the order of leaving */
@@ -305,8 +309,8 @@ void fwd_handle_unpin(struct fwd_server *s, struct fwd_handle *h);
 void fwd_refs_check(const struct fwd_server *s);
 void fwd_refs_check_ended(const struct fwd_peer *p);
 
-/* server_limits.c (progress thread).  May one more descriptor be used for p?  0, EMFILE (p has more than its share of what is left) or
- * ENFILE (the server keeps the rest for new clients); the first refusal in a minute is logged. */
+/* server_limits.c (progress thread).  May one more descriptor be used for p?  0, EMFILE (p has its share of the reserve or more) or ENFILE
+ * (the server keeps the rest for its own work); the first refusal in a minute is logged. */
 void fwd_limits_open(struct fwd_server *s);
 int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p);
 
@@ -391,6 +395,7 @@ uint32_t fwd_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type
 enum amph_status fwd_bells_open(struct fwd_server *s);
 /* The connection becomes a bell of p's.  Its number, or 0: there is no room. */
 uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn *c);
+uint32_t fwd_bells_descriptors(const struct fwd_server *s, const struct fwd_peer *p); /* that p's bells take, connections included */
 void fwd_bell_end(struct fwd_server *s, struct fwd_bell *b); /* its connection has ended */
 void fwd_bells_drop_peer(struct fwd_server *s, struct fwd_peer *p);
 void fwd_bells_drop_file(struct fwd_server *s, const struct fwd_handle *h); /* before it is closed */

@@ -81,6 +81,7 @@ struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, 
     h->number |= (uint64_t)s->life << LIFE_SHIFT;
     h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
     h->fd = fd;
+    h->opener = peer->number;
     h->queue_tail = &h->queue_head;
     s->handle[h->slot] = h;
     if (fwd_handle_hold(s, peer, h) != 0) {

@@ -155,6 +155,7 @@ preload_scripts += \
 	tests/mp/fwd_shares.sh \
 	tests/mp/fwd_lifetime.sh \
 	tests/mp/fwd_limits.sh \
+	tests/mp/fwd_budget.sh \
 	tests/mp/fwd_maps.sh \
 	tests/mp/fwd_more.sh \
 	tests/mp/fwd_names.sh \
@@ -171,6 +172,7 @@ preload_scripts += \
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
 preload_programs += tests/mp/fwd_patched
 preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tests/mp/fwd_fsx tests/mp/fwd_limits tests/mp/fwd_death
+preload_programs += tests/mp/fwd_budget
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
 preload_programs += tests/mp/fwd_exports tests/mp/fwd_maps tests/mp/fwd_names tests/mp/fwd_readers
 preload_programs += tests/mp/fwd_ready tests/mp/fwd_killed tests/mp/fwd_shares tests/mp/fwd_pipes
@@ -214,6 +216,8 @@ tests_mp_fwd_names_SOURCES = tests/mp/fwd_names.c tests/mp/fwd_say.h
 tests_mp_fwd_names_LDFLAGS =
 tests_mp_fwd_limits_SOURCES = tests/mp/fwd_limits.c
 tests_mp_fwd_limits_LDFLAGS =
+tests_mp_fwd_budget_SOURCES = tests/mp/fwd_budget.c
+tests_mp_fwd_budget_LDFLAGS =
 tests_mp_fwd_death_SOURCES = tests/mp/fwd_death.c
 tests_mp_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
 tests_mp_fwd_maps_SOURCES = tests/mp/fwd_maps.c tests/mp/fwd_say.h
