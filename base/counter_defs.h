@@ -12,6 +12,7 @@
     COUNTER(DROP_COOKIE, "drop_cookie", "messages", "messages dropped because their cookie was wrong") \
     COUNTER(DROP_MALFORMED, "drop_malformed", "messages", "messages dropped because they did not parse") \
     COUNTER(DROP_STRANGER, "drop_stranger", "connections", "strangers refused at a door") \
+    COUNTER(IOFWD_REFUSED, "iofwd_refused", "times", "requests and connections refused because this I/O server ran short of resources") \
     COUNTER(UDP_PACKETS, "udp_packets", "packets", "packets that the udp conduit sent") \
     COUNTER(UDP_RESENT, "udp_resent", "packets", "segments that it sent again") \
     COUNTER(UDP_LOST, "udp_lost", "packets", "packets that AMPHORA_UDP_LOSS or AMPHORA_UDP_LOSE_HANDLER kept from being sent") \

@@ -21,6 +21,7 @@ static const char *const texts[AMPH_STATUS_COUNT] = {
     [AMPH_ERR_TIMEOUT] = "timed out",
     [AMPH_ERR_NOSYS] = "not available on this machine",
     [AMPH_ERR_SYS] = "system call failed",
+    [AMPH_ERR_FULL] = "the peer takes no more now",
 };
 
 static const struct {

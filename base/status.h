@@ -23,6 +23,7 @@ enum amph_status {
     AMPH_ERR_TIMEOUT, /* a deadline passed */
     AMPH_ERR_NOSYS,   /* this machine or build cannot do it */
     AMPH_ERR_SYS,     /* a system call failed; errno says how */
+    AMPH_ERR_FULL,    /* the peer is there and takes no more now; a later attempt may succeed */
     AMPH_STATUS_COUNT
 };
 

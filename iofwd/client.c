@@ -89,6 +89,16 @@ static void give_part(struct amph_fwd_client *cl, struct fwd_link *link, struct 
     atomic_store(&link->slots, cl->nslots == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cl->nslots) - 1);
 }
 
+/* The part that was given last, for a link that could not be opened. */
+static void take_part_back(struct amph_fwd_client *cl, struct fwd_link *link)
+{
+    if (!link->part)
+        return;
+    link->part = NULL;
+    cl->parts_used--;
+    atomic_store(&link->slots, 0);
+}
+
 /* An inherited connection to this server, once; or -1. */
 static int inherited_door(uint32_t server)
 {
@@ -134,6 +144,8 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *l
     return AMPH_OK;
 
 close_fd:
+    if (st == AMPH_ERR_FULL) /* another attempt may come */
+        take_part_back(cl, link);
     close(fd);
 free_buf:
     free(buf);
@@ -188,7 +200,7 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct fwd_lin
 static enum amph_status join_servers(struct amph_fwd_client *cl)
 {
     enum amph_status st = AMPH_ERR_PEER;
-    for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK; i++)
+    for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK && st != AMPH_ERR_FULL; i++)
         st = ask_registrar(cl, &cl->link[i]);
     return st;
 }
@@ -205,16 +217,19 @@ int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **l
     if (state == FWD_LINK_DEAD)
         return EIO;
     struct fwd_guard g;
+    enum amph_status st = AMPH_OK;
     fwd_guard_enter(&g);
     pthread_mutex_lock(&fwd_state.lock);
     if (atomic_load(&link->state) == FWD_LINK_NONE) {
-        enum amph_status st = open_link(cl, link);
-        if (st != AMPH_OK)
+        st = open_link(cl, link);
+        if (st != AMPH_OK && st != AMPH_ERR_FULL)
             fwd_link_dead(cl, link, amph_status_text(st));
     }
     state = atomic_load(&link->state);
     pthread_mutex_unlock(&fwd_state.lock);
     fwd_guard_leave(&g);
+    if (st == AMPH_ERR_FULL)
+        return ENFILE;
     return state == FWD_LINK_READY ? 0 : EIO;
 }
 
@@ -451,7 +466,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
         struct fwd_link *home = &cl->link[cl->servers[0] - cl->first];
         uint32_t state = atomic_load(&home->state);
         enum amph_status one = state == FWD_LINK_NONE ? open_link(cl, home) : state == FWD_LINK_DEAD ? AMPH_ERR_PEER : AMPH_OK;
-        if (one == AMPH_OK || !(cl->failover || is_standing(cl)))
+        if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
             return one;
         if (!cl->failover) {
             pass_over_home(cl, one);
@@ -468,7 +483,9 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
 {
     bool standing = is_standing(cl);
-    if (st == AMPH_ERR_DENIED && opens)
+    if (st == AMPH_ERR_FULL)
+        amph_error("files cannot be forwarded: the I/O servers are too busy for another process; calls give ENFILE");
+    else if (st == AMPH_ERR_DENIED && opens)
         amph_error("files cannot be forwarded: the I/O servers do not take this process");
     else if (st == AMPH_ERR_DENIED)
         amph_error("files cannot be forwarded: the I/O servers serve one user, and this process runs as another (%lu)",
@@ -481,6 +498,20 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
     else
         amph_error("files cannot be forwarded: no connection to the I/O servers (%s); is %s running?", amph_status_text(st),
                    standing ? "iofwd-server -daemon" : "amphora-run -servers");
+}
+
+static int errno_of_open(enum amph_status st)
+{
+    switch (st) {
+    case AMPH_ERR_DENIED:
+        return EACCES;
+    case AMPH_ERR_NOMEM:
+        return ENOMEM;
+    case AMPH_ERR_FULL:
+        return ENFILE;
+    default:
+        return EIO;
+    }
 }
 
 static int open_client(struct amph_fwd_client **client_p)
@@ -528,7 +559,7 @@ static int open_client(struct amph_fwd_client **client_p)
             amph_boot_close(cl->boot);
         free(cl->link);
         free(cl);
-        return st == AMPH_ERR_DENIED ? EACCES : st == AMPH_ERR_NOMEM ? ENOMEM : EIO;
+        return errno_of_open(st);
     }
     *client_p = cl;
     return 0;

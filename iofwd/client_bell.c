@@ -45,7 +45,7 @@ static int connect_bell(struct amph_fwd_client *cl, struct fwd_link *link, struc
         close(fd);
     fwd_guard_leave(&g);
     if (st != AMPH_OK)
-        return EIO;
+        return st == AMPH_ERR_FULL ? ENFILE : EIO;
     *bell = (struct amph_fwd_bell){ .fd = up < 0 ? fd : up, .server = link->server, .number = wc.number };
     return 0;
 }

@@ -352,6 +352,10 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
                    "whole job", FWD_VERSION, in.version);
         return AMPH_ERR_PROTO;
     }
+    if (in.type == FWD_FRAME_REFUSE) { /* before it has asked who is there: it is about the server, not about this client */
+        amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
+        return AMPH_ERR_FULL;
+    }
     if (in.type != FWD_FRAME_GREET || in.len != FWD_NONCE_BYTES)
         return AMPH_ERR_PROTO;
     memcpy(nonce, in.body, FWD_NONCE_BYTES);

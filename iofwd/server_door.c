@@ -26,6 +26,8 @@
 #include "iofwd/server_int.h"
 
 #define TICK_MS 500
+#define DEAF_MS 100
+#define DEAF_NS (DEAF_MS * AMPH_NS_PER_MS)
 #define ACCEPT_MOST 64      /* at a time: between them it is seen who is silent */
 #define STRANGERS_MOST 256u /* that have not yet proved who they are, nor are of this user */
 
@@ -156,29 +158,69 @@ static void end_conn(struct fwd_server *s, struct fwd_conn *c)
     post_news(s, make_news(FWD_NEWS_GONE, c, 0));
 }
 
+static void add_conn(struct fwd_server *s, int fd, bool stranger)
+{
+    struct fwd_conn *c = calloc(1, sizeof *c);
+    int one = 1;
+
+    if (!c || !watch(s, fd, c)) {
+        free(c);
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    c->fd = fd;
+    c->server = s;
+    c->stranger = stranger;
+    c->deadline_ns = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+    c->next = s->conns;
+    if (s->conns)
+        s->conns->prev = c;
+    s->conns = c;
+    if (!greet(c))
+        end_conn(s, c);
+}
+
+/* The last descriptors are not for connections: one that gets such a number is told so. */
+static void turn_away(int fd)
+{
+    struct fwd_conn c = { .fd = fd };
+    static const char why[] = "it is out of descriptors; raise its hard limit of open files (ulimit -Hn)";
+
+    amph_count_exact(IOFWD_REFUSED, 1);
+    send_frame(&c, FWD_FRAME_REFUSE, why, sizeof why - 1);
+    close(fd);
+}
+
+/* While there is no descriptor for it, a connection that waits would wake this thread again and again. */
+static void listen_for(struct fwd_server *s, bool on)
+{
+    int *listener[] = { &s->unix_fd, &s->tcp_fd };
+
+    s->deaf_until_ns = on ? 0 : amph_now_ns() + DEAF_NS;
+    for (size_t i = 0; i < AMPH_COUNTOF(listener); i++) {
+        struct epoll_event ev = { .events = on ? EPOLLIN | EPOLLRDHUP : 0, .data.ptr = listener[i] };
+
+        if (*listener[i] >= 0)
+            epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, *listener[i], &ev);
+    }
+}
+
 static void accept_some(struct fwd_server *s, int listener)
 {
-    int fd;
-    for (int i = 0; i < ACCEPT_MOST && (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; i++) {
-        struct fwd_conn *c = calloc(1, sizeof *c);
-        int one = 1;
-        if (!c || !watch(s, fd, c)) {
-            free(c);
-            close(fd);
-            continue;
+    for (int i = 0; i < ACCEPT_MOST; i++) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                listen_for(s, false);
+            return;
         }
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-        c->fd = fd;
-        c->server = s;
-        c->stranger = listener != s->unix_fd || !amph_control_same_user(fd);
-        c->deadline_ns = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
-        c->next = s->conns;
-        if (s->conns)
-            s->conns->prev = c;
-        s->conns = c;
-        if (!greet(c))
-            end_conn(s, c);
+        if (s->fds_last && (uint32_t)fd >= s->fds_last)
+            turn_away(fd);
+        else
+            add_conn(s, fd, listener != s->unix_fd || !amph_control_same_user(fd));
     }
 }
 
@@ -302,7 +344,7 @@ static void *door_thread(void *arg)
     struct fwd_server *s = arg;
     struct epoll_event ev[32];
     for (;;) {
-        int n = epoll_wait(s->epoll_fd, ev, 32, TICK_MS);
+        int n = epoll_wait(s->epoll_fd, ev, 32, s->deaf_until_ns ? DEAF_MS : TICK_MS);
         for (int i = 0; i < n; i++) {
             void *what = ev[i].data.ptr;
             if (what == &s->stop_fd)
@@ -318,6 +360,8 @@ static void *door_thread(void *arg)
             else if (!read_conn(s, what))
                 end_conn(s, what);
         }
+        if (s->deaf_until_ns && amph_now_ns() >= s->deaf_until_ns)
+            listen_for(s, true);
         end_silent(s);
         take_notices(s);
     }

@@ -157,6 +157,19 @@ static void start_joint(struct fwd_request *rq)
     }
 }
 
+/* A call on a FIFO waits for its client's end, too, and needs that connection for itself.  false: rq->error says why not. */
+static bool watch_door(struct fwd_request *rq)
+{
+    if (fwd_limits_spare(rq->server))
+        rq->door = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
+    if (rq->door >= 0)
+        return true;
+    rq->error = ENFILE;
+    rq->reason = "the I/O server has no descriptor to wait with";
+    amph_count_exact(IOFWD_REFUSED, 1);
+    return false;
+}
+
 /* Starts a request whose turn it is. */
 static void start(struct fwd_request *rq)
 {
@@ -186,8 +199,11 @@ static void start(struct fwd_request *rq)
     }
     if (fwd_wants_worker(rq)) {
         rq->state = FWD_RQ_RUNNING;
-        if (fwd_is_bulk(rq) && rq->file->fifo)
-            rq->door = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
+        if (fwd_is_bulk(rq) && rq->file->fifo && !watch_door(rq)) {
+            settle(rq);
+            fwd_exec_answer(rq);
+            return;
+        }
         if (h)
             h->busy = true;
         fwd_work_give(rq->server, rq);

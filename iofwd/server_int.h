@@ -204,6 +204,7 @@ struct fwd_server {
     uint64_t client_memory;
     uint32_t fds_usable;         /* server_limits.c: descriptors in use from which on a client has only its share; 0: no limit */
     uint32_t fds_files;          /* and from which on no file is opened */
+    uint32_t fds_last;           /* and from which on no connection is accepted, so that one can still be refused; 0: no limit */
     uint32_t fds_reserve;        /* all descriptors but fds_usable */
     uint32_t opening;            /* opens that are queued or with workers: each is going to take a descriptor */
     uint64_t fds_warned_ns;
@@ -244,6 +245,7 @@ struct fwd_server {
     bool draining, stop;
     int exit_code;
     uint64_t drain_ns;
+    uint64_t deaf_until_ns;          /* door thread's: no descriptor for a connection, so it does not listen until then; 0: it listens */
 };
 
 /* A call with file data that is all in this request, and not in pieces. */
@@ -313,6 +315,7 @@ void fwd_refs_check_ended(const struct fwd_peer *p);
  * (the server keeps the rest for its own work); the first refusal in a minute is logged. */
 void fwd_limits_open(struct fwd_server *s);
 int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p);
+bool fwd_limits_spare(const struct fwd_server *s); /* may the server use one more for its own work?  Any thread */
 
 /* server_direct.c.  flags: the open's. */
 void fwd_direct_open(struct fwd_handle *h, int flags);

@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/counters.h"
 #include "base/log.h"
 #include "iofwd/server_int.h"
 
 #define WARN_NS (60 * AMPH_NS_PER_S)
 #define RESERVE_MIN 64u /* unless that is more than half of the limit */
+#define SPARE_MAX 16u   /* descriptors that no client can have, for what the server needs for a moment */
 #define SHARE_MIN 4u    /* files that each client may hold as long as the reserve lasts */
 
 void fwd_limits_open(struct fwd_server *s)
@@ -37,6 +39,7 @@ void fwd_limits_open(struct fwd_server *s)
     s->fds_reserve = reserve;
     s->fds_usable = all - reserve;
     s->fds_files = all - reserve / 4;
+    s->fds_last = all - (reserve / 8 < SPARE_MAX ? reserve / 8 : SPARE_MAX);
 }
 
 /* How many descriptors are in use, at least; UINT32_MAX: the limit has been reached. */
@@ -93,7 +96,14 @@ int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p)
         err = ENFILE;
     if (held >= (share > SHARE_MIN ? share : SHARE_MIN))
         err = EMFILE;
-    if (err)
+    if (err) {
+        amph_count_exact(IOFWD_REFUSED, 1);
         warn(s, p, held, err);
+    }
     return err;
+}
+
+bool fwd_limits_spare(const struct fwd_server *s)
+{
+    return !s->fds_last || in_use(s) < s->fds_last;
 }

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/counters.h"
 #include "iofwd/server_lock.h"
 
 bool fwd_lock_is(enum amph_fwd_id id)
@@ -28,6 +29,10 @@ static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
     int pair[2];
     if (p->locker)
         return p->locker;
+    if (!fwd_limits_spare(s)) {
+        amph_count_exact(IOFWD_REFUSED, 1);
+        return NULL;
+    }
     struct fwd_locker *lk = calloc(1, sizeof *lk);
     if (!lk)
         return NULL;

@@ -459,9 +459,10 @@ void fwd_server_print_stats(struct fwd_server *s)
 {
     fprintf(stderr, "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64 " bytes read, %" PRIu64
             " requests handed to workers, %" PRIu64 " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
-            " strangers sent away, %" PRIu32 " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out,
-            s->all_bytes_in, s->handed, fwd_readers_slices(s), s->refused, amph_counters[AMPH_COUNTER_DROP_STRANGER], s->npeers,
-            s->nhandles);
+            " strangers sent away, %" PRIu64 " refusals for want of resources, %" PRIu32
+            " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out, s->all_bytes_in, s->handed,
+            fwd_readers_slices(s), s->refused, amph_counters[AMPH_COUNTER_DROP_STRANGER],
+            amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->npeers, s->nhandles);
     for (uint32_t i = 0; i < s->npast; i++)
         print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors, s->past[i].bytes_out, s->past[i].bytes_in);
     for (uint32_t i = 0; i < s->max_peers; i++) {
