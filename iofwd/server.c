@@ -91,6 +91,9 @@ static enum amph_status open_all(struct fwd_server *s)
     s->max_peers = s->job->nproc[AMPH_COMPUTE] + (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENTS);
     s->client_files = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENT_FILES);
     s->client_memory = amph_env_size(AMPH_ENV_IOFWD_CLIENT_MEMORY);
+    s->memory_limit = amph_env_size(AMPH_ENV_IOFWD_SERVER_MEMORY);
+    if (s->memory_limit == 0)
+        s->memory_limit = amph_phys_mem_bytes() / 4;
     fwd_limits_open(s);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     s->peer = calloc(s->max_peers, sizeof *s->peer);

@@ -98,6 +98,7 @@ static void rq_free(struct fwd_request *rq)
         close(rq->door);
     free(rq->out);
     p->memory -= rq->room;
+    s->memory -= rq->room;
     free(rq);
     if (--p->queued == 0 && p->gone)
         fwd_peer_end(s, p);
@@ -308,7 +309,8 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
     bool answer_it;
     size_t room = sizeof(struct fwd_request) + len + FWD_OUT_BYTES + (fwd_is_remote(first) ? s->stage_bytes : 0);
     /* The only one of its client always fits: else a client whose pieces are larger than the limit would never get anywhere. */
-    bool fits = peer->queued == 0 || (peer->queued < FWD_QUEUED_MOST && peer->memory + room <= s->client_memory);
+    bool fits = peer->queued == 0 || (peer->queued < FWD_QUEUED_MOST && peer->memory + room <= s->client_memory &&
+                                      s->memory + room <= s->memory_limit);
     struct fwd_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
     if (!rq)
         return ENOBUFS;
@@ -325,6 +327,7 @@ static int keep(struct fwd_server *s, struct fwd_peer *peer, const uint8_t *msg,
     }
     peer->queued++;
     peer->memory += rq->room = room;
+    s->memory += room;
     fwd_refs_take(rq);
     rq->opening = rq->id == AMPH_FWD_OPEN;
     s->opening += rq->opening;

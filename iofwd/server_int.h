@@ -202,6 +202,7 @@ struct fwd_server {
     uint8_t life;                /* how many servers have been in this one's place before it, mod 256 */
     uint32_t client_files;       /* most of one client */
     uint64_t client_memory;
+    uint64_t memory, memory_limit; /* that the requests of all clients take, and may take */
     uint32_t fds_usable;         /* server_limits.c: descriptors in use from which on a client has only its share; 0: no limit */
     uint32_t fds_files;          /* and from which on no file is opened */
     uint32_t fds_last;           /* and from which on no connection is accepted, so that one can still be refused; 0: no limit */

@@ -42,6 +42,14 @@ rm -rf "$mp_dir/kept"
 mkdir "$mp_dir/kept"
 AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M expect "calls larger than IOFWD_CLIENT_MEMORY lets in" "memory: calls were cut short" "$program" \
     memory /fwd
+mkdir -p "$mp_dir/kept/a" "$mp_dir/kept/b"
+# shellcheck disable=SC2016 # for the shell inside
+AMPHORA_SMP=0 IOFWD_SERVER_MEMORY=1M expect "two clients share IOFWD_SERVER_MEMORY" "both: memory: calls were cut short" sh -c '
+    "$1" memory /fwd/a >"$2/first" 2>&1 &
+    "$1" memory /fwd/b >"$2/second" 2>&1
+    second=$?
+    wait $! && test $second = 0 && grep -hx "memory: calls were cut short" "$2/first" "$2/second" | sort | uniq -c | sed -n "s/^ *2 /both: /p"
+    cat "$2/first" "$2/second"' sh "$program" "$mp_dir"
 # Each request alone is larger than that; what is refused must leave no file open at the servers.
 mkdir "$mp_dir/kept"
 AMPHORA_SMP=0 IOFWD_CLIENT_MEMORY=1M IOFWD_PIECE=2M expect "pieces larger than IOFWD_CLIENT_MEMORY" "memory: calls were cut short" \
