@@ -5,6 +5,7 @@
  */
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/core.h"
+#include "iofwd/preload/foreign.h"
 #include "iofwd/preload/names.h"
 
 bool fwd_core_bind(const char **what_p, const char **why_p)
@@ -28,4 +29,30 @@ void *fwd_real_find(int name)
 
 void fwd_real_find_all(void)
 {
+}
+
+extern const FILE original_in __asm__("__real__IO_2_1_stdin_");
+extern const FILE original_out __asm__("__real__IO_2_1_stdout_");
+extern const FILE original_err __asm__("__real__IO_2_1_stderr_");
+
+const FILE *fwd_std_original(int fd)
+{
+    static const FILE *const files[] = { &original_in, &original_out, &original_err };
+
+    return files[fd];
+}
+
+extern void _IO_link_in(FILE *f); /* into the C library's list of all streams */
+
+/* The list of a static program begins with the original objects, which nobody uses. */
+static void __attribute__((constructor(101))) link_std_files(void)
+{
+    for (int fd = 0; fd < 3; fd++) {
+        FILE *f = &fwd_std_file(fd)->file;
+
+        f->_flags &= ~0x80; /* it is in the list */
+        _IO_link_in(f);
+    }
+
+    fwd_std_complete();
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/foreign.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/relay.h"
 #include "iofwd/preload/start.h"
@@ -41,11 +42,19 @@ static int start_or_sh(const char *path, char *const argv[], char **env)
     return real_execve(args[0], args, env);
 }
 
+/* What a stream has lost would be forgotten with the program. */
+static void end_if_lost(void)
+{
+    if (fwd_lost_report())
+        x_exit_now(EXIT_FAILURE);
+}
+
 int fwd_execve(enum fwd_way way, const char *path, char *const argv[], char *const envp[])
 {
     struct fwd_env_room room;
     if (!fwd_state.on || fwd_inside)
         return execve_by(way, path, argv, envp);
+    end_if_lost();
     char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
     fwd_env_make(envp, env, &room, true);
     return fwd_start_program(path, argv, env, start_execve, &way);
@@ -61,6 +70,7 @@ int x_execvpe(const char *file, char *const argv[], char *const envp[])
     struct fwd_env_room room;
     if (!fwd_state.on || fwd_inside)
         return real_execvpe(file, argv, envp);
+    end_if_lost();
     char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
     fwd_env_make(envp, env, &room, true);
     char found[PATH_MAX];
@@ -89,6 +99,7 @@ int fwd_execveat(enum fwd_way way, int dir, const char *path, char *const argv[]
     char absolute[PATH_MAX];
     if (!fwd_state.on || fwd_inside)
         return execveat_by(way, dir, path, argv, envp, flags);
+    end_if_lost();
     char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
     fwd_env_make(envp, env, &room, true);
     if (!fwd_at(dir, path))

@@ -11,6 +11,7 @@
 #include <linux/sched.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/foreign.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/numbers.h"
 #include "iofwd/preload/reach.h"
@@ -38,6 +39,8 @@ static bool begin(void)
 static void end(bool loaded, pid_t pid)
 {
     int saved = errno;
+    if (pid == 0)
+        fwd_lost_forked();
     if (loaded && pid == 0) {
         fdtab_recount();
         fwd_maps_recount();

@@ -13,9 +13,11 @@
 #include "am/note.h"
 #include "iofwd/preload/catch.h"
 #include "iofwd/preload/core.h"
+#include "iofwd/preload/foreign.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/needs.h"
 #include "iofwd/preload/settings.h"
+#include "iofwd/preload/stream.h"
 #include "iofwd/preload/targets.h"
 
 enum { RANK_FDS = 64 }; /* the rank's sockets lie above */
@@ -194,6 +196,7 @@ void fwd_rank_end(void)
 
 static void __attribute__((destructor)) end(void)
 {
+    fwd_lost_ending();
     fwd_rank_end();
 }
 
@@ -288,8 +291,6 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
         fwd_locks_drop_closed(locks);
     take_libraries(env);
     find_exe(argc > 0 ? argv[0] : NULL);
-    for (int fd = 0; fd < 3; fd++)
-        if (fwd_fd(fd))
-            fwd_stream_landed(fd);
+    fwd_stream_start();
     errno = saved;
 }

@@ -48,6 +48,8 @@ preload_sources = \
 	iofwd/preload/epoll.c \
 	iofwd/preload/exec.c \
 	iofwd/preload/fd.c \
+	iofwd/preload/foreign.c \
+	iofwd/preload/foreign.h \
 	iofwd/preload/fork.c \
 	iofwd/preload/fsize.c \
 	iofwd/preload/fsize.h \
@@ -61,6 +63,7 @@ preload_sources = \
 	iofwd/preload/lock.c \
 	iofwd/preload/long.c \
 	iofwd/preload/long.h \
+	iofwd/preload/lost.c \
 	iofwd/preload/map.c \
 	iofwd/preload/meta.c \
 	iofwd/preload/needs.c \
@@ -85,6 +88,7 @@ preload_sources = \
 	iofwd/preload/spawn.c \
 	iofwd/preload/start.c \
 	iofwd/preload/start.h \
+	iofwd/preload/std_files.c \
 	iofwd/preload/stream.c \
 	iofwd/preload/stream.h \
 	iofwd/preload/resolve.c \
@@ -101,7 +105,7 @@ preload_sources = \
 	iofwd/preload/xattr.c
 libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/preload/core_load.c iofwd/preload/mpi.c iofwd/preload/real.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/preload/names.c
-libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS)
+libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DFWD_STD_PREFIX='"_IO_2_1_"'
 libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared
 libiofwd_preload_la_LIBADD = -ldl -lpthread
@@ -111,7 +115,7 @@ if DROPIN_STATIC
 lib_LTLIBRARIES += libiofwd_wrap.la
 libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/preload/core_static.c
 nodist_libiofwd_wrap_la_SOURCES = iofwd/preload/names_wrap.c
-libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -Dfwd_state=fwd_wrap_state
+libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -Dfwd_state=fwd_wrap_state -DFWD_STD_PREFIX='"__wrap__IO_2_1_"'
 libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_wrap_la_LDFLAGS = -static
 module_DATA = iofwd/preload/iofwd-wrap.args
@@ -167,6 +171,7 @@ preload_scripts += \
 	tests/mp/fwd_relay.sh \
 	tests/mp/fwd_real.sh \
 	tests/mp/fwd_soak.sh \
+	tests/mp/fwd_streams.sh \
 	tests/mp/fwd_suites.sh \
 	tests/mp/fwd_truth.sh
 preload_scripts += tests/mp/fwd_static.sh tests/mp/fwd_plain.sh
@@ -175,6 +180,7 @@ preload_programs += tests/mp/fwd_truth tests/mp/fwd_more tests/mp/fwd_random tes
 preload_programs += tests/mp/fwd_budget
 preload_programs += tests/mp/fwd_faults tests/mp/fwd_full tests/mp/fwd_stopped
 preload_programs += tests/mp/fwd_exports tests/mp/fwd_maps tests/mp/fwd_names tests/mp/fwd_readers
+preload_programs += tests/mp/fwd_streams
 preload_programs += tests/mp/fwd_ready tests/mp/fwd_killed tests/mp/fwd_shares tests/mp/fwd_pipes
 check_PROGRAMS += $(preload_programs)
 tests_mp_fwd_ready_SOURCES = tests/mp/fwd_ready.c tests/mp/fwd_say.h
@@ -185,6 +191,9 @@ tests_mp_fwd_shares_LDFLAGS =
 tests_mp_fwd_pipes_SOURCES = tests/mp/fwd_pipes.c tests/mp/fwd_say.h
 tests_mp_fwd_pipes_LDFLAGS =
 tests_mp_fwd_pipes_LDADD = -lpthread
+tests_mp_fwd_streams_SOURCES = tests/mp/fwd_streams.c
+tests_mp_fwd_streams_LDFLAGS =
+tests_mp_fwd_streams_LDADD = -lpthread
 tests_mp_fwd_killed_SOURCES = tests/mp/fwd_killed.c tests/mp/fwd_kill.h tests/mp/fwd_say.h
 tests_mp_fwd_killed_LDFLAGS =
 tests_mp_fwd_exports_SOURCES = tests/mp/fwd_exports.c

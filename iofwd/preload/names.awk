@@ -216,7 +216,10 @@ function make_h(    c) {
 # A static program has no linker at run time, so what asks for it is left alone; and what this C library has only as an old version.
 function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
 
-function make_flags(    c) { for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,--wrap=" f_name[c] }
+function make_flags(    c) {
+    for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,--wrap=" f_name[c]
+    print "-Wl,--wrap=_IO_2_1_stdin_\n-Wl,--wrap=_IO_2_1_stdout_\n-Wl,--wrap=_IO_2_1_stderr_" # std_files.c
+}
 
 function make_c(    c, ret, real, call) {
     printf head, "iofwd/preload/names.def"
@@ -239,6 +242,7 @@ function make_c(    c, ret, real, call) {
         print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") FWD_EXPORT;"
         real = "real_" f_name[c] "(" args ")"
         if (f_after[c] == "new") real = "fwd_note_local(" real ")"
+        if (f_after[c] == "stream") real = "fwd_note_stream(" real ")"
         point = is_cancel_point(f_name[c]) ? "fwd_cancel_point();" : ""
         if (turns(c)) {
             make_turning(c, point, real)
@@ -265,7 +269,7 @@ function make_c(    c, ret, real, call) {
             print (point ? "    " point "\n" : "") "    " ret f_target[c] ";\n}\n"
             continue
         }
-        if (f_after[c] != "new" && f_after[c] != "-" && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
+        if (f_after[c] !~ /^(new|stream|-)$/ && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
         print "    if (" f_guard[c] ")" (point ? " {\n        " point : "") "\n        " ret f_target[c] ";" (point ? "\n    }" : "")
         if (f_links[c] != "") {
             # what the kernel did not find may lie behind a link into a prefix
@@ -289,7 +293,7 @@ function doc_row(c,    why, err) {
     if (f_target[c] ~ /^fwd_own/)
         return "| `" f_name[c] "` | local | has no path; caught so that Amphora's own descriptors get high numbers |"
     if (f_name[c] in leads) return "| `" f_name[c] "` | forwarded | request `" leads[f_name[c]] "` |"
-    if (f_name[c] == "umask" || f_target[c] ~ /^fwd_limits_changed/ || f_name[c] ~ /^pthread_(create|cancel)$/)
+    if (f_name[c] ~ /^(umask|abort)$/ || f_target[c] ~ /^fwd_limits_changed/ || f_name[c] ~ /^pthread_(create|cancel)$/)
         return "| `" f_name[c] "` | local | caught so that forwarded calls know of it |"
     return "| `" f_name[c] "` | forwarded | by the requests of other calls |"
 }
@@ -333,7 +337,9 @@ function doc_differences() {
     print "* `write` with O_APPEND: what others append may come between the first 4 MiB of one call and its rest."
     print "* `lseek`, SEEK_DATA and SEEK_HOLE: ext4 and others take for data what their cache has pages of, where room has been reserved by"
     print "  fallocate; that is the server's cache, and what it has read ahead."
-    print "* `freopen` that leads a local stream other than stdin, stdout and stderr to a forwarded path gives another stream back."
+    print "* `freopen` that leads a stream of popen or one in memory to a forwarded path gives another stream back."
+    print "* `dup2` of a forwarded file below a stream of popen: what is written to the stream is lost; the end of the process says so, and"
+    print "  its exit code is 1."
     print "* `read`, `write` and others that take a buffer: one that free has given back to the kernel may be a SIGSEGV where the"
     print "  kernel would say EFAULT, if it was used before."
     print "* `setrlimit`, RLIMIT_FSIZE: looked at when a program starts and when it sets it by itself: what another process sets by"

@@ -29,7 +29,7 @@ int x_system(const char *command)
 FILE *x_popen(const char *command, const char *type)
 {
     come_to_rest();
-    return real_popen(command, type);
+    return fwd_note_stream(real_popen(command, type));
 }
 
 /* _exit runs no destructors, and so ends what the client has gathered here. */

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include "iofwd/preload/foreign.h"
 #include "iofwd/preload/names.h"
 
 static long missing(void)
@@ -12,9 +13,17 @@ static long missing(void)
     return -1;
 }
 
+const FILE *fwd_std_original(int fd)
+{
+    static const char *const names[] = { "_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_" };
+
+    return dlsym(RTLD_NEXT, names[fd]);
+}
+
 void *fwd_real_find(int name)
 {
     int saved = errno;
+    fwd_std_complete();
     void *real = dlsym(RTLD_NEXT, fwd_name_texts[name]);
     if (!real)
         real = (void *)missing;

@@ -11,13 +11,16 @@
 #include <stdio_ext.h>
 
 #include "iofwd/preload/catch.h"
+#include "iofwd/preload/foreign.h"
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/ready.h"
 #include "iofwd/preload/targets.h"
 
-/* Bits of FILE._flags in every glibc: which direction is closed, and appending. */
+/* Bits of FILE._flags in every glibc: no buffer, which direction is closed, whether the list of all streams has it, and appending. */
+#define UNBUFFERED 0x0002
 #define NO_READS 0x0004
 #define NO_WRITES 0x0008
+#define LINKED 0x0080
 #define APPENDING 0x1000
 
 /*
@@ -35,6 +38,7 @@ struct stream {
     bool reopened;              /* what has happened to it tells nothing of it */
     bool used;                  /* it has been read or written */
     bool jumped;                /* since it was read last */
+    bool converted;             /* its file was one of the C library's: foreign.c */
     char *buffer;               /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
     off_t at;                   /* where its last read ended */
     mbstate_t reading, writing; /* of the wide functions */
@@ -141,10 +145,16 @@ static int cookie_seek(void *cookie, off_t *at, int whence)
     return 0;
 }
 
+static struct stream model; /* of a FILE that only shows how one of ours is made */
+
 static int cookie_close(void *cookie)
 {
     struct stream *s = cookie;
     int fd = s->fd;
+    if (s == &model)
+        return 0;
+    if (s->converted)
+        fwd_foreign_restore(s->file);
     forget(s);
     fwd_charset_close(s->charset);
     free(s->buffer); /* the C library has done with it */
@@ -164,9 +174,18 @@ static void give_buffer(struct stream *s, bool reads)
         s->file->_IO_buf_end = s->buffer + FIRST;
 }
 
+static const cookie_io_functions_t calls = { cookie_read, cookie_write, cookie_seek, cookie_close };
+
+static void remember(struct stream *s)
+{
+    pthread_mutex_lock(&lock);
+    s->next = *bucket(s->file);
+    *bucket(s->file) = s;
+    pthread_mutex_unlock(&lock);
+}
+
 static FILE *new_stream(int fd, const char *mode)
 {
-    static const cookie_io_functions_t calls = { cookie_read, cookie_write, cookie_seek, cookie_close };
     /* only r, w, a and + concern the C library */
     const char plain[3] = { mode[0], strchr(mode, '+') ? '+' : 0, 0 };
     struct stream *s = calloc(1, sizeof *s);
@@ -178,10 +197,7 @@ static FILE *new_stream(int fd, const char *mode)
         free(s);
         return NULL;
     }
-    pthread_mutex_lock(&lock);
-    s->next = *bucket(s->file);
-    *bucket(s->file) = s;
-    pthread_mutex_unlock(&lock);
+    remember(s);
     give_buffer(s, plain[0] == 'r');
     return s->file;
 }
@@ -201,7 +217,7 @@ static int flags_of(const char *mode)
 static FILE *stream_on(int fd, const char *mode)
 {
     /* what leads out of the prefix is local, and fdopen knows no character sets */
-    FILE *f = fwd_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode) : real_fdopen(fd, mode);
+    FILE *f = fwd_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode) : fwd_note_stream(real_fdopen(fd, mode));
     if (!f) {
         int err = errno;
         x_close(fd);
@@ -279,6 +295,60 @@ int fwd_stream_orient(FILE *f, int mode)
     return s->orientation;
 }
 
+/* ---- streams of the C library's ---- */
+
+/* What a stream of wide characters had in its buffers goes where bytes are. */
+static void put_text(FILE *f, bool writes, const char *text, size_t len)
+{
+    if (writes) {
+        fwrite(text, 1, len, f);
+        return;
+    }
+
+    while (len)
+        ungetc((unsigned char)text[--len], f);
+}
+
+/* f, a stream of the C library's with descriptor fd, becomes ours where it is, with what is in its buffers.  Bytes that wait there go where
+ * fd leads when they are written; those that were read ahead come before what is there. */
+static bool take(FILE *f, int fd)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    FILE *shape = s ? fopencookie(&model, "r+", calls) : NULL;
+    bool empty = !f->_IO_buf_base && !(f->_flags & UNBUFFERED) && !__flbf(f);
+    bool writes = !(f->_flags & NO_WRITES);
+    int orientation = f->_mode;
+    char *text = NULL;
+    size_t len = 0;
+
+    if (!shape) {
+        free(s);
+        return false;
+    }
+
+    s->fd = fd;
+    s->file = f;
+    s->at = -1;
+    s->orientation = (orientation > 0) - (orientation < 0);
+    s->converted = true;
+    remember(s);
+    bool converted = fwd_foreign_convert(f, shape, &model, s, &text, &len);
+
+    fclose(shape);
+    if (!converted) {
+        forget(s);
+        free(s);
+        return false;
+    }
+
+    if (empty)
+        give_buffer(s, !writes);
+
+    put_text(f, writes, text, len);
+    free(text);
+    return true;
+}
+
 /* ---- freopen ---- */
 
 /* What fd leads to gets the number of the stream, which fd has already where the program has closed it below the stream. */
@@ -292,6 +362,8 @@ static int lead(int fd, int to, int flags)
     return r;
 }
 
+extern void _IO_link_in(FILE *f); /* into glibc's list of all streams */
+
 /* Our stream is led to another file; it keeps its identity and its descriptor's number. */
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
@@ -300,12 +372,16 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     fflush(f);
     if (flags >= 0 && path)
         fd = x_openat(AT_FDCWD, path, flags, 0666);
+    if (s->fd < 0)
+        s->fd = fd; /* f was closed before */
     if (flags < 0 || (path && (fd < 0 || lead(fd, s->fd, flags) < 0))) {
         int err = errno;
         fclose(f);
         errno = err;
         return NULL;
     }
+    if (!(f->_flags & LINKED))
+        _IO_link_in(f);
     if (!path && fwd_fd(s->fd)) {
         x_fcntl(s->fd, F_SETFL, (void *)(long)(flags & O_APPEND));
         if (flags & O_TRUNC)
@@ -324,33 +400,30 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     return f;
 }
 
-static FILE **standard_stream(FILE *f)
+/* A stream that has no room to become ours is closed, and the caller gets another one with its number. */
+static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 {
-    return f == stdin ? &stdin : f == stdout ? &stdout : f == stderr ? &stderr : NULL;
-}
-
-/* A stream of the C library's cannot become ours.  The standard ones are variables and are replaced; for another the caller gets a
- * new stream.  Either has the old one's number, which the old one must neither close nor move then. */
-static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
-{
-    FILE **standard = standard_stream(f);
     int held = real_fileno(f), flags = flags_of(mode), fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666), err = errno;
     fflush(f);
     if (fd >= 0 && held >= 0) {
-        f->_fileno = standard || fd == held ? -1 : real_fcntl64(held, F_DUPFD_CLOEXEC, 0);
+        f->_fileno = fd == held ? -1 : real_fcntl64(held, F_DUPFD_CLOEXEC, 0); /* it must neither close nor move the number */
         fd = lead(fd, held, flags) < 0 ? -1 : held;
         err = errno;
     }
-    if (fd < 0 || !standard || held < 0)
-        fclose(f);
+    fclose(f);
     if (fd < 0) {
         errno = err;
         return NULL;
     }
-    FILE *fresh = stream_on(fd, mode);
-    if (fresh && standard)
-        *standard = fresh;
-    return fresh;
+    return stream_on(fd, mode);
+}
+
+/* A stream of the C library's becomes ours first. */
+static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
+{
+    int held = f->_fileno;
+    fflush(f);
+    return take(f, held) ? reopen_ours(path, mode, f) : reopen_elsewhere(path, mode, f);
 }
 
 FILE *x_freopen(const char *path, const char *mode, FILE *f)
@@ -368,34 +441,30 @@ FILE *x_freopen(const char *path, const char *mode, FILE *f)
     return again;
 }
 
-/* What the program had put into a stream and the C library had not yet written goes where the new descriptor leads, as it would have; what
- * was read ahead comes before what is there.  The old stream is left without any: at the end it would move the new descriptor. */
-static void move_pending(FILE *from, FILE *to)
-{
-    size_t n = from->_IO_write_ptr > from->_IO_write_base ? (size_t)(from->_IO_write_ptr - from->_IO_write_base) : 0;
-    if (n)
-        fwrite(from->_IO_write_base, 1, n, to);
-    for (const char *at = from->_IO_read_end; at > from->_IO_read_ptr;)
-        ungetc((unsigned char)*--at, to);
-    __fpurge(from);
-}
-
 void fwd_stream_landed(int fd)
 {
-    if (AMPH_LIKELY(fd > 2))
-        return;
-    FILE **standard = fd == 0 ? &stdin : fd == 1 ? &stdout : &stderr;
+    FILE *found[8];
     int saved = errno;
-    if (*standard && !fwd_file(*standard) && real_fileno(*standard) == fd) {
-        FILE *f = new_stream(fd, fd == 0 ? "r" : "w");
-        if (f && fd == 2)
-            setvbuf(f, NULL, _IONBF, 0);
-        else if (f && __flbf(*standard))
-            setvbuf(f, NULL, _IOLBF, 0);
-        if (f)
-            move_pending(*standard, f);
-        if (f)
-            *standard = f;
-    }
+    size_t n = fwd_foreign_find(fd, found, AMPH_COUNTOF(found));
+
+    for (size_t i = 0; i < n; i++)
+        if (!take(found[i], fd))
+            fwd_lost_watch();
+
     errno = saved;
+}
+
+static void look_below(int fd)
+{
+    if (fwd_fd(fd))
+        fwd_stream_landed(fd);
+}
+
+void fwd_stream_start(void)
+{
+    fwd_std_complete();
+    for (int fd = 0; fd < 3; fd++)
+        look_below(fd);
+
+    fwd_foreign_each_fd(look_below);
 }

@@ -7,5 +7,7 @@
 
 /* Around a fork: the list of streams is whole in the child. */
 void fwd_stream_fork_lock(bool take);
+/* Forwarding begins: streams whose descriptors the program was started with, or that its libraries have opened. */
+void fwd_stream_start(void);
 
 #endif

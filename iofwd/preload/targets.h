@@ -253,7 +253,9 @@ FILE *x_fopen(const char *path, const char *mode);
 FILE *x_fdopen(int fd, const char *mode);
 FILE *x_freopen(const char *path, const char *mode, FILE *f);
 int x_fileno(FILE *f);
-void fwd_stream_landed(int fd); /* fd leads to a forwarded file now: if it is stdin's, stdout's or stderr's, that stream is replaced */
+void fwd_stream_landed(int fd); /* fd leads to a forwarded file now: streams of the C library's that have it become forwarded ones */
+FILE *fwd_note_stream(FILE *f); /* a stream that the C library has just opened */
+void x_abort(void) AMPH_NORETURN;
 struct fwd_charset;
 mbstate_t *fwd_stream_state(FILE *f, bool writing);
 int fwd_stream_orient(FILE *f, int mode); /* as fwide */
