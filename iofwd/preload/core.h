@@ -102,4 +102,6 @@ bool fwd_placeholder_link(const char *link, char *text, size_t cap_bytes);
  * does not know it (any more). */
 int fwd_file_adopt(const char *text, struct fwd_ofile **of_p);
 
+extern const bool fwd_core_linked AMPH_HIDDEN; /* this is a static program, which has the client linked in */
+
 #endif

@@ -8,6 +8,8 @@
 #include "iofwd/preload/foreign.h"
 #include "iofwd/preload/names.h"
 
+const bool fwd_core_linked = true;
+
 bool fwd_core_bind(const char **what_p, const char **why_p)
 {
 #define FWD_CORE_BIND(name) fwd_core.name = amph_fwd_##name;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Start of the preload library: reads what the launcher left in the environment and switches forwarding on, last of all.
+ * Start of the preload library: reads what the launcher left in the environment and switches forwarding on.
  * Layer: iofwd (preload).  Thread rule: runs once, before main.
+ *
+ * The library is linked with -z initfirst: its constructor runs before those of all other libraries, whose statics may use streams and
+ * forwarded files.  The C library's own constructor has not run by then.  So start() changes no environment variables, since environ
+ * is not set, and loads no library; what needs either is left to late(), which runs when main is about to be called.
  *
  * A program that touches no prefix pays for what happens here and for nothing else, so libamphora with its registry of settings is not
  * there yet: the settings that matter now are looked up in the environment that the dynamic linker passes (settings.h).
@@ -17,10 +21,30 @@
 #include "iofwd/preload/names.h"
 #include "iofwd/preload/needs.h"
 #include "iofwd/preload/settings.h"
+#include "iofwd/preload/start.h"
 #include "iofwd/preload/stream.h"
 #include "iofwd/preload/targets.h"
 
 enum { RANK_FDS = 64 }; /* the rank's sockets lie above */
+
+/* Removes a setting from the list that environ is, or will be. */
+static void drop_setting(char **env, const char *name)
+{
+    char **to = env;
+
+    for (; *env; env++)
+        if (!fwd_env_is(*env, name))
+            *to++ = *env;
+
+    *to = NULL;
+}
+
+static void drop_everywhere(char **env, const char *name)
+{
+    drop_setting(env, name);
+    if (environ && environ != env)
+        drop_setting(environ, name);
+}
 
 static void refuse(const char *value, const char *why)
 {
@@ -124,6 +148,7 @@ static enum part find_part(char **env)
 static struct {
     long pid; /* of the first process */
     int result, token;
+    char setting[128]; /* what the programs that it starts find in their environment */
 } rank = { .result = -1, .token = -1 };
 bool fwd_rank_guarded;
 uint32_t fwd_mpi_ranks;
@@ -143,7 +168,6 @@ static void open_rank(void)
 {
     int pair[2];
     struct stat st;
-    char text[96];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || send(pair[0], "T", 1, 0) != 1)
         return;
     rank.pid = getpid();
@@ -151,8 +175,23 @@ static void open_rank(void)
     rank.token = keep(pair[1]);
     if (real_fstat(rank.result, &st) != 0)
         return;
-    snprintf(text, sizeof text, "%ld:%d:%d:%lu", rank.pid, rank.result, rank.token, (unsigned long)st.st_ino);
-    setenv(fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), text, 1);
+    snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu", fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result,
+             rank.token, (unsigned long)st.st_ino);
+}
+
+/* env with one more entry, or NULL. */
+static char **with_entry(char **env, char *entry)
+{
+    size_t n = fwd_env_entries(env);
+    char **longer = malloc((n + 2) * sizeof *longer);
+
+    if (!longer)
+        return NULL;
+
+    memcpy(longer, env, n * sizeof *longer);
+    longer[n] = entry;
+    longer[n + 1] = NULL;
+    return longer;
 }
 
 /* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences with all of them. */
@@ -228,7 +267,7 @@ static void restore_preload(char **env)
         if (strncmp(*e, entry, sizeof "LD_PRELOAD=" - 1) == 0)
             *e = entry;
     if (entry)
-        unsetenv(told);
+        drop_everywhere(env, told);
 }
 
 /* What the linker has been given for this program, and where it looks for more. */
@@ -237,7 +276,7 @@ static void take_libraries(char **env)
     const char *copies = fwd_private_text(env, FWD_PRIVATE_LIBS);
     if (copies) {
         fwd_needs_loaded(copies);
-        unsetenv(FWD_NEEDS_SETTING);
+        drop_everywhere(env, FWD_NEEDS_SETTING);
     }
     fwd_library_path_keep(fwd_foreign_text(env, FWD_FOREIGN_LIBRARY_PATH));
 }
@@ -250,11 +289,38 @@ static bool knows_servers(char **env)
 }
 
 const char fwd_init_linked = 1;
+static char *locks_told; /* or NULL: by the program before this one in this process */
 
-static void __attribute__((constructor)) start(int argc, char **argv, char **env)
+static void late(void)
+{
+    int saved = errno;
+
+    if (rank.setting[0])
+        setenv(fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), strchr(rank.setting, '=') + 1, 1);
+
+    if (locks_told)
+        fwd_locks_drop_closed(locks_told);
+
+    free(locks_told);
+    locks_told = NULL;
+    if (fwd_state.on)
+        fwd_stream_enlarge();
+
+    errno = saved;
+}
+
+/* Runs after the constructors of all libraries and before those of the program. */
+int x_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini, void *ending, void *stack)
+{
+    late();
+    return real___libc_start_main(main, argc, argv, init, fini, ending, stack);
+}
+
+static void __attribute__((constructor(102))) start(int argc, char **argv, char **env)
 {
     const char *prefixes = fwd_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
     const char *why;
+    char **longer = NULL;
     int saved = errno;
 
     if (!prefixes || !prefixes[0])
@@ -275,22 +341,23 @@ static void __attribute__((constructor)) start(int argc, char **argv, char **env
     fwd_state.umask = mask;
     fwd_limits_changed(0);
     const char *locks = fwd_private_text(env, FWD_PRIVATE_LOCKS);
-    locks = fwd_locks_came_along(locks) ? strdup(locks) : NULL;
+    locks_told = fwd_locks_came_along(locks) ? strdup(locks) : NULL;
     fwd_core_astray = part == PART_ASTRAY;
     if (part == PART_COMPUTE) {
         open_rank();
-        env = environ;
+        longer = rank.setting[0] ? with_entry(env, rank.setting) : NULL;
     }
-    guard_rank(env);
+    guard_rank(longer ? longer : env);
     restore_preload(env);
-    fwd_environment_keep(env);
+    fwd_environment_keep(longer ? longer : env);
+    free(longer);
     restore_cwd(env);
     fwd_state.on = true;
     fwd_fork_watch();
-    if (locks)
-        fwd_locks_drop_closed(locks);
     take_libraries(env);
     find_exe(argc > 0 ? argv[0] : NULL);
     fwd_stream_start();
+    if (fwd_core_linked)
+        late();
     errno = saved;
 }

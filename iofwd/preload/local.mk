@@ -107,7 +107,7 @@ libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/preload/core_load.c iofwd
 nodist_libiofwd_preload_la_SOURCES = iofwd/preload/names.c
 libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DFWD_STD_PREFIX='"_IO_2_1_"'
 libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
-libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared
+libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,initfirst
 libiofwd_preload_la_LIBADD = -ldl -lpthread
 
 # The same for static programs: their own calls and those of their libraries lead here by ld --wrap (pkg-config iofwd-static).

@@ -213,8 +213,8 @@ function make_h(    c) {
     print "\n#endif"
 }
 
-# A static program has no linker at run time, so what asks for it is left alone; and what this C library has only as an old version.
-function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
+# A static program has no linker at run time, so what asks for it, or comes from it, is left alone; and what this C library has only as an old version.
+function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(__libc_start_main|dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
 
 function make_flags(    c) {
     for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,--wrap=" f_name[c]
@@ -293,7 +293,7 @@ function doc_row(c,    why, err) {
     if (f_target[c] ~ /^fwd_own/)
         return "| `" f_name[c] "` | local | has no path; caught so that Amphora's own descriptors get high numbers |"
     if (f_name[c] in leads) return "| `" f_name[c] "` | forwarded | request `" leads[f_name[c]] "` |"
-    if (f_name[c] ~ /^(umask|abort)$/ || f_target[c] ~ /^fwd_limits_changed/ || f_name[c] ~ /^pthread_(create|cancel)$/)
+    if (f_name[c] ~ /^(umask|abort|__libc_start_main)$/ || f_target[c] ~ /^fwd_limits_changed/ || f_name[c] ~ /^pthread_(create|cancel)$/)
         return "| `" f_name[c] "` | local | caught so that forwarded calls know of it |"
     return "| `" f_name[c] "` | forwarded | by the requests of other calls |"
 }

@@ -309,13 +309,20 @@ static void put_text(FILE *f, bool writes, const char *text, size_t len)
         ungetc((unsigned char)text[--len], f);
 }
 
+/* Has f no buffer yet, and will it want one? */
+static bool has_no_buffer(const FILE *f)
+{
+    return !f->_IO_buf_base && !(f->_flags & UNBUFFERED) && !__flbf((FILE *)f);
+}
+
+static bool may_ask; /* the server what kind a file is: not before the C library's constructor has run */
+
 /* f, a stream of the C library's with descriptor fd, becomes ours where it is, with what is in its buffers.  Bytes that wait there go where
  * fd leads when they are written; those that were read ahead come before what is there. */
 static bool take(FILE *f, int fd)
 {
     struct stream *s = calloc(1, sizeof *s);
     FILE *shape = s ? fopencookie(&model, "r+", calls) : NULL;
-    bool empty = !f->_IO_buf_base && !(f->_flags & UNBUFFERED) && !__flbf(f);
     bool writes = !(f->_flags & NO_WRITES);
     int orientation = f->_mode;
     char *text = NULL;
@@ -341,7 +348,7 @@ static bool take(FILE *f, int fd)
         return false;
     }
 
-    if (empty)
+    if (may_ask && has_no_buffer(f))
         give_buffer(s, !writes);
 
     put_text(f, writes, text, len);
@@ -439,6 +446,18 @@ FILE *x_freopen(const char *path, const char *mode, FILE *f)
     FILE *again = fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
     fwd_links--;
     return again;
+}
+
+void fwd_stream_enlarge(void)
+{
+    may_ask = true;
+    for (int fd = 0; fd < 3; fd++) {
+        FILE *f = &fwd_std_file(fd)->file;
+        struct stream *s = fwd_file(f) ? find(f) : NULL;
+
+        if (s && has_no_buffer(f))
+            give_buffer(s, f->_flags & NO_WRITES);
+    }
 }
 
 void fwd_stream_landed(int fd)

@@ -9,5 +9,7 @@
 void fwd_stream_fork_lock(bool take);
 /* Forwarding begins: streams whose descriptors the program was started with, or that its libraries have opened. */
 void fwd_stream_start(void);
+/* The standard ones of them get buffers as large as other streams', where they have none yet; this may ask the server. */
+void fwd_stream_enlarge(void);
 
 #endif

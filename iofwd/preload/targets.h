@@ -295,6 +295,9 @@ int x_daemon(int no_chdir, int no_close);
 void x_exit_now(int status) AMPH_NORETURN;
 void fwd_exit_now(enum fwd_way way, int status) AMPH_NORETURN;
 
+/* init.c */
+int x_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini, void *ending, void *stack);
+
 /* start.c */
 /* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
 int fwd_copy_in(const char *path, int amode);

@@ -51,6 +51,10 @@ struct registered {
     {
         if ($i % 5 == 0)
             std::cout << "load " << name << '\n';
+        if ($i % 10 == 0)
+            std::cout << "flush " << name << std::endl;
+        if ($i == 9)
+            std::cout << std::string(100000, '.') << '\n';
     }
     ~registered()
     {
