@@ -29,4 +29,13 @@ cat "$mp_dir/stats" >>"$mp_dir/out"
 test $r -eq 0 && grep -q '^22 bytes$' "$mp_dir/out" && cmp "$mp_dir/expected" "$mp_dir/kept/static" >>"$mp_dir/out" 2>&1 &&
     test "$(fwd_counted written)" -eq 33
 mp_report $? "a static program's files are forwarded, also what it writes after main" "$mp_dir/out"
+
+# Its FILE objects become forwarded streams as those of dynamic programs do (fwd_streams.sh).
+# shellcheck disable=SC2086
+${CC:-cc} -static -D_GNU_SOURCE -o "$mp_dir/streams" "$srcdir/tests/mp/fwd_streams.c" "@$builddir/iofwd/preload/iofwd-wrap.args" \
+    $libs -lcrypto -ldl -lpthread >"$mp_dir/out" 2>&1
+mp_report $? "a static program of streams is linked" "$mp_dir/out"
+for mode in out buffered lines in foreign reopened wide messages; do
+    fwd_both "static streams and dup2: $mode" "$mp_dir/streams" $mode
+done
 mp_done
