@@ -44,6 +44,11 @@ const FILE *fwd_std_original(int fd)
     return files[fd];
 }
 
+FILE *fwd_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
+{
+    return fopencookie(cookie, mode, functions);
+}
+
 extern void _IO_link_in(FILE *f); /* into the C library's list of all streams */
 
 /* The list of a static program begins with the original objects, which nobody uses. */

@@ -29,6 +29,9 @@ const FILE *fwd_std_original(int fd);
 /* Completes the three objects by what only the C library has, once; before any of them is used for wide characters. */
 void fwd_std_complete(void);
 
+/* The C library's fopencookie, whoever else has one of that name. */
+FILE *fwd_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
+
 /* ---- foreign.c ---- */
 
 /* A FILE of the C library's has just been opened.  Gives it back. */
@@ -38,9 +41,10 @@ size_t fwd_foreign_find(int fd, FILE **found, size_t max);
 /* Calls fn for each descriptor that a local stream has had since the program's start. */
 void fwd_foreign_each_fd(void (*fn)(int fd));
 /*
- * Makes f a stream of the same functions as model, which fopencookie has just made for model_cookie; f gets cookie.  What f has in its
- * buffers stays there.  text: for a stream of wide characters, what it had read ahead or not yet written, as bytes; *text_len_p of them,
- * to be freed.  false: f is of a kind that has no room for it, or another thread is using it.
+ * Makes f a stream of the same functions as model, which fwd_plain_fopencookie has just made for
+ * model_cookie; f gets cookie.  What f has in its buffers stays there, but for a stream of wide
+ * characters: *text_p gets what that had read ahead or not yet written, as *text_len_p bytes, to be
+ * freed.  false: f is of a kind that has no room for it, or another thread is using it.
  */
 bool fwd_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, void *cookie, char **text_p, size_t *text_len_p);
 /* A stream that was converted is being closed: it is a local one again, for a program that reopens it. */

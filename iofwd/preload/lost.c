@@ -51,8 +51,9 @@ bool fwd_lost_report(void)
         return false;
 
     int n = snprintf(line, sizeof line,
-                     "amphora: process %d: output of a stream on descriptor %d was not written: the descriptor was led to a forwarded file "
-                     "below a stream of popen, or one that another thread was using; open the file by fopen or freopen instead\n",
+                     "amphora: process %d: output of a stream on descriptor %d was not written: dup2 led the descriptor to a "
+                     "forwarded file, and the stream, of popen or in use by another thread, could not follow; open the file by "
+                     "fopen or freopen instead\n",
                      (int)getpid(), fd);
 
     (void)!(fwd_fd(2) ? x_write(2, line, (size_t)n) : real_write(2, line, (size_t)n));
@@ -79,7 +80,7 @@ void fwd_lost_watch(void)
     if (last)
         return;
 
-    last = fopencookie(NULL, "r", functions);
+    last = fwd_plain_fopencookie(NULL, "r", functions);
     if (!last)
         return;
 

@@ -20,6 +20,16 @@ const FILE *fwd_std_original(int fd)
     return dlsym(RTLD_NEXT, names[fd]);
 }
 
+/* Not by its name: a sanitizer in the program has one too, which puts a cookie of its own around ours.  dlopen would give a handle of the
+ * C library, but would run its constructor before its time. */
+FILE *fwd_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
+{
+    FILE *(*plain)(void *, const char *, cookie_io_functions_t);
+
+    plain = (FILE * (*)(void *, const char *, cookie_io_functions_t)) dlsym(RTLD_NEXT, "fopencookie");
+    return plain ? plain(cookie, mode, functions) : NULL;
+}
+
 void *fwd_real_find(int name)
 {
     int saved = errno;

@@ -322,7 +322,7 @@ static bool may_ask; /* the server what kind a file is: not before the C library
 static bool take(FILE *f, int fd)
 {
     struct stream *s = calloc(1, sizeof *s);
-    FILE *shape = s ? fopencookie(&model, "r+", calls) : NULL;
+    FILE *shape = s ? fwd_plain_fopencookie(&model, "r+", calls) : NULL;
     bool writes = !(f->_flags & NO_WRITES);
     int orientation = f->_mode;
     char *text = NULL;

@@ -122,6 +122,34 @@ done
 Y
 fwd_both "C++ streams of twenty libraries" sh "$mp_dir/commands"
 
+# A sanitizer has a fopencookie of its own.
+cat >"$mp_dir/commands" <<'Y'
+D=$1 T=$2
+set -e
+cat >"$T/main.cc" <<'Z'
+#include <cstdio>
+#include <iostream>
+static struct early { early() { std::cout << "early" << std::endl; } } here;
+int main()
+{
+    std::string line;
+    std::getline(std::cin, line);
+    std::cout << line << std::endl;
+    std::printf("end\n");
+    return 0;
+}
+Z
+g++ -fsanitize=address -static-libasan -o "$T/checked" "$T/main.cc"
+echo "a line" >"$D/in"
+ASAN_OPTIONS=detect_leaks=0 "$T/checked" <"$D/in" >"$D/out"
+Y
+if echo 'int main() { return 0; }' >"$mp_dir/empty.cc" &&
+    g++ -fsanitize=address -static-libasan -o "$mp_dir/empty" "$mp_dir/empty.cc" 2>/dev/null; then
+    fwd_both "C++ streams with a sanitizer" sh "$mp_dir/commands"
+else
+    mp_skip "C++ streams with a sanitizer" "no static libasan"
+fi
+
 if command -v gfortran >/dev/null; then
     cat >"$mp_dir/commands" <<'Y'
 D=$1 T=$2
