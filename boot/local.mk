@@ -25,14 +25,14 @@ libamphora_la_SOURCES += \
 	boot/values.c
 
 if HAVE_CRITERION
-check_PROGRAMS += tests/unit_boot
-TESTS += tests/unit_boot
-check_PROGRAMS += tests/unit_boot_pmi2
-TESTS += tests/unit_boot_pmi2
-tests_unit_boot_pmi2_SOURCES = tests/unit_boot_pmi2.c
-tests_unit_boot_pmi2_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_boot_pmi2_LDADD = $(UNIT_LIBS) -lpthread
-tests_unit_boot_SOURCES = tests/unit_boot.c
-tests_unit_boot_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_boot_LDADD = $(UNIT_LIBS) -lpthread
+check_PROGRAMS += tests/unit/unit_boot
+TESTS += tests/unit/unit_boot
+check_PROGRAMS += tests/unit/unit_boot_pmi2
+TESTS += tests/unit/unit_boot_pmi2
+tests_unit_unit_boot_pmi2_SOURCES = tests/unit/unit_boot_pmi2.c
+tests_unit_unit_boot_pmi2_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_boot_pmi2_LDADD = $(UNIT_LIBS) -lpthread
+tests_unit_unit_boot_SOURCES = tests/unit/unit_boot.c
+tests_unit_unit_boot_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_boot_LDADD = $(UNIT_LIBS) -lpthread
 endif

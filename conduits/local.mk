@@ -40,58 +40,58 @@ libamphora_la_SOURCES += \
 
 # The conformance suite, once for each conduit and once with put and get over messages.
 SUITE_SOURCES = \
-	tests/conduit_suite.c \
-	tests/conduit_suite.h \
-	tests/conduit_suite_life.c \
-	tests/conduit_suite_memory.c \
-	tests/conduit_suite_messages.c \
-	tests/conduit_suite_sleep.c
+	tests/conformance/conduit_suite.c \
+	tests/conformance/conduit_suite.h \
+	tests/conformance/conduit_suite_life.c \
+	tests/conformance/conduit_suite_memory.c \
+	tests/conformance/conduit_suite_messages.c \
+	tests/conformance/conduit_suite_sleep.c
 check_PROGRAMS += \
-	tests/unit_conduit_emulate \
-	tests/unit_conduit_emulate_tcp \
-	tests/unit_conduit_mr \
-	tests/unit_conduit_smp \
-	tests/unit_conduit_suite_tcp \
-	tests/unit_conduit_udp \
-	tests/unit_conduit_udp_loss \
-	tests/unit_conduit_udp_ofi \
-	tests/unit_conduit_verbs \
-	tests/unit_udp_sim
+	tests/conformance/unit_conduit_emulate \
+	tests/conformance/unit_conduit_emulate_tcp \
+	tests/conformance/unit_conduit_mr \
+	tests/conformance/unit_conduit_smp \
+	tests/conformance/unit_conduit_suite_tcp \
+	tests/conformance/unit_conduit_udp \
+	tests/conformance/unit_conduit_udp_loss \
+	tests/conformance/unit_conduit_udp_ofi \
+	tests/conformance/unit_conduit_verbs \
+	tests/conformance/unit_udp_sim
 TESTS += \
-	tests/unit_conduit_emulate \
-	tests/unit_conduit_emulate_tcp \
-	tests/unit_conduit_mr \
-	tests/unit_conduit_smp \
-	tests/unit_conduit_suite_tcp \
-	tests/unit_conduit_udp \
-	tests/unit_conduit_udp_loss \
-	tests/unit_conduit_udp_ofi \
-	tests/unit_conduit_verbs \
-	tests/unit_udp_sim
-tests_unit_conduit_smp_SOURCES = tests/unit_conduit_smp.c $(SUITE_SOURCES)
-tests_unit_conduit_smp_LDADD = libamphora.la -lpthread
-tests_unit_conduit_suite_tcp_SOURCES = tests/unit_conduit_suite_tcp.c $(SUITE_SOURCES)
-tests_unit_conduit_suite_tcp_LDADD = libamphora.la -lpthread
-tests_unit_conduit_mr_SOURCES = tests/unit_conduit_mr.c $(SUITE_SOURCES)
-tests_unit_conduit_mr_LDADD = libamphora.la -lpthread
-tests_unit_conduit_verbs_SOURCES = tests/unit_conduit_verbs.c $(SUITE_SOURCES)
-tests_unit_conduit_verbs_LDADD = libamphora.la -lpthread
-tests_unit_conduit_emulate_SOURCES = tests/unit_conduit_emulate.c $(SUITE_SOURCES)
-tests_unit_conduit_emulate_LDADD = libamphora.la -lpthread
-tests_unit_conduit_emulate_tcp_SOURCES = tests/unit_conduit_emulate_tcp.c $(SUITE_SOURCES)
-tests_unit_conduit_emulate_tcp_LDADD = libamphora.la -lpthread
-tests_unit_conduit_udp_SOURCES = tests/unit_conduit_udp.c $(SUITE_SOURCES)
-tests_unit_conduit_udp_LDADD = libamphora.la -lpthread
-tests_unit_conduit_udp_loss_SOURCES = tests/unit_conduit_udp_loss.c $(SUITE_SOURCES)
-tests_unit_conduit_udp_loss_LDADD = libamphora.la -lpthread
-tests_unit_conduit_udp_ofi_SOURCES = tests/unit_conduit_udp_ofi.c $(SUITE_SOURCES)
-tests_unit_conduit_udp_ofi_LDADD = libamphora.la -lpthread
-tests_unit_udp_sim_SOURCES = tests/unit_udp_sim.c tests/udp_sim.c tests/udp_sim.h tests/fuzz_udp.c tests/fuzz_udp.h
-tests_unit_udp_sim_LDADD = libamphora.la -lpthread
-dist_check_SCRIPTS += tests/mp/udp.sh
-TESTS += tests/mp/udp.sh
+	tests/conformance/unit_conduit_emulate \
+	tests/conformance/unit_conduit_emulate_tcp \
+	tests/conformance/unit_conduit_mr \
+	tests/conformance/unit_conduit_smp \
+	tests/conformance/unit_conduit_suite_tcp \
+	tests/conformance/unit_conduit_udp \
+	tests/conformance/unit_conduit_udp_loss \
+	tests/conformance/unit_conduit_udp_ofi \
+	tests/conformance/unit_conduit_verbs \
+	tests/conformance/unit_udp_sim
+tests_conformance_unit_conduit_smp_SOURCES = tests/conformance/unit_conduit_smp.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_smp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_suite_tcp_SOURCES = tests/conformance/unit_conduit_suite_tcp.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_suite_tcp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_mr_SOURCES = tests/conformance/unit_conduit_mr.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_mr_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_verbs_SOURCES = tests/conformance/unit_conduit_verbs.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_verbs_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_emulate_SOURCES = tests/conformance/unit_conduit_emulate.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_emulate_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_emulate_tcp_SOURCES = tests/conformance/unit_conduit_emulate_tcp.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_emulate_tcp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_udp_SOURCES = tests/conformance/unit_conduit_udp.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_udp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_udp_loss_SOURCES = tests/conformance/unit_conduit_udp_loss.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_udp_loss_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_udp_ofi_SOURCES = tests/conformance/unit_conduit_udp_ofi.c $(SUITE_SOURCES)
+tests_conformance_unit_conduit_udp_ofi_LDADD = libamphora.la -lpthread
+tests_conformance_unit_udp_sim_SOURCES = tests/conformance/unit_udp_sim.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h tests/fuzz/fuzz_udp.c tests/fuzz/fuzz_udp.h
+tests_conformance_unit_udp_sim_LDADD = libamphora.la -lpthread
+dist_check_SCRIPTS += tests/am/udp.sh
+TESTS += tests/am/udp.sh
 
 # Figures, by hand; built only when asked for.
-EXTRA_PROGRAMS = tests/bench_conduit
-tests_bench_conduit_SOURCES = tests/bench_conduit.c
-tests_bench_conduit_LDADD = libamphora.la
+EXTRA_PROGRAMS = tests/conformance/bench_conduit
+tests_conformance_bench_conduit_SOURCES = tests/conformance/bench_conduit.c
+tests_conformance_bench_conduit_LDADD = libamphora.la

@@ -1,14 +1,14 @@
-# The API as a table: made from the headers and the tests, checked by tests/api_status.sh.
+# The API as a table: made from the headers and the tests, checked by tests/gex/api_status.sh.
 EXTRA_DIST += \
 	doc/bridge.md \
 	doc/gasnet-api-status.md \
 	doc/iofwd-performance.md \
 	doc/scale.md \
 	doc/udp.md \
-	tests/api_names.txt \
-	tests/api_reasons.txt
-dist_check_SCRIPTS += tests/api_status.sh
-TESTS += tests/api_status.sh
+	tests/gex/api_names.txt \
+	tests/gex/api_reasons.txt
+dist_check_SCRIPTS += tests/gex/api_status.sh
+TESTS += tests/gex/api_status.sh
 .PHONY: api-status
 api-status:
-	srcdir='$(srcdir)' builddir='$(builddir)' CC='$(CC)' CXX='$(CXX)' $(SHELL) $(srcdir)/tests/api_status.sh --write
+	srcdir='$(srcdir)' builddir='$(builddir)' CC='$(CC)' CXX='$(CXX)' $(SHELL) $(srcdir)/tests/gex/api_status.sh --write

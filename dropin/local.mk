@@ -95,43 +95,43 @@ $(dropin_run): $(srcdir)/dropin/gasnetrun.in Makefile
 CLEANFILES += $(dropin_mak) $(dropin_pc) $(dropin_so) $(dropin_a) $(dropin_run)
 
 # Tests: GASNet-1 beyond the transfers, its segment modes, the launchers.
-dropin_mp = tests/mp/gasnet1_everything tests/mp/gasnet1_leave tests/mp/gasnet1_more tests/mp/gasnet1_quit
-check_PROGRAMS += $(dropin_mp) tests/mp/gasnet1_everything_par tests/mp/gasnet1_all_par tests/mp/gasnet1_more_par
+dropin_mp = tests/gasnet1/gasnet1_everything tests/gasnet1/gasnet1_leave tests/gasnet1/gasnet1_more tests/gasnet1/gasnet1_quit
+check_PROGRAMS += $(dropin_mp) tests/gasnet1/gasnet1_everything_par tests/gasnet1/gasnet1_all_par tests/gasnet1/gasnet1_more_par
 dist_check_SCRIPTS += $(dropin_mp:=.sh)
 TESTS += $(dropin_mp:=.sh)
-tests_mp_gasnet1_everything_SOURCES = tests/mp/gasnet1_everything.c tests/mp/gex_common.h
-tests_mp_gasnet1_everything_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gasnet1_everything_LDADD = libamphora.la
-tests_mp_gasnet1_everything_par_SOURCES = tests/mp/gasnet1_everything.c tests/mp/gex_common.h
-tests_mp_gasnet1_everything_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_mp_gasnet1_everything_par_LDADD = libamphora.la -lpthread
-tests_mp_gasnet1_more_SOURCES = tests/mp/gasnet1_more.c tests/mp/gex_common.h
-tests_mp_gasnet1_more_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
-tests_mp_gasnet1_more_LDADD = libamphora.la
-dist_check_SCRIPTS += tests/mp/dropin_run.sh tests/dropin_build.sh
-TESTS += tests/mp/dropin_run.sh tests/dropin_build.sh
-check_PROGRAMS += tests/mp/dropin_job tests/mp/dropin_job_smp tests/mp/dropin_job_tcp tests/mp/dropin_job_udp
-tests_mp_dropin_job_SOURCES = tests/mp/dropin_job.c
-tests_mp_dropin_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_dropin_job_LDADD = libamphora.la
-tests_mp_dropin_job_smp_SOURCES = tests/mp/dropin_job.c
-tests_mp_dropin_job_smp_CPPFLAGS = -DGASNET_SEQ -DGASNET_CONDUIT_SMP $(gex_client_cppflags)
-tests_mp_dropin_job_smp_LDADD = libamphora.la
-tests_mp_dropin_job_tcp_SOURCES = tests/mp/dropin_job.c
-tests_mp_dropin_job_tcp_CPPFLAGS = -DGASNET_PARSYNC -DGASNET_CONDUIT_TCP=1 -DGASNET_PAGESIZE=65536 $(gex_client_cppflags)
-tests_mp_dropin_job_tcp_LDADD = libamphora.la
-tests_mp_dropin_job_udp_SOURCES = tests/mp/dropin_job.c
-tests_mp_dropin_job_udp_CPPFLAGS = -DGASNET_PAR -DGASNET_CONDUIT_UDP=1 -DGASNET_PAGESIZE=65536 $(gex_client_cppflags)
-tests_mp_dropin_job_udp_LDADD = libamphora.la -lpthread
-tests_mp_gasnet1_leave_SOURCES = tests/mp/gasnet1_leave.c tests/mp/gex_common.h
-tests_mp_gasnet1_leave_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gasnet1_leave_LDADD = libamphora.la
-tests_mp_gasnet1_quit_SOURCES = tests/mp/gasnet1_quit.c tests/mp/gex_common.h
-tests_mp_gasnet1_quit_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gasnet1_quit_LDADD = libamphora.la
-tests_mp_gasnet1_all_par_SOURCES = tests/mp/gasnet1_all.c tests/mp/gex_common.h
-tests_mp_gasnet1_all_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_mp_gasnet1_all_par_LDADD = libamphora.la -lpthread
-tests_mp_gasnet1_more_par_SOURCES = tests/mp/gasnet1_more.c tests/mp/gex_common.h
-tests_mp_gasnet1_more_par_CPPFLAGS = -DGASNET_PAR -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
-tests_mp_gasnet1_more_par_LDADD = libamphora.la -lpthread
+tests_gasnet1_gasnet1_everything_SOURCES = tests/gasnet1/gasnet1_everything.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_everything_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gasnet1_gasnet1_everything_LDADD = libamphora.la
+tests_gasnet1_gasnet1_everything_par_SOURCES = tests/gasnet1/gasnet1_everything.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_everything_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gasnet1_gasnet1_everything_par_LDADD = libamphora.la -lpthread
+tests_gasnet1_gasnet1_more_SOURCES = tests/gasnet1/gasnet1_more.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_more_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
+tests_gasnet1_gasnet1_more_LDADD = libamphora.la
+dist_check_SCRIPTS += tests/dropin/dropin_run.sh tests/dropin/dropin_build.sh
+TESTS += tests/dropin/dropin_run.sh tests/dropin/dropin_build.sh
+check_PROGRAMS += tests/dropin/dropin_job tests/dropin/dropin_job_smp tests/dropin/dropin_job_tcp tests/dropin/dropin_job_udp
+tests_dropin_dropin_job_SOURCES = tests/dropin/dropin_job.c
+tests_dropin_dropin_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_dropin_dropin_job_LDADD = libamphora.la
+tests_dropin_dropin_job_smp_SOURCES = tests/dropin/dropin_job.c
+tests_dropin_dropin_job_smp_CPPFLAGS = -DGASNET_SEQ -DGASNET_CONDUIT_SMP $(gex_client_cppflags)
+tests_dropin_dropin_job_smp_LDADD = libamphora.la
+tests_dropin_dropin_job_tcp_SOURCES = tests/dropin/dropin_job.c
+tests_dropin_dropin_job_tcp_CPPFLAGS = -DGASNET_PARSYNC -DGASNET_CONDUIT_TCP=1 -DGASNET_PAGESIZE=65536 $(gex_client_cppflags)
+tests_dropin_dropin_job_tcp_LDADD = libamphora.la
+tests_dropin_dropin_job_udp_SOURCES = tests/dropin/dropin_job.c
+tests_dropin_dropin_job_udp_CPPFLAGS = -DGASNET_PAR -DGASNET_CONDUIT_UDP=1 -DGASNET_PAGESIZE=65536 $(gex_client_cppflags)
+tests_dropin_dropin_job_udp_LDADD = libamphora.la -lpthread
+tests_gasnet1_gasnet1_leave_SOURCES = tests/gasnet1/gasnet1_leave.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_leave_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gasnet1_gasnet1_leave_LDADD = libamphora.la
+tests_gasnet1_gasnet1_quit_SOURCES = tests/gasnet1/gasnet1_quit.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_quit_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gasnet1_gasnet1_quit_LDADD = libamphora.la
+tests_gasnet1_gasnet1_all_par_SOURCES = tests/gasnet1/gasnet1_all.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_all_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gasnet1_gasnet1_all_par_LDADD = libamphora.la -lpthread
+tests_gasnet1_gasnet1_more_par_SOURCES = tests/gasnet1/gasnet1_more.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_more_par_CPPFLAGS = -DGASNET_PAR -DGASNET_SEGMENT_LARGE -DGASNET_CONDUIT_OFI $(gex_client_cppflags)
+tests_gasnet1_gasnet1_more_par_LDADD = libamphora.la -lpthread

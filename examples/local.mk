@@ -15,9 +15,9 @@ examples_wave_wave_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ $(PNG_CFLAGS)
 examples_wave_wave_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -fvect-cost-model=dynamic
 examples_wave_wave_LDADD = libiofwd.la libamphora.la $(PNG_LIBS) -lm
 endif
-dist_check_SCRIPTS += tests/mp/wave.sh
-TESTS += tests/mp/wave.sh
-# The small ones: each is a client's first program, built against the public headers alone (tests/mp/gex_examples.sh runs them).
+dist_check_SCRIPTS += tests/examples/wave.sh
+TESTS += tests/examples/wave.sh
+# The small ones: each is a client's first program, built against the public headers alone (tests/examples/gex_examples.sh runs them).
 noinst_PROGRAMS += examples/hello_am examples/ring examples/put_get
 examples_hello_am_SOURCES = examples/hello_am.c
 examples_hello_am_CPPFLAGS = -DGASNET_SEQ -I$(top_srcdir)/include
@@ -49,7 +49,7 @@ examples_shmem_libshmem_la_SOURCES = $(examples_shmem_sources)
 examples_shmem_libshmem_la_CPPFLAGS = -DGASNET_SEQ -I$(top_srcdir)/include
 examples_shmem_programs = examples/shmem/heat examples/shmem/sort examples/shmem/histogram
 noinst_PROGRAMS += $(examples_shmem_programs)
-check_PROGRAMS += tests/mp/shmem_check
+check_PROGRAMS += tests/examples/shmem_check
 examples_shmem_heat_SOURCES = examples/shmem/heat.c
 examples_shmem_heat_CPPFLAGS = $(examples_plain)
 examples_shmem_heat_LDADD = examples/shmem/libshmem.la libamphora.la -lm
@@ -59,13 +59,13 @@ examples_shmem_sort_LDADD = examples/shmem/libshmem.la libamphora.la
 examples_shmem_histogram_SOURCES = examples/shmem/histogram.c
 examples_shmem_histogram_CPPFLAGS = $(examples_plain)
 examples_shmem_histogram_LDADD = examples/shmem/libshmem.la libamphora.la
-tests_mp_shmem_check_SOURCES = tests/mp/shmem_check.c
-tests_mp_shmem_check_CPPFLAGS = -I$(top_srcdir)
-tests_mp_shmem_check_LDADD = examples/shmem/libshmem.la libamphora.la
+tests_examples_shmem_check_SOURCES = tests/examples/shmem_check.c
+tests_examples_shmem_check_CPPFLAGS = -I$(top_srcdir)
+tests_examples_shmem_check_LDADD = examples/shmem/libshmem.la libamphora.la
 # These know nothing of GASNet or Amphora.
 examples_plain =
-dist_check_SCRIPTS += tests/mp/shmem.sh
-TESTS += tests/mp/shmem.sh
+dist_check_SCRIPTS += tests/examples/shmem.sh
+TESTS += tests/examples/shmem.sh
 # A UPC++-like library over gasnetex.h alone, in C++17.
 EXTRA_DIST += examples/upcxx/Makefile
 examples_upcxx_programs = examples/upcxx/dht examples/upcxx/stencil examples/upcxx/histogram
@@ -98,10 +98,10 @@ examples_upcxx_stencil_LDADD = $(examples_upcxx_libs)
 examples_upcxx_histogram_SOURCES = examples/upcxx/histogram.cc
 examples_upcxx_histogram_CPPFLAGS = $(examples_upcxx_cppflags)
 examples_upcxx_histogram_LDADD = $(examples_upcxx_libs)
-check_PROGRAMS += tests/mp/upcxx_check
-tests_mp_upcxx_check_SOURCES = tests/mp/upcxx_check.cc
-tests_mp_upcxx_check_CPPFLAGS = $(examples_upcxx_cppflags) -I$(top_srcdir)
-tests_mp_upcxx_check_LDADD = $(examples_upcxx_libs)
+check_PROGRAMS += tests/examples/upcxx_check
+tests_examples_upcxx_check_SOURCES = tests/examples/upcxx_check.cc
+tests_examples_upcxx_check_CPPFLAGS = $(examples_upcxx_cppflags) -I$(top_srcdir)
+tests_examples_upcxx_check_LDADD = $(examples_upcxx_libs)
 endif
-dist_check_SCRIPTS += tests/mp/upcxx.sh
-TESTS += tests/mp/upcxx.sh
+dist_check_SCRIPTS += tests/examples/upcxx.sh
+TESTS += tests/examples/upcxx.sh

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "boot/boot.h"
-#include "extended/coll.h"
+#include "extended/coll/coll.h"
 #include "extended/endpoint.h"
 #include "extended/gex.h"
 #include "extended/tools/tools.h"

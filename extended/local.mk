@@ -1,31 +1,31 @@
 libamphora_la_SOURCES += \
-	extended/ad.c \
+	extended/rma/atomic.c \
 	extended/amphora.c \
-	extended/barrier.c \
-	extended/barrier.h \
+	extended/coll/barrier.c \
+	extended/coll/barrier.h \
 	extended/event.c \
 	extended/event.h \
-	extended/gasnet1.c \
+	extended/gasnet1/gasnet1.c \
 	extended/gex.h \
 	extended/init.c \
-	extended/memset.c \
+	extended/rma/memset.c \
 	extended/message.c \
 	extended/objects.c \
-	extended/places.c \
-	extended/places.h \
-	extended/rma.c \
+	extended/pending.c \
+	extended/pending.h \
+	extended/rma/rma.c \
 	extended/segment.c \
-	extended/start.c \
+	extended/self_start.c \
 	extended/system.c \
 	extended/team.c \
 	extended/team.h \
 	extended/team_exchange.c \
 	extended/team_make.c \
-	extended/vis.c \
-	extended/vis.h \
-	extended/vis_gasnet1.c \
-	extended/vis_remote.c \
-	extended/vis_runs.c
+	extended/rma/vis.c \
+	extended/rma/vis.h \
+	extended/gasnet1/vis.c \
+	extended/rma/vis_remote.c \
+	extended/rma/vis_runs.c
 libamphora_la_SOURCES += \
 	extended/endpoint.h \
 	extended/ep.c \
@@ -35,21 +35,21 @@ libamphora_la_SOURCES += \
 	extended/ep_thread.c \
 	extended/mk.c
 libamphora_la_SOURCES += \
-	extended/coll.h \
-	extended/coll_chain.c \
-	extended/coll_choice.c \
-	extended/coll_ex.c \
-	extended/coll_flat.c \
-	extended/coll_fold.c \
-	extended/coll_gasnet1.c \
-	extended/coll_local.c \
-	extended/coll_mail.c \
-	extended/coll_op.c \
-	extended/coll_share.c \
-	extended/coll_share.h \
-	extended/coll_team.c \
-	extended/coll_tree.c \
-	extended/gasnet1_barrier.c
+	extended/coll/coll.h \
+	extended/coll/chain.c \
+	extended/coll/choice.c \
+	extended/coll/gex.c \
+	extended/coll/flat.c \
+	extended/coll/fold.c \
+	extended/gasnet1/coll.c \
+	extended/coll/local.c \
+	extended/coll/mail.c \
+	extended/coll/op.c \
+	extended/coll/share.c \
+	extended/coll/share.h \
+	extended/coll/team.c \
+	extended/coll/tree.c \
+	extended/gasnet1/barrier.c
 
 # The public API: installed headers.
 include_HEADERS += \
@@ -85,130 +85,130 @@ amphorainclude_HEADERS = \
 
 # Unit tests: values of barriers, event bookkeeping, a job of one process.
 if HAVE_CRITERION
-check_PROGRAMS += tests/unit_gex
-TESTS += tests/unit_gex
-tests_unit_gex_SOURCES = tests/unit_gex.c
-tests_unit_gex_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_gex_LDADD = $(UNIT_LIBS)
-check_PROGRAMS += tests/unit_coll
-TESTS += tests/unit_coll
-tests_unit_coll_SOURCES = tests/unit_coll.c
-tests_unit_coll_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_coll_LDADD = $(UNIT_LIBS)
+check_PROGRAMS += tests/unit/unit_gex
+TESTS += tests/unit/unit_gex
+tests_unit_unit_gex_SOURCES = tests/unit/unit_gex.c
+tests_unit_unit_gex_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_gex_LDADD = $(UNIT_LIBS)
+check_PROGRAMS += tests/unit/unit_coll
+TESTS += tests/unit/unit_coll
+tests_unit_unit_coll_SOURCES = tests/unit/unit_coll.c
+tests_unit_unit_coll_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_coll_LDADD = $(UNIT_LIBS)
 endif
 
 # Multi-process tests: clients, built as clients are, against the public headers alone.
 gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
 gex_mp = \
-	tests/mp/gasnet1_all \
-	tests/mp/gex_ad \
-	tests/mp/gex_am \
-	tests/mp/gex_bad \
-	tests/mp/gex_barrier \
-	tests/mp/gex_ep \
-	tests/mp/gex_job \
-	tests/mp/gex_mk \
-	tests/mp/gex_names \
-	tests/mp/gex_rma \
-	tests/mp/gex_scale \
-	tests/mp/gex_team \
-	tests/mp/gex_team_bad \
-	tests/mp/gex_team_threads \
-	tests/mp/gex_threads \
-	tests/mp/gex_vis
-check_PROGRAMS += $(gex_mp) tests/mp/gex_rma_parsync
-dist_check_SCRIPTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
-TESTS += $(gex_mp:=.sh) tests/mp/gex_pages.sh tests/mp/gex_examples.sh tests/gex_headers.sh
-tests_mp_gex_names_SOURCES = tests/mp/gex_names.c tests/mp/gex_common.h
-tests_mp_gex_names_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_names_LDADD = libamphora.la
-tests_mp_gex_am_SOURCES = tests/mp/gex_am.c tests/mp/gex_common.h
-tests_mp_gex_am_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_am_LDADD = libamphora.la
-tests_mp_gex_bad_SOURCES = tests/mp/gex_bad.c tests/mp/gex_common.h
-tests_mp_gex_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_bad_LDADD = libamphora.la
-tests_mp_gex_barrier_SOURCES = tests/mp/gex_barrier.c tests/mp/gex_common.h
-tests_mp_gex_barrier_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_barrier_LDADD = libamphora.la
-tests_mp_gex_scale_SOURCES = tests/mp/gex_scale.c tests/mp/gex_common.h
-tests_mp_gex_scale_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_scale_LDADD = libamphora.la
-tests_mp_gex_job_SOURCES = tests/mp/gex_job.c tests/mp/gex_common.h
-tests_mp_gex_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_job_LDADD = libamphora.la
-tests_mp_gex_rma_SOURCES = tests/mp/gex_rma.c tests/mp/gex_common.h
-tests_mp_gex_rma_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_rma_LDADD = libamphora.la
-tests_mp_gex_threads_SOURCES = tests/mp/gex_threads.c tests/mp/gex_common.h
-tests_mp_gex_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_mp_gex_threads_LDADD = libamphora.la -lpthread
-tests_mp_gasnet1_all_SOURCES = tests/mp/gasnet1_all.c tests/mp/gex_common.h
-tests_mp_gasnet1_all_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gasnet1_all_LDADD = libamphora.la
-tests_mp_gex_rma_parsync_SOURCES = tests/mp/gex_rma.c tests/mp/gex_common.h
-tests_mp_gex_rma_parsync_CPPFLAGS = -DGASNET_PARSYNC $(gex_client_cppflags)
-tests_mp_gex_rma_parsync_LDADD = libamphora.la
+	tests/gasnet1/gasnet1_all \
+	tests/gex/gex_ad \
+	tests/gex/gex_am \
+	tests/gex/gex_bad \
+	tests/gex/gex_barrier \
+	tests/gex/gex_ep \
+	tests/gex/gex_job \
+	tests/gex/gex_mk \
+	tests/gex/gex_names \
+	tests/gex/gex_rma \
+	tests/gex/gex_scale \
+	tests/gex/gex_team \
+	tests/gex/gex_team_bad \
+	tests/gex/gex_team_threads \
+	tests/gex/gex_threads \
+	tests/gex/gex_vis
+check_PROGRAMS += $(gex_mp) tests/gex/gex_rma_parsync
+dist_check_SCRIPTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/gex_headers.sh
+TESTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/gex_headers.sh
+tests_gex_gex_names_SOURCES = tests/gex/gex_names.c tests/gex/gex_common.h
+tests_gex_gex_names_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_names_LDADD = libamphora.la
+tests_gex_gex_am_SOURCES = tests/gex/gex_am.c tests/gex/gex_common.h
+tests_gex_gex_am_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_am_LDADD = libamphora.la
+tests_gex_gex_bad_SOURCES = tests/gex/gex_bad.c tests/gex/gex_common.h
+tests_gex_gex_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_bad_LDADD = libamphora.la
+tests_gex_gex_barrier_SOURCES = tests/gex/gex_barrier.c tests/gex/gex_common.h
+tests_gex_gex_barrier_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_barrier_LDADD = libamphora.la
+tests_gex_gex_scale_SOURCES = tests/gex/gex_scale.c tests/gex/gex_common.h
+tests_gex_gex_scale_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_scale_LDADD = libamphora.la
+tests_gex_gex_job_SOURCES = tests/gex/gex_job.c tests/gex/gex_common.h
+tests_gex_gex_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_job_LDADD = libamphora.la
+tests_gex_gex_rma_SOURCES = tests/gex/gex_rma.c tests/gex/gex_common.h
+tests_gex_gex_rma_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_rma_LDADD = libamphora.la
+tests_gex_gex_threads_SOURCES = tests/gex/gex_threads.c tests/gex/gex_common.h
+tests_gex_gex_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_gex_threads_LDADD = libamphora.la -lpthread
+tests_gasnet1_gasnet1_all_SOURCES = tests/gasnet1/gasnet1_all.c tests/gex/gex_common.h
+tests_gasnet1_gasnet1_all_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gasnet1_gasnet1_all_LDADD = libamphora.la
+tests_gex_gex_rma_parsync_SOURCES = tests/gex/gex_rma.c tests/gex/gex_common.h
+tests_gex_gex_rma_parsync_CPPFLAGS = -DGASNET_PARSYNC $(gex_client_cppflags)
+tests_gex_gex_rma_parsync_LDADD = libamphora.la
 
 # Negotiated-payload messages, events, flags.
 libamphora_la_SOURCES += extended/check.c extended/check.h extended/message.h extended/prepare.c
 amphorainclude_HEADERS += include/amphora/prepare.h
-tests_mp_gex_team_SOURCES = tests/mp/gex_team.c tests/mp/gex_common.h
-tests_mp_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_team_LDADD = libamphora.la
+tests_gex_gex_team_SOURCES = tests/gex/gex_team.c tests/gex/gex_common.h
+tests_gex_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_team_LDADD = libamphora.la
 
 # Collectives.
-coll_mp = tests/mp/gasnet1_coll tests/mp/gex_coll tests/mp/gex_coll_bad tests/mp/gex_coll_threads
+coll_mp = tests/gasnet1/gasnet1_coll tests/gex/gex_coll tests/gex/gex_coll_bad tests/gex/gex_coll_threads
 check_PROGRAMS += $(coll_mp)
 dist_check_SCRIPTS += $(coll_mp:=.sh)
 TESTS += $(coll_mp:=.sh)
-tests_mp_gex_coll_SOURCES = tests/mp/gex_coll.c tests/mp/gex_coll_common.h tests/mp/gex_common.h
-tests_mp_gex_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_coll_LDADD = libamphora.la
-tests_mp_gex_coll_bad_SOURCES = tests/mp/gex_coll_bad.c tests/mp/gex_common.h
-tests_mp_gex_coll_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_coll_bad_LDADD = libamphora.la
-tests_mp_gex_coll_threads_SOURCES = tests/mp/gex_coll_threads.c tests/mp/gex_coll_common.h tests/mp/gex_common.h
-tests_mp_gex_coll_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_mp_gex_coll_threads_LDADD = libamphora.la -lpthread
-tests_mp_gasnet1_coll_SOURCES = tests/mp/gasnet1_coll.c tests/mp/gex_coll_common.h tests/mp/gex_common.h
-tests_mp_gasnet1_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gasnet1_coll_LDADD = libamphora.la
-tests_mp_gex_ep_SOURCES = tests/mp/gex_ep.c tests/mp/gex_common.h
-tests_mp_gex_ep_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_ep_LDADD = libamphora.la
-tests_mp_gex_mk_SOURCES = tests/mp/gex_mk.c tests/mp/gex_common.h
-tests_mp_gex_mk_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_mk_LDADD = libamphora.la
-tests_mp_gex_team_threads_SOURCES = tests/mp/gex_team_threads.c tests/mp/gex_common.h
-tests_mp_gex_team_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_mp_gex_team_threads_LDADD = libamphora.la -lpthread
-tests_mp_gex_team_bad_SOURCES = tests/mp/gex_team_bad.c tests/mp/gex_common.h
-tests_mp_gex_team_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_team_bad_LDADD = libamphora.la
+tests_gex_gex_coll_SOURCES = tests/gex/gex_coll.c tests/gex/gex_coll_common.h tests/gex/gex_common.h
+tests_gex_gex_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_coll_LDADD = libamphora.la
+tests_gex_gex_coll_bad_SOURCES = tests/gex/gex_coll_bad.c tests/gex/gex_common.h
+tests_gex_gex_coll_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_coll_bad_LDADD = libamphora.la
+tests_gex_gex_coll_threads_SOURCES = tests/gex/gex_coll_threads.c tests/gex/gex_coll_common.h tests/gex/gex_common.h
+tests_gex_gex_coll_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_gex_coll_threads_LDADD = libamphora.la -lpthread
+tests_gasnet1_gasnet1_coll_SOURCES = tests/gasnet1/gasnet1_coll.c tests/gex/gex_coll_common.h tests/gex/gex_common.h
+tests_gasnet1_gasnet1_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gasnet1_gasnet1_coll_LDADD = libamphora.la
+tests_gex_gex_ep_SOURCES = tests/gex/gex_ep.c tests/gex/gex_common.h
+tests_gex_gex_ep_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_ep_LDADD = libamphora.la
+tests_gex_gex_mk_SOURCES = tests/gex/gex_mk.c tests/gex/gex_common.h
+tests_gex_gex_mk_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_mk_LDADD = libamphora.la
+tests_gex_gex_team_threads_SOURCES = tests/gex/gex_team_threads.c tests/gex/gex_common.h
+tests_gex_gex_team_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_gex_team_threads_LDADD = libamphora.la -lpthread
+tests_gex_gex_team_bad_SOURCES = tests/gex/gex_team_bad.c tests/gex/gex_common.h
+tests_gex_gex_team_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_team_bad_LDADD = libamphora.la
 # The same for clients with threads, and for those that may reach all memory.
-check_PROGRAMS += tests/mp/gex_ep_par tests/mp/gex_ep_everything
-tests_mp_gex_ep_par_SOURCES = tests/mp/gex_ep.c tests/mp/gex_common.h
-tests_mp_gex_ep_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_mp_gex_ep_par_LDADD = libamphora.la -lpthread
-tests_mp_gex_ep_everything_SOURCES = tests/mp/gex_ep.c tests/mp/gex_common.h
-tests_mp_gex_ep_everything_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_EVERYTHING $(gex_client_cppflags)
-tests_mp_gex_ep_everything_LDADD = libamphora.la
-tests_mp_gex_ad_SOURCES = tests/mp/gex_ad.c tests/mp/gex_common.h
-tests_mp_gex_ad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_ad_LDADD = libamphora.la
-tests_mp_gex_vis_SOURCES = tests/mp/gex_vis.c tests/mp/gex_common.h
-tests_mp_gex_vis_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gex_vis_LDADD = libamphora.la
+check_PROGRAMS += tests/gex/gex_ep_par tests/gex/gex_ep_everything
+tests_gex_gex_ep_par_SOURCES = tests/gex/gex_ep.c tests/gex/gex_common.h
+tests_gex_gex_ep_par_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_gex_ep_par_LDADD = libamphora.la -lpthread
+tests_gex_gex_ep_everything_SOURCES = tests/gex/gex_ep.c tests/gex/gex_common.h
+tests_gex_gex_ep_everything_CPPFLAGS = -DGASNET_SEQ -DGASNET_SEGMENT_EVERYTHING $(gex_client_cppflags)
+tests_gex_gex_ep_everything_LDADD = libamphora.la
+tests_gex_gex_ad_SOURCES = tests/gex/gex_ad.c tests/gex/gex_common.h
+tests_gex_gex_ad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_ad_LDADD = libamphora.la
+tests_gex_gex_vis_SOURCES = tests/gex/gex_vis.c tests/gex/gex_common.h
+tests_gex_gex_vis_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_vis_LDADD = libamphora.la
 
 # Hosts of different kinds: here all of one kind, in pretended order; scripts/check-hetero has real ones.
-check_PROGRAMS += tests/mp/fwd_narrow tests/mp/mixed tests/mp/listening
-dist_check_SCRIPTS += tests/mp/mixed.sh tests/mp/widths.sh tests/mp/listening.sh
-TESTS += tests/mp/mixed.sh tests/mp/widths.sh tests/mp/listening.sh
-tests_mp_listening_SOURCES = tests/mp/listening.c tests/mp/gex_common.h
-tests_mp_listening_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_listening_LDADD = libamphora.la
-tests_mp_fwd_narrow_SOURCES = tests/mp/fwd_narrow.c
-tests_mp_mixed_SOURCES = tests/mp/mixed.c tests/mp/gex_common.h
-tests_mp_mixed_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_mixed_LDADD = libamphora.la
+check_PROGRAMS += tests/files/calls/fwd_narrow tests/am/mixed tests/am/listening
+dist_check_SCRIPTS += tests/am/mixed.sh tests/am/widths.sh tests/am/listening.sh
+TESTS += tests/am/mixed.sh tests/am/widths.sh tests/am/listening.sh
+tests_am_listening_SOURCES = tests/am/listening.c tests/gex/gex_common.h
+tests_am_listening_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_am_listening_LDADD = libamphora.la
+tests_files_calls_fwd_narrow_SOURCES = tests/files/calls/fwd_narrow.c
+tests_am_mixed_SOURCES = tests/am/mixed.c tests/gex/gex_common.h
+tests_am_mixed_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_am_mixed_LDADD = libamphora.la

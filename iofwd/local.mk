@@ -1,143 +1,143 @@
 # libiofwd: the file client and the server library, over libamphora; iofwd-server: a small main over it.
 # What is generated from calls.def lands in the build tree.
-iofwd_generated = iofwd/calls.h iofwd/calls_server.h iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
-BUILT_SOURCES += iofwd/calls.h iofwd/calls_server.h
+iofwd_generated = iofwd/calls/calls.h iofwd/calls/server_calls.h iofwd/calls/client_calls.c iofwd/calls/table.c iofwd/calls/server_dispatch.c
+BUILT_SOURCES += iofwd/calls/calls.h iofwd/calls/server_calls.h
 CLEANFILES += $(iofwd_generated)
-EXTRA_DIST += tests/mp/fwd_kill.h iofwd/calls.def iofwd/calls.awk
+EXTRA_DIST += tests/files/fwd_kill.h iofwd/calls/calls.def iofwd/calls/calls.awk
 
-$(iofwd_generated): iofwd/calls.def iofwd/calls.awk
-	$(AM_V_GEN)$(MKDIR_P) iofwd && $(AWK) -f $(top_srcdir)/iofwd/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls.def >$@.tmp && mv $@.tmp $@
+$(iofwd_generated): iofwd/calls/calls.def iofwd/calls/calls.awk
+	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/calls.awk -v out=$(@F) $(top_srcdir)/iofwd/calls/calls.def >$@.tmp && mv $@.tmp $@
 
 doc_DATA = doc/iofwd-calls.md
 include_HEADERS += include/iofwd.h
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
-	iofwd/api.c \
-	iofwd/api_file.c \
-	iofwd/api_file.h \
-	iofwd/beneath.c \
-	iofwd/client.c \
-	iofwd/client.h \
-	iofwd/client_bell.c \
-	iofwd/client_blocks.c \
-	iofwd/client_blocks.h \
-	iofwd/client_bulk.c \
-	iofwd/client_call.c \
-	iofwd/client_collect.c \
-	iofwd/client_collect.h \
-	iofwd/client_data.h \
-	iofwd/client_failover.c \
-	iofwd/client_failover.h \
-	iofwd/client_flight.c \
-	iofwd/client_holder.c \
-	iofwd/client_int.h \
-	iofwd/client_joint.c \
-	iofwd/client_life.c \
-	iofwd/client_nb.c \
-	iofwd/client_nb.h \
-	iofwd/client_noted.c \
-	iofwd/client_noted.h \
-	iofwd/client_own.c \
-	iofwd/client_own.h \
-	iofwd/client_pace.c \
-	iofwd/client_pace.h \
-	iofwd/client_pair.c \
-	iofwd/client_plain.c \
-	iofwd/client_segment.c \
-	iofwd/client_stripe.c \
-	iofwd/client_stripe.h \
-	iofwd/client_takeover.c \
-	iofwd/door.c \
-	iofwd/door.h \
-	iofwd/encode.c \
-	iofwd/encode.h \
-	iofwd/exports.c \
-	iofwd/exports.h \
-	iofwd/layer.c \
-	iofwd/marshal.c \
-	iofwd/marks.h \
-	iofwd/marshal.h \
-	iofwd/marshal_head.c \
-	iofwd/ranges.c \
-	iofwd/ranges.h \
-	iofwd/server.c \
-	iofwd/server.h \
-	iofwd/server_daemon.c \
-	iofwd/server_append.c \
-	iofwd/server_bell.c \
-	iofwd/server_direct.c \
-	iofwd/server_fifo.c \
-	iofwd/server_door.c \
-	iofwd/server_exec.c \
-	iofwd/server_file.c \
-	iofwd/server_flow.h \
-	iofwd/server_int.h \
-	iofwd/server_joint.c \
-	iofwd/server_limits.c \
-	iofwd/server_lock.c \
-	iofwd/server_lock.h \
-	iofwd/server_lock_agent.c \
-	iofwd/server_lock_held.c \
-	iofwd/server_map.c \
-	iofwd/server_path.c \
-	iofwd/server_peer.c \
-	iofwd/server_readers.c \
-	iofwd/server_refs.c \
-	iofwd/server_request.c \
-	iofwd/server_special.c \
-	iofwd/server_transfer.c \
-	iofwd/server_turn.c \
-	iofwd/server_work.c
-nodist_libiofwd_la_SOURCES = iofwd/calls_client.c iofwd/calls_table.c iofwd/calls_do.c
+	iofwd/client/api.c \
+	iofwd/client/api_file.c \
+	iofwd/client/api_file.h \
+	iofwd/server/fs/beneath.c \
+	iofwd/client/attach.c \
+	iofwd/client/client.h \
+	iofwd/client/readiness.c \
+	iofwd/client/coalesce/blocks.c \
+	iofwd/client/coalesce/blocks.h \
+	iofwd/client/bulk.c \
+	iofwd/client/call.c \
+	iofwd/client/coalesce/coalesce.c \
+	iofwd/client/coalesce/coalesce.h \
+	iofwd/client/data.h \
+	iofwd/client/recovery/failover.c \
+	iofwd/client/recovery/failover.h \
+	iofwd/client/recovery/shared_offset.c \
+	iofwd/client/lock_holder.c \
+	iofwd/client/internal.h \
+	iofwd/client/collective.c \
+	iofwd/client/lifecycle.c \
+	iofwd/client/nonblocking.c \
+	iofwd/client/nonblocking.h \
+	iofwd/client/recovery/record.c \
+	iofwd/client/recovery/record.h \
+	iofwd/client/private_server.c \
+	iofwd/client/private_server.h \
+	iofwd/client/tuning.c \
+	iofwd/client/tuning.h \
+	iofwd/client/two_names.c \
+	iofwd/client/mpmd.c \
+	iofwd/client/segment.c \
+	iofwd/client/stripe.c \
+	iofwd/client/stripe.h \
+	iofwd/client/recovery/reopen.c \
+	iofwd/wire/handshake.c \
+	iofwd/wire/handshake.h \
+	iofwd/wire/encode.c \
+	iofwd/wire/encode.h \
+	iofwd/server/fs/exports.c \
+	iofwd/server/fs/exports.h \
+	iofwd/client/layer.c \
+	iofwd/wire/marshal.c \
+	iofwd/wire/inode_flags.h \
+	iofwd/wire/marshal.h \
+	iofwd/wire/header.c \
+	iofwd/wire/ranges.c \
+	iofwd/wire/ranges.h \
+	iofwd/server/server.c \
+	iofwd/server/server.h \
+	iofwd/server/daemon.c \
+	iofwd/server/fs/append.c \
+	iofwd/server/notify/readiness.c \
+	iofwd/server/fs/direct.c \
+	iofwd/server/fs/fifo.c \
+	iofwd/server/listener.c \
+	iofwd/server/flow.c \
+	iofwd/server/fs/file.c \
+	iofwd/server/flow.h \
+	iofwd/server/internal.h \
+	iofwd/server/collective.c \
+	iofwd/server/limits.c \
+	iofwd/server/lock/lock.c \
+	iofwd/server/lock/lock.h \
+	iofwd/server/lock/agent.c \
+	iofwd/server/lock/held.c \
+	iofwd/server/fs/map.c \
+	iofwd/server/fs/path.c \
+	iofwd/server/clients.c \
+	iofwd/server/readers.c \
+	iofwd/server/references.c \
+	iofwd/server/request.c \
+	iofwd/server/services.c \
+	iofwd/server/transfer.c \
+	iofwd/server/schedule.c \
+	iofwd/server/workers.c
+nodist_libiofwd_la_SOURCES = iofwd/calls/client_calls.c iofwd/calls/table.c iofwd/calls/server_dispatch.c
 libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)
 libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
 libiofwd_la_LIBADD = libamphora.la
 
 bin_PROGRAMS += iofwd-server
-iofwd_server_SOURCES = iofwd/server_main.c iofwd/prefix.c
+iofwd_server_SOURCES = iofwd/server/main.c iofwd/wire/prefix.c
 iofwd_server_LDADD = libiofwd.la libamphora.la
 
-# The decoders under libFuzzer, where clang is there; the deterministic half is in tests/unit_iofwd_wire.
-EXTRA_DIST += tests/fuzz_iofwd.c tests/fuzz_iofwd.h
+# The decoders under libFuzzer, where clang is there; the deterministic half is in tests/unit/unit_iofwd_wire.
+EXTRA_DIST += tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h
 if HAVE_CRITERION
-iofwd_unit = tests/unit_iofwd_encode tests/unit_iofwd_wire tests/unit_iofwd_exports tests/unit_iofwd_pace
+iofwd_unit = tests/unit/unit_iofwd_encode tests/unit/unit_iofwd_wire tests/unit/unit_iofwd_exports tests/unit/unit_iofwd_tuning
 check_PROGRAMS += $(iofwd_unit)
 TESTS += $(iofwd_unit)
-tests_unit_iofwd_encode_SOURCES = tests/unit_iofwd_encode.c
-tests_unit_iofwd_encode_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_iofwd_encode_LDADD = libiofwd.la $(UNIT_LIBS)
-tests_unit_iofwd_wire_SOURCES = tests/unit_iofwd_wire.c tests/fuzz_iofwd.c tests/fuzz_iofwd.h
-tests_unit_iofwd_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_iofwd_wire_LDADD = libiofwd.la $(UNIT_LIBS)
-tests_unit_iofwd_pace_SOURCES = tests/unit_iofwd_pace.c iofwd/client_pace.c
-tests_unit_iofwd_pace_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_iofwd_pace_LDADD = $(CRITERION_LIBS)
-tests_unit_iofwd_exports_SOURCES = tests/unit_iofwd_exports.c
-tests_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_iofwd_exports_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_unit_iofwd_encode_SOURCES = tests/unit/unit_iofwd_encode.c
+tests_unit_unit_iofwd_encode_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_iofwd_encode_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_unit_iofwd_wire_SOURCES = tests/unit/unit_iofwd_wire.c tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h
+tests_unit_unit_iofwd_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_iofwd_wire_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_unit_iofwd_tuning_SOURCES = tests/unit/unit_iofwd_tuning.c iofwd/client/tuning.c
+tests_unit_unit_iofwd_tuning_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_iofwd_tuning_LDADD = $(CRITERION_LIBS)
+tests_unit_unit_iofwd_exports_SOURCES = tests/unit/unit_iofwd_exports.c
+tests_unit_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_iofwd_exports_LDADD = libiofwd.la $(UNIT_LIBS)
 endif
-include $(top_srcdir)/iofwd/preload/local.mk
+include $(top_srcdir)/iofwd/interpose/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/mp/iofwd_calls tests/mp/iofwd_death tests/mp/iofwd_files tests/mp/iofwd_joint tests/mp/iofwd_segment tests/mp/fwd_fair
+iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/calls/iofwd_files tests/files/calls/iofwd_joint tests/files/calls/iofwd_segment tests/files/calls/fwd_fair
 check_PROGRAMS += $(iofwd_mp)
-iofwd_scripts = tests/mp/iofwd_calls.sh tests/mp/iofwd_death.sh tests/mp/iofwd_files.sh tests/mp/iofwd_joint.sh tests/mp/iofwd_segment.sh \
-	tests/mp/fwd_fair.sh
+iofwd_scripts = tests/files/calls/iofwd_calls.sh tests/files/failover/iofwd_death.sh tests/files/calls/iofwd_files.sh tests/files/calls/iofwd_joint.sh tests/files/calls/iofwd_segment.sh \
+	tests/files/calls/fwd_fair.sh
 dist_check_SCRIPTS += $(iofwd_scripts)
 TESTS += $(iofwd_scripts)
-tests_mp_fwd_fair_SOURCES = tests/mp/fwd_fair.c
-tests_mp_fwd_fair_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_mp_fwd_fair_LDADD = libiofwd.la libamphora.la
-tests_mp_iofwd_calls_SOURCES = tests/mp/iofwd_calls.c
-tests_mp_iofwd_calls_LDADD = libiofwd.la libamphora.la
-tests_mp_iofwd_death_SOURCES = tests/mp/iofwd_death.c
-tests_mp_iofwd_death_LDADD = libiofwd.la libamphora.la
-tests_mp_iofwd_files_SOURCES = tests/mp/iofwd_files.c tests/mp/fwd_bare.h tests/mp/fwd_is.h
-tests_mp_iofwd_files_LDADD = libiofwd.la libamphora.la
-tests_mp_iofwd_joint_SOURCES = tests/mp/iofwd_joint.c
-tests_mp_iofwd_joint_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_mp_iofwd_joint_LDADD = libiofwd.la libamphora.la
-tests_mp_iofwd_segment_SOURCES = tests/mp/iofwd_segment.c
-tests_mp_iofwd_segment_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_mp_iofwd_segment_LDADD = libiofwd.la libamphora.la
+tests_files_calls_fwd_fair_SOURCES = tests/files/calls/fwd_fair.c
+tests_files_calls_fwd_fair_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_calls_fwd_fair_LDADD = libiofwd.la libamphora.la
+tests_files_calls_iofwd_calls_SOURCES = tests/files/calls/iofwd_calls.c
+tests_files_calls_iofwd_calls_LDADD = libiofwd.la libamphora.la
+tests_files_failover_iofwd_death_SOURCES = tests/files/failover/iofwd_death.c
+tests_files_failover_iofwd_death_LDADD = libiofwd.la libamphora.la
+tests_files_calls_iofwd_files_SOURCES = tests/files/calls/iofwd_files.c tests/files/fwd_bare.h tests/files/fwd_is.h
+tests_files_calls_iofwd_files_LDADD = libiofwd.la libamphora.la
+tests_files_calls_iofwd_joint_SOURCES = tests/files/calls/iofwd_joint.c
+tests_files_calls_iofwd_joint_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_calls_iofwd_joint_LDADD = libiofwd.la libamphora.la
+tests_files_calls_iofwd_segment_SOURCES = tests/files/calls/iofwd_segment.c
+tests_files_calls_iofwd_segment_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_calls_iofwd_segment_LDADD = libiofwd.la libamphora.la

@@ -1,68 +1,68 @@
 # amphora-run.
 noinst_LTLIBRARIES += liblauncher.la
 liblauncher_la_SOURCES = \
-	launcher/agent.c \
-	launcher/agent.h \
-	launcher/agent_io.c \
-	launcher/agent_local.h \
-	launcher/agent_relay.c \
-	launcher/agent_spawn.c \
-	launcher/agent_tree.c \
-	launcher/control.c \
-	launcher/ending.c \
-	launcher/hosts.c \
-	launcher/inherit.c \
-	launcher/inherit.h \
-	launcher/jobdir.c \
-	launcher/jobdir.h \
-	launcher/launch.h \
-	launcher/loop.c \
-	launcher/loop.h \
-	launcher/mapping.c \
-	launcher/master.c \
-	launcher/netlist.c \
-	launcher/netlist.h \
-	launcher/options.c \
-	launcher/options.h \
-	launcher/pmi.c \
-	launcher/program.c \
-	launcher/program.h \
-	launcher/reap.c \
-	launcher/reap.h \
-	launcher/remote.c \
-	launcher/remote.h \
-	launcher/report.c \
-	launcher/say.c \
-	launcher/say.h \
-	launcher/setting.c \
-	launcher/setting.h \
-	launcher/stdio.c \
-	launcher/tree.c
+	launcher/agent/main.c \
+	launcher/agent/agent.h \
+	launcher/agent/io.c \
+	launcher/agent/internal.h \
+	launcher/agent/relay.c \
+	launcher/agent/spawn.c \
+	launcher/agent/tree.c \
+	launcher/master/control.c \
+	launcher/master/ending.c \
+	launcher/hosts/local.c \
+	launcher/common/inherit.c \
+	launcher/common/inherit.h \
+	launcher/master/jobdir.c \
+	launcher/master/jobdir.h \
+	launcher/master/launch.h \
+	launcher/common/loop.c \
+	launcher/common/loop.h \
+	launcher/master/mapping.c \
+	launcher/master/master.c \
+	launcher/hosts/hostfile.c \
+	launcher/hosts/hostfile.h \
+	launcher/master/options.c \
+	launcher/master/options.h \
+	launcher/master/pmi.c \
+	launcher/common/program.c \
+	launcher/common/program.h \
+	launcher/common/reap.c \
+	launcher/common/reap.h \
+	launcher/hosts/remote.c \
+	launcher/hosts/remote.h \
+	launcher/master/report.c \
+	launcher/common/message.c \
+	launcher/common/message.h \
+	launcher/master/environment.c \
+	launcher/master/environment.h \
+	launcher/master/stdio.c \
+	launcher/hosts/tree.c
 
 bin_PROGRAMS += amphora-run iofwd-run
-iofwd_run_SOURCES = launcher/iofwd_run.c
+iofwd_run_SOURCES = launcher/attach/main.c
 iofwd_run_LDADD = liblauncher.la libamphora.la libtopo.la
-amphora_run_SOURCES = launcher/main.c
+amphora_run_SOURCES = launcher/master/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
-check_PROGRAMS += tests/mp/launcher_job tests/mp/launcher_stranger
-tests_mp_launcher_stranger_SOURCES = tests/mp/launcher_stranger.c
-tests_mp_launcher_stranger_LDADD = libamphora.la
-tests_mp_launcher_job_SOURCES = tests/mp/launcher_job.c
-tests_mp_launcher_job_LDADD = libamphora.la
+check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_stranger
+tests_launcher_launcher_stranger_SOURCES = tests/launcher/launcher_stranger.c
+tests_launcher_launcher_stranger_LDADD = libamphora.la
+tests_launcher_launcher_job_SOURCES = tests/launcher/launcher_job.c
+tests_launcher_launcher_job_LDADD = libamphora.la
 launcher_mp = \
-	tests/mp/launcher_bad.sh \
-	tests/mp/launcher_boot.sh \
-	tests/mp/launcher_faults.sh \
-	tests/mp/launcher_run.sh \
-	tests/mp/launcher_ssh.sh
+	tests/launcher/launcher_bad.sh \
+	tests/launcher/launcher_boot.sh \
+	tests/launcher/launcher_faults.sh \
+	tests/launcher/launcher_run.sh \
+	tests/launcher/launcher_ssh.sh
 dist_check_SCRIPTS += $(launcher_mp)
 TESTS += $(launcher_mp)
 
 if HAVE_CRITERION
-check_PROGRAMS += tests/unit_boot_launcher
-TESTS += tests/unit_boot_launcher
-tests_unit_boot_launcher_SOURCES = tests/unit_boot_launcher.c
-tests_unit_boot_launcher_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_boot_launcher_LDADD = liblauncher.la $(UNIT_LIBS) libtopo.la
+check_PROGRAMS += tests/unit/unit_boot_launcher
+TESTS += tests/unit/unit_boot_launcher
+tests_unit_unit_boot_launcher_SOURCES = tests/unit/unit_boot_launcher.c
+tests_unit_unit_boot_launcher_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_boot_launcher_LDADD = liblauncher.la $(UNIT_LIBS) libtopo.la
 endif

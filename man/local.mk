@@ -18,5 +18,5 @@ CLEANFILES += man/amphora-settings.7
 man/amphora-settings.7: man/settings.c man/settings.awk base/env_defs.h base/env_accepted.h
 	$(AM_V_GEN)$(MKDIR_P) man && $(CC) -E -P -I$(top_srcdir) $(srcdir)/man/settings.c >$@.rows && \
 		$(AWK) -v version=$(PACKAGE_VERSION) -f $(srcdir)/man/settings.awk $@.rows >$@.tmp && rm $@.rows && mv $@.tmp $@
-dist_check_SCRIPTS += tests/settings_page.sh
-TESTS += tests/settings_page.sh
+dist_check_SCRIPTS += tests/tree/settings_page.sh
+TESTS += tests/tree/settings_page.sh

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The results of a run of the tests, as scripts/check adds them up and judges them; sourced.  tests/results.sh tests it.
+# The results of a run of the tests, as scripts/check adds them up and judges them; sourced.  tests/tree/results.sh tests it.
 
 passed=0 failed=0 skipped=0
 repeated=0 # tests that failed at first and passed at the second run
-fewer=0    # cases of tests/cases.txt that were not run, and not skipped either
+fewer=0    # cases of tests/tree/cases.txt that were not run, and not skipped either
 
 # count LOG: adds the numbers of an automake summary; a run that counted nothing is a failure.
 count() {

@@ -42,26 +42,26 @@ libamphora_upc_la_LIBADD = libiofwd.la libamphora.la -lpthread
 
 # Programs on it, built as clients are.
 upc_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
-upc_mp = tests/mp/upc_core tests/mp/upc_coll tests/mp/upc_io tests/mp/upc_litmus
-check_PROGRAMS += $(upc_mp) tests/mp/upc_core_struct tests/mp/upc_coll_struct tests/mp/upc_bad
-dist_check_SCRIPTS += $(upc_mp:=.sh) tests/mp/upc_bench.sh
-TESTS += $(upc_mp:=.sh) tests/mp/upc_bench.sh
+upc_mp = tests/upc/upc_core tests/upc/upc_coll tests/upc/upc_io tests/upc/upc_litmus
+check_PROGRAMS += $(upc_mp) tests/upc/upc_core_struct tests/upc/upc_coll_struct tests/upc/upc_bad
+dist_check_SCRIPTS += $(upc_mp:=.sh) tests/upc/upc_bench.sh
+TESTS += $(upc_mp:=.sh) tests/upc/upc_bench.sh
 upc_libs = libamphora-upc.la libiofwd.la libamphora.la
-tests_mp_upc_core_SOURCES = tests/mp/upc_core.c tests/mp/upc_common.h
-tests_mp_upc_core_CPPFLAGS = $(upc_client_cppflags)
-tests_mp_upc_core_LDADD = $(upc_libs)
-tests_mp_upc_core_struct_SOURCES = tests/mp/upc_core.c tests/mp/upc_common.h
-tests_mp_upc_core_struct_CPPFLAGS = -DUPC_PTS_STRUCT $(upc_client_cppflags)
-tests_mp_upc_core_struct_LDADD = $(upc_libs)
-tests_mp_upc_coll_SOURCES = tests/mp/upc_coll.c tests/mp/upc_common.h
-tests_mp_upc_coll_CPPFLAGS = $(upc_client_cppflags)
-tests_mp_upc_coll_LDADD = $(upc_libs)
-tests_mp_upc_coll_struct_SOURCES = tests/mp/upc_coll.c tests/mp/upc_common.h
-tests_mp_upc_coll_struct_CPPFLAGS = -DUPC_PTS_STRUCT $(upc_client_cppflags)
-tests_mp_upc_coll_struct_LDADD = $(upc_libs)
-tests_mp_upc_io_SOURCES = tests/mp/upc_io.c tests/mp/upc_common.h
-tests_mp_upc_io_CPPFLAGS = $(upc_client_cppflags)
-tests_mp_upc_io_LDADD = $(upc_libs)
+tests_upc_upc_core_SOURCES = tests/upc/upc_core.c tests/upc/upc_common.h
+tests_upc_upc_core_CPPFLAGS = $(upc_client_cppflags)
+tests_upc_upc_core_LDADD = $(upc_libs)
+tests_upc_upc_core_struct_SOURCES = tests/upc/upc_core.c tests/upc/upc_common.h
+tests_upc_upc_core_struct_CPPFLAGS = -DUPC_PTS_STRUCT $(upc_client_cppflags)
+tests_upc_upc_core_struct_LDADD = $(upc_libs)
+tests_upc_upc_coll_SOURCES = tests/upc/upc_coll.c tests/upc/upc_common.h
+tests_upc_upc_coll_CPPFLAGS = $(upc_client_cppflags)
+tests_upc_upc_coll_LDADD = $(upc_libs)
+tests_upc_upc_coll_struct_SOURCES = tests/upc/upc_coll.c tests/upc/upc_common.h
+tests_upc_upc_coll_struct_CPPFLAGS = -DUPC_PTS_STRUCT $(upc_client_cppflags)
+tests_upc_upc_coll_struct_LDADD = $(upc_libs)
+tests_upc_upc_io_SOURCES = tests/upc/upc_io.c tests/upc/upc_common.h
+tests_upc_upc_io_CPPFLAGS = $(upc_client_cppflags)
+tests_upc_upc_io_LDADD = $(upc_libs)
 
 # Figures of UPC programs.
 bin_PROGRAMS += upc-bench
@@ -81,11 +81,11 @@ examples_heat3d_heat3d_SOURCES = examples/heat3d/heat3d.c examples/heat3d/heat3d
 examples_heat3d_heat3d_CPPFLAGS = $(upc_client_cppflags)
 examples_heat3d_heat3d_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 examples_heat3d_heat3d_LDADD = $(upc_libs)
-dist_check_SCRIPTS += tests/mp/heat3d.sh
-TESTS += tests/mp/heat3d.sh
-tests_mp_upc_litmus_SOURCES = tests/mp/upc_litmus.c tests/mp/upc_common.h
-tests_mp_upc_litmus_CPPFLAGS = $(upc_client_cppflags)
-tests_mp_upc_litmus_LDADD = $(upc_libs)
-tests_mp_upc_bad_SOURCES = tests/mp/upc_bad.c tests/mp/upc_common.h
-tests_mp_upc_bad_CPPFLAGS = $(upc_client_cppflags)
-tests_mp_upc_bad_LDADD = $(upc_libs)
+dist_check_SCRIPTS += tests/examples/heat3d.sh
+TESTS += tests/examples/heat3d.sh
+tests_upc_upc_litmus_SOURCES = tests/upc/upc_litmus.c tests/upc/upc_common.h
+tests_upc_upc_litmus_CPPFLAGS = $(upc_client_cppflags)
+tests_upc_upc_litmus_LDADD = $(upc_libs)
+tests_upc_upc_bad_SOURCES = tests/upc/upc_bad.c tests/upc/upc_common.h
+tests_upc_upc_bad_CPPFLAGS = $(upc_client_cppflags)
+tests_upc_upc_bad_LDADD = $(upc_libs)

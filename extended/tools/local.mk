@@ -53,33 +53,33 @@ gasnet_tools-seq.mak gasnet_tools-par.mak: extended/tools/gasnet_tools.mak.in
 
 # Unit tests, linked with the tools alone: for several threads with checks, for one without.
 if HAVE_CRITERION
-check_PROGRAMS += tests/unit_tools tests/unit_tools_seq
-TESTS += tests/unit_tools tests/unit_tools_seq
-unit_tools_sources = tests/unit_tools.c tests/unit_tools.h tests/unit_tools_atomic.c tests/unit_tools_lock.c tests/unit_tools_misc.c
-tests_unit_tools_SOURCES = $(unit_tools_sources)
-tests_unit_tools_CPPFLAGS = $(UNIT_CPPFLAGS) -DGASNETT_THREAD_SAFE=1 -DGASNET_DEBUG=1
-tests_unit_tools_LDADD = libgasnet_tools-par.a $(CRITERION_LIBS) -lpthread -ldl -lm
-tests_unit_tools_seq_SOURCES = $(unit_tools_sources)
-tests_unit_tools_seq_CPPFLAGS = $(UNIT_CPPFLAGS) -DGASNETT_THREAD_SINGLE=1
-tests_unit_tools_seq_LDADD = libgasnet_tools-seq.a $(CRITERION_LIBS) -lpthread -ldl -lm
+check_PROGRAMS += tests/unit/unit_tools tests/unit/unit_tools_seq
+TESTS += tests/unit/unit_tools tests/unit/unit_tools_seq
+unit_tools_sources = tests/unit/unit_tools.c tests/unit/unit_tools.h tests/unit/unit_tools_atomic.c tests/unit/unit_tools_lock.c tests/unit/unit_tools_misc.c
+tests_unit_unit_tools_SOURCES = $(unit_tools_sources)
+tests_unit_unit_tools_CPPFLAGS = $(UNIT_CPPFLAGS) -DGASNETT_THREAD_SAFE=1 -DGASNET_DEBUG=1
+tests_unit_unit_tools_LDADD = libgasnet_tools-par.a $(CRITERION_LIBS) -lpthread -ldl -lm
+tests_unit_unit_tools_seq_SOURCES = $(unit_tools_sources)
+tests_unit_unit_tools_seq_CPPFLAGS = $(UNIT_CPPFLAGS) -DGASNETT_THREAD_SINGLE=1
+tests_unit_unit_tools_seq_LDADD = libgasnet_tools-seq.a $(CRITERION_LIBS) -lpthread -ldl -lm
 endif
 
 # The tools in jobs, and what compilers make of the headers.
-check_PROGRAMS += tests/mp/gasnet_tools tests/mp/gasnet_tools_par
-tests_mp_gasnet_tools_SOURCES = tests/mp/gasnet_tools.c tests/mp/gex_common.h
-tests_mp_gasnet_tools_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_mp_gasnet_tools_LDADD = libamphora.la
-tests_mp_gasnet_tools_par_SOURCES = tests/mp/gasnet_tools.c tests/mp/gex_common.h
-tests_mp_gasnet_tools_par_CPPFLAGS = -DGASNET_PAR -DGASNET_DEBUG=1 $(gex_client_cppflags)
-tests_mp_gasnet_tools_par_LDADD = libamphora.la -lpthread
-dist_check_SCRIPTS += tests/mp/gasnet_tools.sh tests/mp/gasnet_tools_headers.sh
-TESTS += tests/mp/gasnet_tools.sh tests/mp/gasnet_tools_headers.sh
-EXTRA_DIST += tests/mp/gasnet_tools.names tests/mp/gasnet_tools_use.cc tests/mp/gasnet_tools_race.c
+check_PROGRAMS += tests/tools/gasnet_tools tests/tools/gasnet_tools_par
+tests_tools_gasnet_tools_SOURCES = tests/tools/gasnet_tools.c tests/gex/gex_common.h
+tests_tools_gasnet_tools_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_tools_gasnet_tools_LDADD = libamphora.la
+tests_tools_gasnet_tools_par_SOURCES = tests/tools/gasnet_tools.c tests/gex/gex_common.h
+tests_tools_gasnet_tools_par_CPPFLAGS = -DGASNET_PAR -DGASNET_DEBUG=1 $(gex_client_cppflags)
+tests_tools_gasnet_tools_par_LDADD = libamphora.la -lpthread
+dist_check_SCRIPTS += tests/tools/gasnet_tools.sh tests/tools/gasnet_tools_headers.sh
+TESTS += tests/tools/gasnet_tools.sh tests/tools/gasnet_tools_headers.sh
+EXTRA_DIST += tests/tools/gasnet_tools.names tests/tools/gasnet_tools_use.cc tests/tools/gasnet_tools_race.c
 
 # Threads that use the tools and all of the API at once.
-check_PROGRAMS += tests/mp/gex_mix_threads
-tests_mp_gex_mix_threads_SOURCES = tests/mp/gex_mix_threads.c tests/mp/gex_common.h
-tests_mp_gex_mix_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_mp_gex_mix_threads_LDADD = libamphora.la -lpthread
-dist_check_SCRIPTS += tests/mp/gex_mix_threads.sh
-TESTS += tests/mp/gex_mix_threads.sh
+check_PROGRAMS += tests/gex/gex_mix_threads
+tests_gex_gex_mix_threads_SOURCES = tests/gex/gex_mix_threads.c tests/gex/gex_common.h
+tests_gex_gex_mix_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_gex_mix_threads_LDADD = libamphora.la -lpthread
+dist_check_SCRIPTS += tests/gex/gex_mix_threads.sh
+TESTS += tests/gex/gex_mix_threads.sh

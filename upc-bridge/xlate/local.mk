@@ -50,42 +50,42 @@ libamphora_upc_la_SOURCES += upc-bridge/translated.c upc-bridge/translated.h upc
 
 # Textbook programs, programs that are refused.
 EXTRA_DIST += \
-	tests/upc/bits.upc \
-	tests/upc/check.h \
-	tests/upc/dot.upc \
-	tests/upc/features.upc \
-	tests/upc/files.upc \
-	tests/upc/forall.upc \
-	tests/upc/heat.upc \
-	tests/upc/hello.upc \
-	tests/upc/histogram.upc \
-	tests/upc/library.upc \
-	tests/upc/life.upc \
-	tests/upc/list.upc \
-	tests/upc/literals.upc \
-	tests/upc/matmul.upc \
-	tests/upc/nqueens.upc \
-	tests/upc/null.upc \
-	tests/upc/pi.upc \
-	tests/upc/several.h \
-	tests/upc/several_a.upc \
-	tests/upc/several_b.upc \
-	tests/upc/several_c.c \
-	tests/upc/sort.upc \
-	tests/upc/static.upc \
-	tests/upc/transpose.upc \
-	tests/upc/types.upc \
-	tests/upc/vector_add.upc \
-	tests/upc/spin.upc \
-	tests/upc/wait.upc \
-	tests/upc/wrong_c.upc
+	tests/upc/programs/bits.upc \
+	tests/upc/programs/check.h \
+	tests/upc/programs/dot.upc \
+	tests/upc/programs/features.upc \
+	tests/upc/programs/files.upc \
+	tests/upc/programs/forall.upc \
+	tests/upc/programs/heat.upc \
+	tests/upc/programs/hello.upc \
+	tests/upc/programs/histogram.upc \
+	tests/upc/programs/library.upc \
+	tests/upc/programs/life.upc \
+	tests/upc/programs/list.upc \
+	tests/upc/programs/literals.upc \
+	tests/upc/programs/matmul.upc \
+	tests/upc/programs/nqueens.upc \
+	tests/upc/programs/null.upc \
+	tests/upc/programs/pi.upc \
+	tests/upc/programs/several.h \
+	tests/upc/programs/several_a.upc \
+	tests/upc/programs/several_b.upc \
+	tests/upc/programs/several_c.c \
+	tests/upc/programs/sort.upc \
+	tests/upc/programs/static.upc \
+	tests/upc/programs/transpose.upc \
+	tests/upc/programs/types.upc \
+	tests/upc/programs/vector_add.upc \
+	tests/upc/programs/spin.upc \
+	tests/upc/programs/wait.upc \
+	tests/upc/programs/wrong_c.upc
 EXTRA_DIST += tests/upc/refused
-dist_check_SCRIPTS += tests/mp/upc_programs.sh tests/upc_refused.sh
-TESTS += tests/mp/upc_programs.sh tests/upc_refused.sh
+dist_check_SCRIPTS += tests/upc/upc_programs.sh tests/upc/upc_refused.sh
+TESTS += tests/upc/upc_programs.sh tests/upc/upc_refused.sh
 
-check_PROGRAMS += tests/upc_random
-tests_upc_random_SOURCES = tests/upc_random.c
-EXTRA_DIST += tests/fuzz_upcxlate.c
-dist_check_SCRIPTS += tests/mp/upc_random.sh tests/fuzz_upcxlate.sh
-TESTS += tests/mp/upc_random.sh tests/fuzz_upcxlate.sh
+check_PROGRAMS += tests/upc/upc_random
+tests_upc_upc_random_SOURCES = tests/upc/upc_random.c
+EXTRA_DIST += tests/fuzz/fuzz_upcxlate.c
+dist_check_SCRIPTS += tests/upc/upc_random.sh tests/fuzz/fuzz_upcxlate.sh
+TESTS += tests/upc/upc_random.sh tests/fuzz/fuzz_upcxlate.sh
 dist_man_MANS += man/amphora-upcc.1 man/amphora-upcrun.1 man/upcxlate.1

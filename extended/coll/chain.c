@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Large data between participants: chains, through which pieces follow each other, so that each link carries the data once.
+ * Layer: extended.  Thread rule: the team is locked.
+ *
+ * Towards the result operands are folded as they pass: the own piece is the left operand, what comes from the right has all
+ * that lies beyond it, so no order is changed.  The result of a reduction to all leaves the first participant piece by piece while
+ * later pieces are still on their way to it.
+ */
+#include <string.h>
+
+#include "extended/coll/coll.h"
+
+enum { PORT_UP, PORT_DOWN, PORTS }; /* towards participant 0 (turned), away from it */
+
+static uint32_t at(const struct amph_net *net, uint32_t turn)
+{
+    return (net->me + net->count - turn) % net->count;
+}
+
+static uint32_t rank_at(const struct amph_coll_op *op, uint32_t place, uint32_t turn)
+{
+    return amph_net_rank(op, (place + turn) % op->net.count);
+}
+
+/* ---- broadcast ---- */
+
+static bool step_broadcast(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    uint32_t place = at(net, net->root);
+    if (place && place + 1 < net->count)
+        amph_mail_more(op->coll, 0, amph_mail_prefix(op->coll, PORT_DOWN));
+    bool sent = amph_mail_pump(op->coll);
+    return sent && (!place || amph_mail_got(op->coll, PORT_DOWN));
+}
+
+void amph_chain_broadcast(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    uint32_t place = at(net, net->root);
+    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    if (place)
+        amph_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, net->root), net->dst, net->len);
+    if (place + 1 < net->count)
+        amph_mail_out(op->coll, rank_at(op, place + 1, net->root), PORT_DOWN, place ? net->dst : net->src, net->len,
+                      place ? 0 : net->len);
+    net->step = step_broadcast;
+}
+
+/* ---- reductions ---- */
+
+/* Opens the way of operands towards the first place; message 0 goes on from here (where there is one). */
+static void begin_up(struct amph_coll_op *op, uint32_t turn)
+{
+    struct amph_net *net = &op->net;
+    uint32_t place = at(net, turn);
+    bool last = place + 1 == net->count;
+    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    if (!last)
+        amph_mail_in(op->coll, PORT_UP, rank_at(op, place + 1, turn), net->scratch, net->len);
+    if (place)
+        amph_mail_out(op->coll, rank_at(op, place - 1, turn), PORT_UP, last ? net->src : net->scratch, net->len,
+                      last ? net->len : 0);
+}
+
+/* Folds what has come; returns how many bytes are folded by now. */
+static size_t fold_up(struct amph_coll_op *op, uint32_t turn)
+{
+    struct amph_net *net = &op->net;
+    uint32_t place = at(net, turn);
+    if (place + 1 == net->count)
+        return net->len;
+    size_t have = amph_mail_prefix(op->coll, PORT_UP);
+    amph_fold_travelling(&op->fold, net->src + net->folded, net->scratch + net->folded, have - net->folded);
+    net->folded = have;
+    if (place)
+        amph_mail_more(op->coll, 0, have);
+    return have;
+}
+
+static uint32_t reduce_turn(const struct amph_coll_op *op)
+{
+    return op->fold.commutes ? op->net.root : 0;
+}
+
+/* The first place has the result; where the root is another (the operator does not commute) message 0 takes it there. */
+static bool step_reduce(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    uint32_t turn = reduce_turn(op), place = at(net, turn);
+    size_t have = fold_up(op, turn);
+    if (!place && net->me != net->root)
+        amph_mail_more(op->coll, 0, have);
+    bool done = amph_mail_pump(op->coll) && have == net->len;
+    if (net->me != net->root)
+        return done;
+    if (place)
+        return done && amph_mail_got(op->coll, PORT_DOWN);
+    if (done)
+        memcpy(net->dst, net->scratch, net->len);
+    return done;
+}
+
+void amph_chain_reduce(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    uint32_t turn = reduce_turn(op), place = at(net, turn);
+    begin_up(op, turn);
+    if (!place && net->me != net->root)
+        amph_mail_out(op->coll, amph_net_rank(op, net->root), PORT_DOWN, net->scratch, net->len, 0);
+    if (place && net->me == net->root)
+        amph_mail_in(op->coll, PORT_DOWN, amph_net_rank(op, 0), net->dst, net->len);
+    net->step = step_reduce;
+}
+
+static bool step_reduce_all(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    const uint32_t place = net->me, down = place ? 1 : 0; /* the message that takes the result on */
+    size_t before = net->folded, have = fold_up(op, 0);
+    if (!place) {
+        memcpy(net->dst + before, net->scratch + before, have - before);
+        amph_mail_more(op->coll, down, have);
+    } else if (place + 1 < net->count) {
+        amph_mail_more(op->coll, down, amph_mail_prefix(op->coll, PORT_DOWN));
+    }
+    bool sent = amph_mail_pump(op->coll);
+    return sent && have == net->len && (!place || amph_mail_got(op->coll, PORT_DOWN));
+}
+
+void amph_chain_reduce_all(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    const uint32_t place = net->me;
+    begin_up(op, 0);
+    if (place)
+        amph_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, 0), net->dst, net->len);
+    if (place + 1 < net->count)
+        amph_mail_out(op->coll, rank_at(op, place + 1, 0), PORT_DOWN, net->dst, net->len, 0);
+    net->step = step_reduce_all;
+}
+
+/* ---- scan: what comes from the left has all that lies before ---- */
+
+static bool step_scan(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    size_t have = net->len;
+    if (net->me) {
+        have = amph_mail_prefix(op->coll, PORT_DOWN);
+        amph_fold_travelling(&op->fold, net->scratch + net->folded, net->dst + net->folded, have - net->folded);
+        net->folded = have;
+        if (net->me + 1 < net->count)
+            amph_mail_more(op->coll, 0, have);
+    }
+    return amph_mail_pump(op->coll) && have == net->len;
+}
+
+void amph_chain_scan(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    if (net->dst != net->src)
+        memcpy(net->dst, net->src, net->len);
+    if (net->me)
+        amph_mail_in(op->coll, PORT_DOWN, amph_net_rank(op, net->me - 1), net->scratch, net->len);
+    if (net->me + 1 < net->count)
+        amph_mail_out(op->coll, amph_net_rank(op, net->me + 1), PORT_DOWN, net->dst, net->len, net->me ? 0 : net->len);
+    net->step = step_scan;
+}

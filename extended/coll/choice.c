@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which algorithm carries a collective between its participants: one table.  Layer: extended.  Thread rule: read only.
+ *
+ * The first row that fits is taken: its kind, at most so many bytes in a segment, at most so many bytes over all participants.  All
+ * members find the same row.  Inside a neighbourhood coll_local.c carries everything.
+ */
+#include "extended/coll/coll.h"
+
+#define ANY SIZE_MAX
+
+/* Trees take log2(n) steps and send everything in each; chains send everything once, in pieces that follow each other. */
+static const struct amph_coll_choice choices[] = {
+    { AMPH_COLL_SYNC, ANY, ANY, amph_double_reduce_all, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_BROADCAST, 32u << 10, ANY, amph_tree_broadcast, 0 },
+    { AMPH_COLL_BROADCAST, ANY, ANY, amph_chain_broadcast, 0 },
+    { AMPH_COLL_REDUCE, 32u << 10, ANY, amph_tree_reduce, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_REDUCE, ANY, ANY, amph_chain_reduce, 1 },
+    { AMPH_COLL_REDUCE_ALL, 16u << 10, ANY, amph_double_reduce_all, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_REDUCE_ALL, ANY, ANY, amph_chain_reduce_all, 1 },
+    { AMPH_COLL_SCAN, 16u << 10, ANY, amph_double_scan, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_SCAN, ANY, ANY, amph_chain_scan, 1 },
+    { AMPH_COLL_SCATTER, ANY, ANY, amph_flat_scatter, 0 },
+    { AMPH_COLL_GATHER, ANY, ANY, amph_flat_gather, 0 },
+    { AMPH_COLL_GATHER_ALL, AMPH_COLL_EAGER, 64u << 10, amph_bruck_gather_all, AMPH_SCRATCH_ALL },
+    { AMPH_COLL_GATHER_ALL, ANY, ANY, amph_flat_gather_all, 0 },
+    { AMPH_COLL_EXCHANGE, ANY, ANY, amph_flat_exchange, 0 },
+};
+
+const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, uint32_t count, size_t len, uint32_t piece)
+{
+    const struct amph_coll_choice *row = choices;
+    if (op->fold.elem_bytes > piece)
+        len = 0; /* elements longer than a message cannot follow each other in pieces */
+    while (row->kind != op->kind || len > row->most_bytes || len > row->most_total / count)
+        row++;
+    return row;
+}
+
+size_t amph_coll_scratch(const struct amph_coll_choice *choice, uint32_t count, size_t len)
+{
+    size_t rounds = 1; /* one more than rounds: for a participant beyond a power of 2 */
+    while ((UINT64_C(1) << (rounds - 1)) < count)
+        rounds++;
+    if (choice->scratch_blocks == AMPH_SCRATCH_LOG)
+        return rounds * len;
+    return (choice->scratch_blocks == AMPH_SCRATCH_ALL ? count : choice->scratch_blocks) * len;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The stage of a collective inside a neighbourhood, through shared memory.  Layer: extended.  Thread rule: the team is locked.
+ *
+ * A block travels in pieces; piece i takes one cell of each member's ring, the same number at all.  A member posts its piece
+ * (writes its cell, then the cell's number), reads what others have posted, and says that it is done with the number.  Large
+ * reductions are split: when all have posted, member j folds the j-th part of the piece and leaves the result in that part of its
+ * own cell, where the others (or the root) then read it; nobody else reads that part before.
+ *
+ * Operands are folded from the last member to the first, so that no order is changed.
+ */
+#include <string.h>
+
+#include "extended/coll/coll.h"
+
+/* Reductions of so many bytes, over all members, and more are split. */
+#define SPLIT_LEAST_BYTES ((size_t)16 << 10)
+
+struct amph_local_mode {
+    bool root_posts;      /* only the root brings something */
+    bool root_reads;      /* only the root gets something */
+    bool folds;
+    bool whole;           /* a block is one piece */
+    uint32_t post_blocks; /* blocks that who posts brings: 0: as many as there are members */
+    void (*read)(struct amph_coll_op *op, uint32_t piece);
+};
+
+static uint64_t cell_number(const struct amph_local *l, uint32_t piece)
+{
+    return l->first + piece;
+}
+
+static struct amph_share_cell *cell(const struct amph_coll *c, uint32_t member, uint32_t piece)
+{
+    return amph_share_cell(&c->slot, member, cell_number(&c->l, piece));
+}
+
+static size_t piece_len(const struct amph_local *l, uint32_t piece)
+{
+    size_t at = (size_t)piece * l->piece;
+    return l->len - at < l->piece ? l->len - at : l->piece;
+}
+
+/* ---- reading, by mode ---- */
+
+static void read_root(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_local *l = &op->coll->l;
+    if (l->len)
+        memcpy(l->dst + (size_t)piece * l->piece, cell(op->coll, l->root, piece)->data, piece_len(l, piece));
+}
+
+/* Where part j of len bytes begins. */
+static size_t part(const struct amph_coll_op *op, uint32_t j, size_t len)
+{
+    size_t elems = len / op->fold.elem_bytes;
+    return elems * j / op->coll->nlocal * op->fold.elem_bytes;
+}
+
+static void read_parts(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_coll *c = op->coll;
+    struct amph_local *l = &c->l;
+    size_t len = piece_len(l, piece);
+    for (uint32_t j = 0; j < c->nlocal; j++) {
+        size_t from = part(op, j, len), to = part(op, j + 1, len);
+        memcpy(l->dst + (size_t)piece * l->piece + from, cell(c, j, piece)->data + from, to - from);
+    }
+}
+
+/* Folds bytes from..to of the cells of members 0..last into out. */
+static void fold_cells(struct amph_coll_op *op, uint32_t piece, uint32_t last, size_t from, size_t to, uint8_t *out)
+{
+    struct amph_coll *c = op->coll;
+    memcpy(out, cell(c, last, piece)->data + from, to - from);
+    for (uint32_t j = last; j-- > 0;)
+        amph_fold(&op->fold, cell(c, j, piece)->data + from, out, to - from);
+}
+
+static void read_folded(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_local *l = &op->coll->l;
+    if (l->split)
+        read_parts(op, piece);
+    else if (l->len)
+        fold_cells(op, piece, op->coll->nlocal - 1, 0, piece_len(l, piece), l->dst + (size_t)piece * l->piece);
+}
+
+static void read_scan(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_local *l = &op->coll->l;
+    fold_cells(op, piece, op->coll->self, 0, piece_len(l, piece), l->dst + (size_t)piece * l->piece);
+}
+
+static void read_each(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_coll *c = op->coll;
+    struct amph_local *l = &c->l;
+    for (uint32_t j = 0; j < c->nlocal; j++)
+        memcpy(l->dst + j * l->stride + (size_t)piece * l->piece, cell(c, j, piece)->data, piece_len(l, piece));
+}
+
+static void read_own_block(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_local *l = &op->coll->l;
+    memcpy(l->dst, cell(op->coll, l->root, piece)->data + op->coll->self * l->len, l->len);
+}
+
+static void read_blocks(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_coll *c = op->coll;
+    struct amph_local *l = &c->l;
+    for (uint32_t j = 0; j < c->nlocal; j++)
+        memcpy(l->dst + j * l->stride, cell(c, j, piece)->data + c->self * l->len, l->len);
+}
+
+static const struct amph_local_mode modes[AMPH_LOCAL_KINDS] = {
+    /*                          root posts, root reads, folds, whole, blocks posted */
+    [AMPH_LOCAL_BROADCAST] = { true, false, false, false, 1, read_root },
+    [AMPH_LOCAL_REDUCE] = { false, true, true, false, 1, read_folded },
+    [AMPH_LOCAL_REDUCE_ALL] = { false, false, true, false, 1, read_folded },
+    [AMPH_LOCAL_SCAN] = { false, false, true, false, 1, read_scan },
+    [AMPH_LOCAL_SCATTER] = { true, false, false, true, 0, read_own_block },
+    [AMPH_LOCAL_GATHER] = { false, true, false, false, 1, read_each },
+    [AMPH_LOCAL_GATHER_ALL] = { false, false, false, false, 1, read_each },
+    [AMPH_LOCAL_EXCHANGE] = { false, false, false, true, 0, read_blocks },
+};
+
+/* ---- others ---- */
+
+/* Is the cell there at all members?  field: posted or folded. */
+static bool all_have(const struct amph_coll *c, uint32_t piece, size_t field)
+{
+    const uint64_t number = cell_number(&c->l, piece);
+    for (uint32_t j = 0; j < c->nlocal; j++) {
+        const char *at = (const char *)amph_share_cell(&c->slot, j, number) + field;
+        if (__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE) != number)
+            return false;
+    }
+    return true;
+}
+#define POSTED offsetof(struct amph_share_cell, posted)
+#define FOLDED offsetof(struct amph_share_cell, folded)
+
+static void wake_all(struct amph_coll *c)
+{
+    for (uint32_t j = 0; j < c->nlocal; j++)
+        amph_coll_wake(c, j);
+}
+
+/* Something has been written that others may sleep for.  Of several writers the last wakes: at least one sees all. */
+static void written(struct amph_coll *c, uint32_t piece, size_t field)
+{
+    const struct amph_local *l = &c->l;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (l->mode->root_posts)
+        wake_all(c);
+    else if (!all_have(c, piece, field))
+        return;
+    else if (l->mode->root_reads && (field == FOLDED || !l->split))
+        amph_coll_wake(c, l->root);
+    else
+        wake_all(c);
+}
+
+/* May cell `number` be written?  All must be done with the one before at its place. */
+static bool has_room(struct amph_coll *c, uint64_t number)
+{
+    if (number <= c->least_done + AMPH_SHARE_RING)
+        return true;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t j = 0; j < c->nlocal; j++) {
+        uint64_t done = __atomic_load_n(&c->slot.done[j].done, __ATOMIC_ACQUIRE);
+        least = done < least ? done : least;
+    }
+    c->least_done = least;
+    return number <= least + AMPH_SHARE_RING;
+}
+
+static void done_with(struct amph_coll *c, uint64_t number)
+{
+    __atomic_store_n(&c->slot.done[c->self].done, number, __ATOMIC_RELEASE);
+    if (number % (AMPH_SHARE_RING / 2) == 0) { /* writers that wait for room need not hear of each */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        wake_all(c);
+    }
+}
+
+/* ---- steps ---- */
+
+static bool posts(const struct amph_coll *c)
+{
+    return !c->l.mode->root_posts || c->self == c->l.root;
+}
+
+static bool reads(const struct amph_coll *c)
+{
+    const struct amph_local_mode *mode = c->l.mode;
+    return mode->root_reads ? c->self == c->l.root : !(mode->root_posts && c->self == c->l.root && mode->post_blocks);
+}
+
+static bool post(struct amph_coll *c)
+{
+    struct amph_local *l = &c->l;
+    uint64_t number = cell_number(l, l->posted);
+    if (l->posted == l->pieces || !has_room(c, number))
+        return false;
+    if (posts(c)) {
+        struct amph_share_cell *own = cell(c, c->self, l->posted);
+        size_t len = piece_len(l, l->posted);
+        if (l->mode->post_blocks && len)
+            memcpy(own->data, l->src + (size_t)l->posted * l->piece, len);
+        else if (!l->mode->post_blocks)
+            for (uint32_t j = 0; j < c->nlocal; j++)
+                memcpy(own->data + j * l->len, l->src + j * l->stride, l->len);
+        __atomic_store_n(&own->posted, number, __ATOMIC_RELEASE);
+        written(c, l->posted, POSTED);
+    }
+    l->posted++;
+    return true;
+}
+
+static bool fold(struct amph_coll_op *op)
+{
+    struct amph_coll *c = op->coll;
+    struct amph_local *l = &c->l;
+    if (l->folded == l->posted || !all_have(c, l->folded, POSTED))
+        return false;
+    struct amph_share_cell *own = cell(c, c->self, l->folded);
+    size_t len = piece_len(l, l->folded), from = part(op, c->self, len), to = part(op, c->self + 1, len);
+    _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
+    uint8_t *out = to - from <= sizeof small ? small : amph_coll_pool_get(to - from);
+    if (to > from) {
+        fold_cells(op, l->folded, c->nlocal - 1, from, to, out);
+        memcpy(own->data + from, out, to - from);
+    }
+    if (out != small)
+        amph_coll_pool_put(out, to - from);
+    __atomic_store_n(&own->folded, cell_number(l, l->folded), __ATOMIC_RELEASE);
+    written(c, l->folded, FOLDED);
+    l->folded++;
+    return true;
+}
+
+static bool can_read(const struct amph_coll *c)
+{
+    const struct amph_local *l = &c->l;
+    if (l->read == l->posted || (l->split && l->read == l->folded))
+        return false;
+    if (!reads(c))
+        return true;
+    if (l->mode->root_posts)
+        return __atomic_load_n(&cell(c, l->root, l->read)->posted, __ATOMIC_ACQUIRE) == cell_number(l, l->read);
+    return all_have(c, l->read, l->split ? FOLDED : POSTED);
+}
+
+static bool read_one(struct amph_coll_op *op)
+{
+    struct amph_coll *c = op->coll;
+    struct amph_local *l = &c->l;
+    if (!can_read(c))
+        return false;
+    if (reads(c))
+        l->mode->read(op, l->read);
+    done_with(c, cell_number(l, l->read));
+    l->read++;
+    return true;
+}
+
+bool amph_local_step(struct amph_coll_op *op)
+{
+    struct amph_local *l = &op->coll->l;
+    bool moved;
+    do {
+        moved = post(op->coll);
+        if (l->split)
+            moved |= fold(op);
+        moved |= read_one(op);
+    } while (moved && l->read < l->pieces);
+    return l->read == l->pieces;
+}
+
+void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root, const void *src, void *dst, size_t len,
+                      size_t stride)
+{
+    struct amph_coll *c = op->coll;
+    const struct amph_local_mode *mode = &modes[kind];
+    size_t piece = AMPH_SHARE_CELL_BYTES;
+    if (mode->folds && op->fold.elem_bytes)
+        piece -= piece % op->fold.elem_bytes;
+    c->l = (struct amph_local){
+        .mode = mode, .src = src, .dst = dst, .root = root, .len = len, .stride = stride, .first = c->cell,
+        .piece = (uint32_t)piece, .pieces = len && !mode->whole ? (uint32_t)((len + piece - 1) / piece) : 1,
+        .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_LEAST_BYTES,
+    };
+    c->cell += c->l.pieces;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A team's queue of collectives, and how each kind is made of a stage inside neighbourhoods and one between them.
+ * Layer: extended.  Thread rule: the team is locked.
+ *
+ * Each neighbourhood has one participant in the stage between them: its lowest rank, or the root in the root's own.  Small data is
+ * copied by messages, so a segment is over here when its own parts are; members do not wait for each other but for data.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "extended/coll/coll.h"
+
+enum { SPARE_MOST = 64 };
+#define MESSAGE_BYTES (64u << 10)
+
+/* What a segment's stages have come to; bits of op->stage. */
+enum { NET_DONE = 1, LOCAL_BEGUN = 2, LOCAL_DONE = 4, NET_BEGUN = 8, RESULT_BEGUN = 16, COPIED = 32 };
+
+/* ---- the stage between neighbourhoods ---- */
+
+uint32_t amph_net_rank(const struct amph_coll_op *op, uint32_t i)
+{
+    const struct amph_coll *c = op->coll;
+    if (op->flat)
+        return i;
+    return i == c->nbrhd[op->root] ? op->root : c->first[i];
+}
+
+/* Does this process take part in it? */
+static bool takes_part(const struct amph_coll_op *op)
+{
+    const struct amph_coll *c = op->coll;
+    return op->flat || (c->count > 1 && amph_net_rank(op, c->mine) == c->team->pub.rank);
+}
+
+static void need_scratch(struct amph_coll_op *op, size_t bytes)
+{
+    if (bytes <= op->scratch_bytes)
+        return;
+    if (op->scratch != op->small)
+        amph_coll_pool_put(op->scratch, op->scratch_bytes);
+    op->scratch = amph_coll_pool_get(bytes);
+    op->scratch_bytes = bytes;
+}
+
+/* Bytes of a message: whole elements, as far as one fits. */
+static uint32_t message_bytes(const struct amph_coll_op *op)
+{
+    size_t most = amph_gex()->max_medium < MESSAGE_BYTES ? amph_gex()->max_medium : MESSAGE_BYTES;
+    size_t elem = op->fold.elem_bytes;
+    return (uint32_t)(elem && elem <= most ? most - most % elem : most);
+}
+
+/* own: further bytes of scratch that the caller wants for itself; they are before the algorithm's. */
+static uint8_t *plan_net(struct amph_coll_op *op, size_t own)
+{
+    const struct amph_coll *c = op->coll;
+    struct amph_net *net = &op->net;
+    *net = (struct amph_net){ .piece = message_bytes(op) };
+    net->count = op->flat ? c->team->pub.size : c->count;
+    net->me = op->flat ? c->team->pub.rank : c->mine;
+    net->root = op->flat ? op->root : c->nbrhd[op->root];
+    net->len = op->len;
+    own = amph_align_up(own, AMPH_CACHE_LINE);
+    const struct amph_coll_choice *choice = amph_coll_choose(op, net->count, op->len, net->piece);
+    size_t turned = amph_fold_turns(&op->fold) ? amph_align_up(op->len, AMPH_CACHE_LINE) : 0;
+    need_scratch(op, own + turned + amph_coll_scratch(choice, net->count, op->len));
+    net->turned = turned ? op->scratch + own : NULL;
+    net->scratch = op->scratch + own + turned;
+    return op->scratch;
+}
+
+static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
+{
+    struct amph_net *net = &op->net;
+    if (op->stage & NET_DONE)
+        return true;
+    if (!(op->stage & NET_BEGUN)) {
+        op->stage |= NET_BEGUN;
+        net->src = net->turned ? net->turned : src;
+        net->dst = dst;
+        if (net->turned)
+            amph_fold_turn(&op->fold, net->turned, src, op->len);
+        amph_coll_choose(op, net->count, op->len, net->piece)->begin(op);
+    }
+    if (!net->step(op))
+        return false;
+    amph_mail_end(op->coll);
+    if (net->turned && (op->kind != AMPH_COLL_REDUCE || net->me == net->root))
+        amph_fold_turn(&op->fold, dst, dst, op->len);
+    op->stage |= NET_DONE;
+    return true;
+}
+
+/* ---- the stage inside the own one ---- */
+
+/* The place of a rank of the own neighbourhood. */
+static uint32_t local_place(const struct amph_coll *c, uint32_t rank)
+{
+    uint32_t i = 0;
+    while (c->local[i] != rank)
+        i++;
+    return i;
+}
+
+/* The place of who takes part for the own neighbourhood. */
+static uint32_t speaker(const struct amph_coll_op *op)
+{
+    return local_place(op->coll, amph_net_rank(op, op->coll->mine));
+}
+
+static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root, const void *src, void *dst,
+                       uint32_t begun)
+{
+    if (op->stage & LOCAL_DONE)
+        return true;
+    if (!(op->stage & begun)) {
+        op->stage |= begun;
+        amph_local_begin(op, kind, root, src, dst, op->len, op->block);
+    }
+    if (!amph_local_step(op))
+        return false;
+    op->stage |= LOCAL_DONE;
+    return true;
+}
+
+static bool has_local(const struct amph_coll_op *op)
+{
+    return !op->flat && op->coll->nlocal > 1;
+}
+
+/* ---- kinds: begin a segment, move it on ---- */
+
+static void begin_plain(struct amph_coll_op *op)
+{
+    if (takes_part(op))
+        plan_net(op, 0);
+}
+
+static bool step_broadcast(struct amph_coll_op *op)
+{
+    bool root = op->coll->team->pub.rank == op->root, net = true, local = true;
+    const uint8_t *src = root ? op->src + op->off : op->dst + op->off;
+    if (takes_part(op))
+        net = net_step(op, src, op->dst + op->off);
+    if (has_local(op) && (net || root))
+        local = local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off, LOCAL_BEGUN);
+    if (root && !(op->stage & COPIED)) { /* while the others are at theirs */
+        op->stage |= COPIED;
+        if (op->dst != op->src)
+            memcpy(op->dst + op->off, src, op->len);
+    }
+    return net && local;
+}
+
+static void begin_reduce(struct amph_coll_op *op)
+{
+    if (takes_part(op))
+        plan_net(op, has_local(op) ? op->len : 0);
+}
+
+static bool step_reduce(struct amph_coll_op *op)
+{
+    bool part = takes_part(op);
+    const uint8_t *src = op->src + op->off;
+    uint8_t *dst = op->dst + op->off;
+    if (has_local(op)) {
+        if (!local_step(op, AMPH_LOCAL_REDUCE, speaker(op), src, part ? op->scratch : dst, LOCAL_BEGUN))
+            return false;
+        src = op->scratch;
+    }
+    return !part || net_step(op, src, dst);
+}
+
+static bool step_reduce_all(struct amph_coll_op *op)
+{
+    const uint8_t *src = op->src + op->off;
+    uint8_t *dst = op->dst + op->off;
+    if (!has_local(op))
+        return net_step(op, src, dst);
+    if (op->coll->count == 1)
+        return local_step(op, AMPH_LOCAL_REDUCE_ALL, 0, src, dst, LOCAL_BEGUN);
+    if (!(op->stage & RESULT_BEGUN)) {
+        if (!local_step(op, AMPH_LOCAL_REDUCE, 0, src, dst, LOCAL_BEGUN))
+            return false;
+        if (op->coll->self == 0 && !net_step(op, dst, dst))
+            return false;
+        op->stage &= ~(uint32_t)LOCAL_DONE;
+    }
+    return local_step(op, AMPH_LOCAL_BROADCAST, 0, dst, dst, RESULT_BEGUN);
+}
+
+static bool step_scan(struct amph_coll_op *op)
+{
+    if (op->flat)
+        return net_step(op, op->src + op->off, op->dst + op->off);
+    return local_step(op, AMPH_LOCAL_SCAN, 0, op->src + op->off, op->dst + op->off, LOCAL_BEGUN);
+}
+
+/* Those with a block for each pair: everything by messages, or everything in the one neighbourhood. */
+static bool step_blocks(struct amph_coll_op *op, enum amph_local_kind kind)
+{
+    if (op->flat)
+        return net_step(op, NULL, NULL);
+    return local_step(op, kind, op->root, op->src + op->off, op->dst + op->off, LOCAL_BEGUN);
+}
+
+static bool step_scatter(struct amph_coll_op *op)
+{
+    return step_blocks(op, AMPH_LOCAL_SCATTER);
+}
+static bool step_gather(struct amph_coll_op *op)
+{
+    return step_blocks(op, AMPH_LOCAL_GATHER);
+}
+static bool step_gather_all(struct amph_coll_op *op)
+{
+    return step_blocks(op, AMPH_LOCAL_GATHER_ALL);
+}
+static bool step_exchange(struct amph_coll_op *op)
+{
+    return step_blocks(op, AMPH_LOCAL_EXCHANGE);
+}
+
+/* Where a kind goes through the stages: by neighbourhoods, or inside the one that is all (else flat). */
+enum scope { HIERARCHY, IN_ONE, IN_ONE_CELL };
+
+static const struct {
+    enum scope scope;
+    bool folds;
+    void (*begin)(struct amph_coll_op *op);
+    bool (*step)(struct amph_coll_op *op);
+} kinds[AMPH_COLL_KINDS] = {
+    [AMPH_COLL_SYNC] = { HIERARCHY, false, begin_plain, step_reduce_all },
+    [AMPH_COLL_BROADCAST] = { HIERARCHY, false, begin_plain, step_broadcast },
+    [AMPH_COLL_REDUCE] = { HIERARCHY, true, begin_reduce, step_reduce },
+    [AMPH_COLL_REDUCE_ALL] = { HIERARCHY, true, begin_plain, step_reduce_all },
+    [AMPH_COLL_SCAN] = { IN_ONE, true, begin_plain, step_scan },
+    [AMPH_COLL_SCATTER] = { IN_ONE_CELL, false, begin_plain, step_scatter },
+    [AMPH_COLL_GATHER] = { IN_ONE, false, begin_plain, step_gather },
+    [AMPH_COLL_GATHER_ALL] = { IN_ONE, false, begin_plain, step_gather_all },
+    [AMPH_COLL_EXCHANGE] = { IN_ONE_CELL, false, begin_plain, step_exchange },
+};
+
+/* Must every member take part by messages?  The answer is the same at all members. */
+static bool is_flat(const struct amph_coll *c, const struct amph_coll_args *args)
+{
+    const struct amph_fold *fold = args->fold;
+    bool one = c->count == 1;
+    if (c->count == c->team->pub.size)
+        return true;
+    if (kinds[args->kind].folds && (fold->elem_bytes > AMPH_SHARE_CELL_BYTES || (!fold->commutes && !c->in_blocks)))
+        return true;
+    if (kinds[args->kind].scope == IN_ONE_CELL)
+        return !one || args->block > AMPH_SHARE_CELL_BYTES / c->team->pub.size;
+    return kinds[args->kind].scope == IN_ONE && !one;
+}
+
+/* ---- the queue ---- */
+
+static void begin_segment(struct amph_coll_op *op)
+{
+    op->seq = op->coll->seq++;
+    op->len = op->block - op->off < op->segment ? op->block - op->off : op->segment;
+    op->stage = 0;
+    kinds[op->kind].begin(op);
+}
+
+static void finish(struct amph_coll *c, struct amph_coll_op *op)
+{
+    struct amph_gex *g = amph_gex();
+    struct amph_gex_op *event = op->event;
+    if (op->scratch != op->small)
+        amph_coll_pool_put(op->scratch, op->scratch_bytes);
+    if (op->fold.owned)
+        free((void *)(uintptr_t)op->fold.cdata);
+    __atomic_store_n(&c->head, op->next, __ATOMIC_RELAXED);
+    if (c->nspare < SPARE_MOST) {
+        op->next = c->spare;
+        c->spare = op;
+        c->nspare++;
+    } else {
+        free(op);
+    }
+    amph_coll_count(c, -1u);
+    if (event) {
+        if (event->leaf.pending)
+            amph_event_sub(&event->leaf);
+        amph_event_sub(&event->root);
+    }
+    if (g->threaded)
+        amph_am_kick(g->ep.am); /* the thread that waits may be another */
+}
+
+void amph_coll_run(struct amph_coll *c)
+{
+    struct amph_coll_op *op;
+    while ((op = c->head) != NULL) {
+        if (!op->begun) {
+            op->begun = true;
+            begin_segment(op);
+        }
+        if (!kinds[op->kind].step(op))
+            return;
+        op->off += op->len;
+        if (op->off < op->block)
+            begin_segment(op);
+        else
+            finish(c, op);
+    }
+}
+
+/* Bytes of a segment. */
+static size_t segment_bytes(const struct amph_coll_op *op)
+{
+    size_t elem = op->fold.elem_bytes;
+    if (!elem)
+        return AMPH_COLL_SEGMENT;
+    return elem > AMPH_COLL_SEGMENT ? elem : AMPH_COLL_SEGMENT - AMPH_COLL_SEGMENT % elem;
+}
+
+static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, struct amph_gex_op *event)
+{
+    struct amph_coll_op *op = c->spare;
+    if (op) {
+        c->spare = op->next;
+        c->nspare--;
+    } else if (!(op = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(sizeof *op, AMPH_CACHE_LINE)))) {
+        amph_fatal("no memory for another collective");
+    }
+    memset(op, 0, offsetof(struct amph_coll_op, small));
+    op->coll = c;
+    op->kind = args->kind;
+    op->event = event;
+    op->root = args->root;
+    op->dst = args->dst;
+    op->src = args->src;
+    op->block = args->block;
+    if (args->fold)
+        op->fold = *args->fold;
+    op->segment = segment_bytes(op);
+    op->flat = is_flat(c, args);
+    op->scratch = op->small;
+    op->scratch_bytes = sizeof op->small;
+    amph_coll_count(c, 1);
+    if (c->head)
+        c->tail->next = op;
+    else
+        __atomic_store_n(&c->head, op, __ATOMIC_RELAXED);
+    c->tail = op;
+}
+
+/* A team of one: nothing but copies. */
+static void alone(const struct amph_coll_args *args)
+{
+    if (args->fold && args->fold->owned)
+        free((void *)(uintptr_t)args->fold->cdata);
+    if (args->block && args->dst != args->src)
+        memmove(args->dst, args->src, args->block);
+}
+
+gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args *args)
+{
+    static const struct amph_coll_args sync = { .kind = AMPH_COLL_SYNC };
+    struct amph_coll *c = team->coll;
+    bool works = args->block > 0;
+    if (team->pub.size == 1) {
+        alone(args);
+        return GEX_EVENT_INVALID;
+    }
+    if (!works && args->fold && args->fold->owned)
+        free((void *)(uintptr_t)args->fold->cdata);
+    if (!works && !args->meet_first && !args->meet_last)
+        return GEX_EVENT_INVALID;
+    struct amph_gex_op *event = amph_op_get();
+    event->root.pending = 1;
+    event->leaf.pending = args->src_leaf;
+    amph_spin_lock(&c->locked);
+    c->since += c->count > 1 || is_flat(c, args); /* who is ahead of others sends them what they have to keep */
+    if (args->meet_first || c->since >= AMPH_COLL_FLOW) {
+        c->since = 0;
+        enqueue(c, &sync, works || args->meet_last ? NULL : event);
+    }
+    if (works)
+        enqueue(c, args, args->meet_last ? NULL : event);
+    if (args->meet_last) {
+        c->since = 0;
+        enqueue(c, &sync, event);
+    }
+    amph_coll_run(c);
+    amph_spin_unlock(&c->locked);
+    return amph_op_event(event);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Vector, indexed and strided put and get: what is asked for, and copying where the memory is mapped here.  Layer: extended.
+ * Thread rule: any thread of the client.
+ */
+#include "extended/rma/vis.h"
+
+#include "base/log.h"
+#include "extended/check.h"
+
+enum sync { SYNC_Blocking, SYNC_NB, SYNC_NBI };
+
+/* A call: which side is remote, and what is to be done about its end. */
+struct call {
+    const char *name;
+    bool put;
+    enum sync sync;
+    gex_TM_t tm;
+    gex_Rank_t rank;
+    gex_Flags_t flags;
+    struct amph_vis_side dst, src;
+};
+
+/* ---- the handler that the next put is to run at its target ---- */
+
+static __thread struct {
+    gex_AM_Index_t handler; /* 0: none */
+    const void *data;
+    size_t nbytes;
+} armed;
+
+void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source_addr, size_t nbytes, gex_Flags_t flags)
+{
+    if (nbytes > GEX_VIS_MAX_PEERCOMPLETION || flags || (nbytes && !source_addr))
+        amph_fatal("gex_VIS_SetPeerCompletionHandler: at most %zu bytes, not %zu, and flags 0 are allowed", GEX_VIS_MAX_PEERCOMPLETION,
+                   nbytes);
+    armed.handler = handler;
+    armed.data = source_addr;
+    armed.nbytes = nbytes;
+}
+
+/* ---- runs of both sides, met ---- */
+
+/* The bytes in a row that both sides have next; 0: none. */
+static size_t next_run(struct call *c)
+{
+    if (!amph_vis_fill(&c->dst) || !amph_vis_fill(&c->src))
+        return 0;
+    return c->dst.left < c->src.left ? c->dst.left : c->src.left;
+}
+
+static void step(struct call *c, size_t n)
+{
+    c->dst.at += n;
+    c->dst.left -= n;
+    c->src.at += n;
+    c->src.left -= n;
+}
+
+static uint64_t checked(const struct call *c, const struct amph_dest *d, const char *at, size_t n)
+{
+    uint64_t off = (uint64_t)(uintptr_t)at - d->rmem->base;
+    if (off >= d->rmem->len_bytes || n > d->rmem->len_bytes - off)
+        amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at %#llx", c->name, n, (const void *)at,
+                   d->peer, (unsigned long long)d->rmem->len_bytes, (unsigned long long)d->rmem->base);
+    return off;
+}
+
+/* Where the target's memory is mapped here. */
+static void copy_all(struct call *c, const struct amph_dest *d)
+{
+    const char *remote_base = d->rmem->local ? d->rmem->local : (void *)(uintptr_t)d->rmem->base;
+    AMPHORA_FENCE();
+    for (size_t n; (n = next_run(c)) != 0; step(c, n)) {
+        char *remote = (char *)remote_base + checked(c, d, c->put ? c->dst.at : c->src.at, n);
+        if (c->put)
+            memcpy(remote, c->src.at, n);
+        else
+            memcpy(c->dst.at, remote, n);
+    }
+    AMPHORA_FENCE();
+}
+
+static void carry_all(struct call *c, const struct amph_dest *d, struct amph_gex_op *op)
+{
+    struct amph_vis_remote *v = amph_vis_begin(d, c->put, op);
+    for (size_t n; (n = next_run(c)) != 0; step(c, n)) {
+        char *remote = c->put ? c->dst.at : c->src.at;
+        checked(c, d, remote, n);
+        amph_vis_add(v, (uintptr_t)remote, c->put ? c->src.at : c->dst.at, n);
+    }
+    amph_vis_end(v);
+}
+
+/* ---- the end ---- */
+
+static struct amph_gex_op *make_op(const struct call *c)
+{
+    struct amph_gex_op *op = amph_op_get();
+    op->root.pending = 1;
+    op->leaf.pending = 0;
+    if (c->sync == SYNC_NBI)
+        amph_op_detach(op, c->put ? AMPH_EC_PUT : AMPH_EC_GET);
+    if (c->put && (c->flags & GEX_FLAG_ENABLE_LEAF_LC) && c->sync != SYNC_Blocking) {
+        op->root.pending = 2;
+        op->leaf.pending = 1;
+        if (c->sync == SYNC_NBI)
+            amph_op_count_lc(op);
+    }
+    return op;
+}
+
+static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
+{
+    if (c->sync == SYNC_NBI)
+        return GEX_EVENT_INVALID;
+    gex_Event_t event = amph_op_event(op);
+    if (c->sync == SYNC_Blocking)
+        gex_Event_Wait(event);
+    return c->sync == SYNC_Blocking ? GEX_EVENT_INVALID : event;
+}
+
+/* A put that is to be told of at its target is completed first: the message must not overtake its data. */
+static void transfer_and_tell(struct call *c, const struct amph_dest *d, bool mapped)
+{
+    const gex_AM_Index_t handler = armed.handler;
+    armed.handler = 0;
+    if (mapped)
+        copy_all(c, d);
+    else {
+        struct amph_gex_op *op = amph_op_get();
+        op->root.pending = 1;
+        op->leaf.pending = 0;
+        carry_all(c, d, op);
+        gex_Event_Wait(amph_op_event(op));
+    }
+    amph_vis_notify(d, handler, armed.data, armed.nbytes);
+}
+
+static gex_Event_t transfer(struct call *c)
+{
+    amph_check_call(c->name);
+    uint64_t bytes = amph_vis_bytes(&c->dst);
+    if (bytes != amph_vis_bytes(&c->src))
+        amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same", c->name, (unsigned long long)bytes,
+                   (unsigned long long)amph_vis_bytes(&c->src));
+    if (bytes == 0 && !(c->put && armed.handler))
+        return GEX_EVENT_INVALID;
+    const struct amph_dest d = amph_team_dest(c->tm, c->rank, c->name);
+    bool mapped = d.rmem->local || (amph_job.built_anywhere && d.peer == amph_job.rank);
+    if (c->put && AMPH_UNLIKELY(armed.handler)) {
+        transfer_and_tell(c, &d, mapped);
+        return GEX_EVENT_INVALID;
+    }
+    if (mapped) {
+        copy_all(c, &d);
+        return GEX_EVENT_INVALID;
+    }
+    struct amph_gex_op *op = make_op(c);
+    carry_all(c, &d, op);
+    return finish(c, op);
+}
+
+/* ---- the calls: each shape, put and get, in three forms of synchronisation ---- */
+
+static struct amph_vis_side vector(size_t count, const gex_Memvec_t *list)
+{
+    return (struct amph_vis_side){ .shape = AMPH_VIS_VECTOR, .count = count, .vec = list };
+}
+
+static struct amph_vis_side indexed(size_t count, void *const *list, size_t len)
+{
+    return (struct amph_vis_side){ .shape = AMPH_VIS_INDEXED, .count = len ? count : 0, .list = list, .len = len };
+}
+
+static struct amph_vis_side strided(void *base, const ptrdiff_t *strides, size_t elemsz, const size_t *box, size_t levels)
+{
+    return (struct amph_vis_side){ .shape = AMPH_VIS_STRIDED, .base = base, .strides = strides, .len = elemsz, .box = box,
+                                   .levels = elemsz ? levels : 0 };
+}
+
+#define CALL(NAME, PUT, SYNC, RANK) .name = NAME, .put = PUT, .sync = SYNC, .tm = tm, .rank = RANK, .flags = flags
+
+#define DEFINE_VIS(TYPE, FORM, GIVES) \
+    TYPE gex_VIS_VectorPut##FORM(gex_TM_t tm, gex_Rank_t rank, size_t dstcount, gex_Memvec_t const dstlist[], size_t srccount, \
+                                 gex_Memvec_t const srclist[], gex_Flags_t flags) \
+    { \
+        struct call c = { CALL("gex_VIS_VectorPut" #FORM, true, SYNC_##FORM, rank), .dst = vector(dstcount, dstlist), \
+                          .src = vector(srccount, srclist) }; \
+        return GIVES(transfer(&c)); \
+    } \
+    TYPE gex_VIS_VectorGet##FORM(gex_TM_t tm, size_t dstcount, gex_Memvec_t const dstlist[], gex_Rank_t rank, size_t srccount, \
+                                 gex_Memvec_t const srclist[], gex_Flags_t flags) \
+    { \
+        struct call c = { CALL("gex_VIS_VectorGet" #FORM, false, SYNC_##FORM, rank), .dst = vector(dstcount, dstlist), \
+                          .src = vector(srccount, srclist) }; \
+        return GIVES(transfer(&c)); \
+    } \
+    TYPE gex_VIS_IndexedPut##FORM(gex_TM_t tm, gex_Rank_t rank, size_t dstcount, void *const dstlist[], size_t dstlen, size_t srccount, \
+                                  void *const srclist[], size_t srclen, gex_Flags_t flags) \
+    { \
+        struct call c = { CALL("gex_VIS_IndexedPut" #FORM, true, SYNC_##FORM, rank), .dst = indexed(dstcount, dstlist, dstlen), \
+                          .src = indexed(srccount, srclist, srclen) }; \
+        return GIVES(transfer(&c)); \
+    } \
+    TYPE gex_VIS_IndexedGet##FORM(gex_TM_t tm, size_t dstcount, void *const dstlist[], size_t dstlen, gex_Rank_t rank, size_t srccount, \
+                                  void *const srclist[], size_t srclen, gex_Flags_t flags) \
+    { \
+        struct call c = { CALL("gex_VIS_IndexedGet" #FORM, false, SYNC_##FORM, rank), .dst = indexed(dstcount, dstlist, dstlen), \
+                          .src = indexed(srccount, srclist, srclen) }; \
+        return GIVES(transfer(&c)); \
+    } \
+    TYPE gex_VIS_StridedPut##FORM(gex_TM_t tm, gex_Rank_t rank, void *dstaddr, const ptrdiff_t dststrides[], void *srcaddr, \
+                                  const ptrdiff_t srcstrides[], size_t elemsz, const size_t count[], size_t stridelevels, \
+                                  gex_Flags_t flags) \
+    { \
+        struct call c = { CALL("gex_VIS_StridedPut" #FORM, true, SYNC_##FORM, rank), \
+                          .dst = strided(dstaddr, dststrides, elemsz, count, stridelevels), \
+                          .src = strided(srcaddr, srcstrides, elemsz, count, stridelevels) }; \
+        return GIVES(transfer(&c)); \
+    } \
+    TYPE gex_VIS_StridedGet##FORM(gex_TM_t tm, void *dstaddr, const ptrdiff_t dststrides[], gex_Rank_t rank, void *srcaddr, \
+                                  const ptrdiff_t srcstrides[], size_t elemsz, const size_t count[], size_t stridelevels, \
+                                  gex_Flags_t flags) \
+    { \
+        struct call c = { CALL("gex_VIS_StridedGet" #FORM, false, SYNC_##FORM, rank), \
+                          .dst = strided(dstaddr, dststrides, elemsz, count, stridelevels), \
+                          .src = strided(srcaddr, srcstrides, elemsz, count, stridelevels) }; \
+        return GIVES(transfer(&c)); \
+    }
+
+#define EVENT(event) (event)
+#define ZERO(event) ((void)(event), 0)
+DEFINE_VIS(gex_Event_t, NB, EVENT)
+DEFINE_VIS(int, NBI, ZERO)
+DEFINE_VIS(int, Blocking, ZERO)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Generates C from iofwd/calls/calls.def:  awk -f calls.awk -v out=WHAT calls.def
+#   WHAT: calls.h (numbers, client records, stub prototypes), client_calls.c (stubs), server_calls.h (server records and the prototypes
+#   of what executes them), table.c (marshalling), server_dispatch.c (dispatch), names (call and library name, one
+#   pair a line).
+
+function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
+function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
+function word(dir, name, client, server) { known[dir name] = 1; client_c[dir name] = client; server_c[dir name] = server }
+
+# Declarations of one argument, parts separated by ";"; @ stands for its name.
+BEGIN {
+    FS = "|"
+    word("i", "path", "const struct amph_fwd_file *@_dir;const char *@", "struct fwd_handle *@_dir;const char *@")
+    word("i", "file", "const struct amph_fwd_file *@", "struct fwd_handle *@")
+    n = split("oflags sflags atflags amode whence xflags falloc lockop", w, " ")
+    for (i = 1; i <= n; i++) word("i", w[i], "int @", "int @")
+    word("i", "rflags", "unsigned @", "unsigned @")
+    word("i", "mode", "mode_t @", "mode_t @")
+    word("i", "off", "off_t @", "off_t @")
+    word("i", "len", "size_t @", "size_t @")
+    word("i", "uid", "uid_t @", "uid_t @")
+    word("i", "gid", "gid_t @", "gid_t @")
+    word("i", "dev", "dev_t @", "dev_t @")
+    word("i", "times", "const struct timespec *@", "struct timespec @[2]")
+    word("i", "lock", "const struct flock *@", "struct flock @")
+    word("i", "text", "const char *@", "const char *@")
+    word("i", "blob", "const void *@;size_t @_len", "const void *@;size_t @_len")
+    word("i", "data", "const void *@;size_t @_len", "const void *@;size_t @_len")
+    word("o", "newfile", "struct amph_fwd_file *@", "uint64_t @")
+    word("o", "offset", "off_t *@", "off_t @")
+    word("o", "statbuf", "struct stat *@", "struct stat @")
+    word("o", "statxbuf", "struct statx *@", "struct statx @")
+    word("o", "fsbuf", "struct statfs *@", "struct statfs @")
+    word("o", "count", "size_t *@", "size_t @")
+    word("o", "sflags", "int *@", "int @")
+    word("o", "gotlock", "struct flock *@", "struct flock @")
+    n = split("string dirents buf", w, " ")
+    for (i = 1; i <= n; i++) word("o", w[i], "void *@;size_t @_cap;size_t *@_len", "void *@;size_t @_cap;size_t @_len")
+    client_c["ostring"] = "char *@;size_t @_cap;size_t *@_len"
+    ncalls = 0
+}
+
+/^[ \t]*(#|$)/ { next }
+
+{
+    if (NF != 6) die("six fields are needed, here are " NF)
+    name = trim($1)
+    if (name !~ /^[a-z][a-z0-9]*$/) die("bad name: " name)
+    number = trim($2)
+    if (number !~ /^[0-9]+$/ || number + 0 < 1 || number + 0 > 199) die("bad service number: " number)
+    if (number in taken) die("service number " number " is taken by " taken[number])
+    taken[number] = name
+    c = ++ncalls
+    call[c] = name; service[c] = number + 0; nargs[c] = 0
+    nf = split(trim($3), f, ",")
+    flags[c] = "0"
+    for (i = 1; i <= nf; i++) {
+        if (f[i] == "-") continue
+        if (f[i] !~ /^(pure|retry|blocking|bulk|change)$/) die("unknown flag: " f[i])
+        flags[c] = flags[c] " | FWD_CALL_" toupper(f[i])
+    }
+    for (side = 4; side <= 5; side++) {
+        na = split(trim($side), a, /[ \t]+/)
+        for (i = 1; i <= na; i++) {
+            if (a[i] == "") continue
+            if (split(a[i], p, ":") != 2) die("argument is not word:name: " a[i])
+            dir = side == 4 ? "i" : "o"
+            if (!((dir p[1]) in known)) die("unknown type word: " p[1])
+            k = ++nargs[c]
+            arg_dir[c, k] = dir; arg_word[c, k] = p[1]; arg_name[c, k] = p[2]
+        }
+    }
+    if (nargs[c] > 6) die("too many arguments")
+    names[c] = trim($6)
+}
+
+# All declarations of a call: before each, after each; which: client_c or server_c.
+function decls(c, is_client, before, after,    k, i, n, p, text, s) {
+    text = ""
+    for (k = 1; k <= nargs[c]; k++) {
+        s = arg_dir[c, k] arg_word[c, k]
+        n = split(is_client ? client_c[s] : server_c[s], p, ";")
+        for (i = 1; i <= n; i++) {
+            gsub(/@/, arg_name[c, k], p[i])
+            text = text before p[i] after
+        }
+    }
+    return text
+}
+
+# The bare names of all declarations, separated by commas.
+function uses(c,    k, i, n, p, text) {
+    text = ""
+    for (k = 1; k <= nargs[c]; k++) {
+        n = split(client_c[arg_dir[c, k] arg_word[c, k]], p, ";")
+        for (i = 1; i <= n; i++) {
+            sub(/^.*[ *]/, "", p[i])
+            gsub(/@/, arg_name[c, k], p[i])
+            text = text (text == "" ? "" : ", ") p[i]
+        }
+    }
+    return text
+}
+
+function stub(c) { return "int amph_fwd_" call[c] "(struct amph_fwd_client *client" decls(c, 1, ", ", "") ")" }
+
+function head(what) {
+    print "/* SPDX-License-Identifier: BSD-3-Clause */"
+    print "/* Made by iofwd/calls/calls.awk from iofwd/calls/calls.def: " what ".\n * Layer: iofwd.  Thread rule: as client.h and server.h say. */"
+}
+
+function make_calls_h(    c) {
+    head("calls, their argument records and the client's stubs")
+    print "#ifndef AMPH_IOFWD_CALLS_H\n#define AMPH_IOFWD_CALLS_H\n"
+    print "#include <fcntl.h>\n#include <stddef.h>\n#include <sys/stat.h>\n#include <sys/types.h>\n#include <sys/vfs.h>\n#include <time.h>\n"
+    print "struct amph_fwd_client;\nstruct amph_fwd_file;\n"
+    print "enum amph_fwd_id {"
+    for (c = 1; c <= ncalls; c++) print "    AMPH_FWD_" toupper(call[c]) ","
+    print "    AMPH_FWD_NCALLS\n};\n"
+    for (c = 1; c <= ncalls; c++) print "struct amph_fwd_args_" call[c] " {\n" decls(c, 1, "    ", ";\n") "};\n"
+    print "union amph_fwd_args {"
+    for (c = 1; c <= ncalls; c++) print "    struct amph_fwd_args_" call[c] " " call[c] ";"
+    print "};\n"
+    for (c = 1; c <= ncalls; c++) print stub(c) ";"
+    print "\n#endif"
+}
+
+function make_calls_client_c(    c) {
+    head("the client's stubs")
+    print "#include \"iofwd/client/client.h\"\n"
+    for (c = 1; c <= ncalls; c++) {
+        print stub(c) "\n{"
+        print "    struct amph_fwd_call call = { .id = AMPH_FWD_" toupper(call[c]) ", .client = client, .u." call[c] " = { " uses(c) " } };"
+        print "    return amph_layer_enter(&call);\n}\n"
+    }
+}
+
+function make_calls_server_h(    c) {
+    head("the server's argument records and what executes them")
+    print "#ifndef AMPH_IOFWD_CALLS_SERVER_H\n#define AMPH_IOFWD_CALLS_SERVER_H\n"
+    print "#include <stdint.h>\n\n#include \"iofwd/calls/calls.h\"\n"
+    print "struct fwd_handle;\nstruct fwd_request;\n"
+    for (c = 1; c <= ncalls; c++) print "struct fwd_args_" call[c] " {\n" decls(c, 0, "    ", ";\n") "};\n"
+    print "union fwd_args {"
+    for (c = 1; c <= ncalls; c++) print "    struct fwd_args_" call[c] " " call[c] ";"
+    print "};\n"
+    print "/* Each executes one request: arguments and results in rq->u, gives 0 or an errno value. */"
+    for (c = 1; c <= ncalls; c++) print "int fwd_do_" call[c] "(struct fwd_request *rq, struct fwd_args_" call[c] " *a);"
+    print "\n#endif"
+}
+
+function make_calls_table_c(    c, k) {
+    head("how each call is put on the wire")
+    print "#include \"iofwd/wire/marshal.h\"\n"
+    print "const struct fwd_call_desc fwd_calls[AMPH_FWD_NCALLS] = {"
+    for (c = 1; c <= ncalls; c++) {
+        print "    { \"" call[c] "\", " service[c] ", " flags[c] ", " nargs[c] ","
+        print "      {"
+        for (k = 1; k <= nargs[c]; k++)
+            print "          { FWD_" (arg_dir[c, k] == "i" ? "IN_" : "OUT_") toupper(arg_word[c, k]) ", offsetof(struct amph_fwd_args_" \
+                call[c] ", " arg_name[c, k] (arg_word[c, k] == "path" ? "_dir" : "") "), offsetof(struct fwd_args_" call[c] ", " \
+                arg_name[c, k] (arg_word[c, k] == "path" ? "_dir" : "") "), \"" arg_name[c, k] "\" },"
+        if (nargs[c] == 0) print "          { 0, 0, 0, NULL },"
+        print "      } },"
+    }
+    print "};"
+}
+
+function make_calls_do_c(    c) {
+    head("the server's dispatch")
+    print "#include \"iofwd/server/internal.h\"\n"
+    for (c = 1; c <= ncalls; c++)
+        print "static int run_" call[c] "(struct fwd_request *rq)\n{\n    return fwd_do_" call[c] "(rq, &rq->u." call[c] ");\n}\n"
+    print "const fwd_run_fn fwd_run[AMPH_FWD_NCALLS] = {"
+    for (c = 1; c <= ncalls; c++) print "    run_" call[c] ","
+    print "};"
+}
+
+function make_names(    c, n, i, p) {
+    for (c = 1; c <= ncalls; c++) {
+        n = split(names[c], p, /[ \t]+/)
+        for (i = 1; i <= n; i++) if (p[i] != "") print call[c], p[i]
+    }
+}
+
+END {
+    if (failed) exit 1
+    if (out == "calls.h") make_calls_h()
+    else if (out == "client_calls.c") make_calls_client_c()
+    else if (out == "server_calls.h") make_calls_server_h()
+    else if (out == "table.c") make_calls_table_c()
+    else if (out == "server_dispatch.c") make_calls_do_c()
+    else if (out == "names") make_names()
+    else { print "calls.awk: -v out= must name what to make" > "/dev/stderr"; exit 1 }
+}

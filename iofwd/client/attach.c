@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file client of the process: opening it, its ways to servers, and noticing that a server has gone.  Layer: iofwd.
+ * Thread rule: see client_int.h.
+ */
+#include "iofwd/client/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/standing.h"
+#include "iofwd/client/coalesce/coalesce.h"
+#include "iofwd/client/recovery/failover.h"
+#include "iofwd/client/private_server.h"
+#include "iofwd/client/stripe.h"
+
+#define LOOKUP_NS (30 * AMPH_NS_PER_S)
+#define CLIENT_FDS 32 /* at most so many descriptors a client opens at once */
+#define SLOTS_MOST 64
+#define AREA_MOST ((size_t)64 << 20) /* of addresses; memory is used as pieces travel */
+
+struct fwd_state fwd_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the conversation at the door ---- */
+
+static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
+{
+    uint32_t all = cl->job->nproc[AMPH_COMPUTE] + cl->job->nproc[AMPH_SERVER];
+    return rank < all ? cl->job->proc[rank].host : cl->job->self_host;
+}
+
+static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server, int *fd_p)
+{
+    void *value;
+    size_t len;
+    struct fwd_door_addr addr;
+    pthread_mutex_lock(&cl->boot_lock);
+    enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_DOOR_KEY, LOOKUP_NS, &value, &len);
+    pthread_mutex_unlock(&cl->boot_lock);
+    if (st != AMPH_OK)
+        return st;
+    bool ok = fwd_door_addr_take(value, len, &addr);
+    free(value);
+    return ok ? fwd_door_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p) : AMPH_ERR_PROTO;
+}
+
+/* The connection outlives exec and stays out of the way of the program's own small numbers. */
+static int move_up(int fd)
+{
+    int up = fcntl(fd, F_DUPFD, FWD_OWN_FDS);
+    if (up < 0) {
+        fcntl(fd, F_SETFD, 0);
+        return fd;
+    }
+    close(fd);
+    return up;
+}
+
+static void fill_hello(const struct amph_fwd_client *cl, const struct fwd_link *link, struct fwd_hello *h)
+{
+    *h = (struct fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = amph_pointer_bytes(),
+                             .page_bytes = (uint32_t)amph_page_bytes(), .rank = cl->hello_rank, .number = cl->number,
+                             .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid(), .index = link->server - cl->first };
+}
+
+/* A part of the transfer area for a server, while there are parts left. */
+static void give_part(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_hello *h)
+{
+    if (cl->parts_used >= cl->nparts)
+        return;
+    h->part_at = (uint64_t)cl->parts_used * cl->part_bytes;
+    h->part_len = cl->part_bytes;
+    h->area_key = cl->area_mem.key;
+    h->area_key_len = cl->area_mem.key_len;
+    link->part = cl->area + h->part_at;
+    cl->parts_used++;
+    atomic_store(&link->slots, cl->nslots == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cl->nslots) - 1);
+}
+
+/* The part that was given last, for a link that could not be opened. */
+static void take_part_back(struct amph_fwd_client *cl, struct fwd_link *link)
+{
+    if (!link->part)
+        return;
+    link->part = NULL;
+    cl->parts_used--;
+    atomic_store(&link->slots, 0);
+}
+
+/* An inherited connection to this server, once; or -1. */
+static int inherited_door(uint32_t server)
+{
+    struct fwd_inherited *inh = &fwd_state.inherited;
+    for (uint32_t i = 0; inh->any && i < inh->n; i++)
+        if (inh->server[i] == server && inh->door[i] >= 0) {
+            int fd = inh->door[i];
+            inh->door[i] = -1;
+            return fd;
+        }
+    return -1;
+}
+
+static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *link)
+{
+    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
+    struct fwd_welcome wc;
+    struct fwd_hello h;
+    int fd = inherited_door(link->server);
+    bool again = fd >= 0;
+    enum amph_status st = !buf ? AMPH_ERR_NOMEM : again ? AMPH_OK : connect_server(cl, link->server, &fd);
+    if (st != AMPH_OK)
+        goto free_buf;
+    fill_hello(cl, link, &h);
+    h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
+    h.addr = amph_am_address(cl->ep, &h.addr_len);
+    give_part(cl, link, &h);
+    st = fwd_door_greet(fd, cl->job->key, &h, again, buf, &wc);
+    if (st == AMPH_OK && wc.server != link->server)
+        st = AMPH_ERR_PROTO;
+    if (st == AMPH_OK)
+        st = amph_am_add_peer(cl->ep, link->server - cl->first, wc.addr, wc.addr_len, wc.index, wc.number, link->server);
+    if (st != AMPH_OK)
+        goto close_fd;
+    cl->number = wc.number;
+    link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
+    link->cookie = amph_cookie(cl->job->key, 3, cl->number, link->server);
+    link->door = again ? fd : move_up(fd);
+    link->child_door = -1;
+    amph_am_watch_fd(cl->ep, link->door);
+    atomic_store_explicit(&link->state, FWD_LINK_READY, memory_order_release);
+    free(buf);
+    return AMPH_OK;
+
+close_fd:
+    if (st == AMPH_ERR_FULL) /* another attempt may come */
+        take_part_back(cl, link);
+    close(fd);
+free_buf:
+    free(buf);
+    return st;
+}
+
+/* Which servers a client uses: `width` of those that the registrar named. */
+static void take_servers(struct amph_fwd_client *cl, const struct fwd_welcome *wc)
+{
+    uint32_t width = fwd_stripe_width();
+    cl->nservers = width < wc->nservers ? width : wc->nservers;
+    memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
+}
+
+enum amph_status fwd_knock(struct amph_fwd_client *cl, const struct fwd_link *link, uint8_t kind, uint32_t child, struct fwd_welcome *wc,
+                           int *fd_p)
+{
+    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
+    struct fwd_hello h;
+    enum amph_status st = buf ? connect_server(cl, link->server, fd_p) : AMPH_ERR_NOMEM;
+    if (st == AMPH_OK) {
+        fill_hello(cl, link, &h);
+        h.kind = kind;
+        h.child = child;
+        st = fwd_door_greet(*fd_p, cl->job->key, &h, false, buf, wc);
+        if (st != AMPH_OK)
+            close(*fd_p);
+    }
+    free(buf);
+    return st;
+}
+
+/* Asks one server as the registrar. */
+static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct fwd_link *link)
+{
+    struct fwd_welcome wc;
+    int fd;
+    enum amph_status st = fwd_knock(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc, &fd);
+    if (st == AMPH_OK)
+        close(fd);
+    if (st == AMPH_OK && (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
+        st = AMPH_ERR_PROTO;
+    if (st != AMPH_OK)
+        return st;
+    if (cl->number == FWD_NUMBER_NONE)
+        cl->number = wc.number;
+    take_servers(cl, &wc);
+    return AMPH_OK;
+}
+
+/* The registrar is server 0; where that has gone, the next one. */
+static enum amph_status join_servers(struct amph_fwd_client *cl)
+{
+    enum amph_status st = AMPH_ERR_PEER;
+    for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK && st != AMPH_ERR_FULL; i++)
+        st = ask_registrar(cl, &cl->link[i]);
+    return st;
+}
+
+int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p)
+{
+    if (server < cl->first || server - cl->first >= cl->nlinks)
+        return EBADF;
+    struct fwd_link *link = &cl->link[server - cl->first];
+    *link_p = link;
+    uint32_t state = atomic_load_explicit(&link->state, memory_order_acquire);
+    if (AMPH_LIKELY(state == FWD_LINK_READY))
+        return 0;
+    if (state == FWD_LINK_DEAD)
+        return EIO;
+    struct fwd_guard g;
+    enum amph_status st = AMPH_OK;
+    fwd_guard_enter(&g);
+    pthread_mutex_lock(&fwd_state.lock);
+    if (atomic_load(&link->state) == FWD_LINK_NONE) {
+        st = open_link(cl, link);
+        if (st != AMPH_OK && st != AMPH_ERR_FULL)
+            fwd_link_dead(cl, link, amph_status_text(st));
+    }
+    state = atomic_load(&link->state);
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(&g);
+    if (st == AMPH_ERR_FULL)
+        return ENFILE;
+    return state == FWD_LINK_READY ? 0 : EIO;
+}
+
+enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p)
+{
+    struct fwd_welcome wc;
+    int fd;
+    enum amph_status st = fwd_knock(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
+    if (st != AMPH_OK)
+        return st;
+    *child_p = wc.number;
+    link->child_door = move_up(fd);
+    return AMPH_OK;
+}
+
+/* ---- when a server goes ---- */
+
+static bool is_standing(const struct amph_fwd_client *cl)
+{
+    return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
+}
+
+/* Where a server's death ends the job its launcher says so; or the job is being ended, and that is why the server has gone. */
+static bool launcher_tells(const struct amph_fwd_client *cl)
+{
+    static const unsigned word_end = 0;
+    return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
+}
+
+static void drop_link(struct amph_fwd_client *cl, struct fwd_link *link, const char *why, enum amph_log_level level)
+{
+    uint32_t state = atomic_exchange(&link->state, FWD_LINK_DEAD);
+    if (state == FWD_LINK_DEAD)
+        return;
+    atomic_fetch_add(&cl->deaths, 1);
+    if (state == FWD_LINK_READY) {
+        amph_am_unwatch_fd(cl->ep, link->door);
+        shutdown(link->door, SHUT_RDWR); /* if it lives after all, it drops what it has of this client, locks too */
+        amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
+    }
+    amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
+             cl->failover && cl->nlinks > 1 ? "the next one takes over" : "calls on its files give EIO");
+}
+
+void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+{
+    drop_link(cl, link, why, AMPH_LOG_ERROR);
+}
+
+/* The server's process has ended. */
+static void server_gone(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+{
+    drop_link(cl, link, why, launcher_tells(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR);
+}
+
+static void take_notices(struct amph_fwd_client *cl)
+{
+    struct amph_boot_event ev;
+    if (pthread_mutex_trylock(&cl->boot_lock) != 0)
+        return;
+    while (amph_boot_progress(cl->boot, &ev) == AMPH_OK)
+        if (ev.kind == AMPH_BOOT_DEATH && ev.rank >= cl->first && ev.rank - cl->first < cl->nlinks)
+            server_gone(cl, &cl->link[ev.rank - cl->first], "its process has ended");
+    pthread_mutex_unlock(&cl->boot_lock);
+}
+
+void fwd_client_check(struct amph_fwd_client *cl)
+{
+    uint64_t now = amph_now_ns(), last = atomic_load(&cl->checked_ns);
+    if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
+        return;
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        struct fwd_link *link = &cl->link[i];
+        char byte;
+        if (atomic_load(&link->state) != FWD_LINK_READY)
+            continue;
+        ssize_t n = recv(link->door, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            server_gone(cl, link, "it has closed the connection");
+    }
+    take_notices(cl);
+}
+
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+{
+    struct amph_fwd_client *cl = amph_am_user(ep);
+    if (peer < cl->nlinks)
+        fwd_link_dead(cl, &cl->link[peer], why);
+}
+
+/* ---- opening the client ---- */
+
+/* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones.  A process that may have few keeps as
+ * many of them as the client needs. */
+static int fill_small_fds(int fds[FWD_OWN_FDS])
+{
+    struct rlimit may;
+    int least = FWD_OWN_FDS, n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < FWD_OWN_FDS + CLIENT_FDS)
+        least = (int)may.rlim_cur - CLIENT_FDS;
+    while (fd >= 0 && fd < least) {
+        fds[n++] = fd;
+        fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    return n;
+}
+
+static void on_tick(struct amph_am_ep *ep)
+{
+    fwd_client_check(amph_am_user(ep));
+}
+
+static enum amph_status open_endpoint(struct amph_fwd_client *cl)
+{
+    struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = cl->nlinks, .threaded = true,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !cl->job->several_machines,
+                                  .on_peer_error = on_peer_error, .user = cl };
+    cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)] : NULL);
+    memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
+    enum amph_status st = AMPH_OK;
+    fwd_note_crowd(cl->job, host_of(cl, cl->rank));
+    if (fwd_needs_network(cl->job))
+        st = fwd_choose_network(cl->job, &cfg.net);
+    if (st == AMPH_OK)
+        st = amph_am_open(&cfg, &cl->ep);
+    if (st != AMPH_OK)
+        return st;
+    amph_am_set_tick(cl->ep, on_tick);
+    struct amph_am_entry reply = { .fn = (void *)fwd_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply" };
+    return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
+}
+
+static enum amph_status open_area(struct amph_fwd_client *cl)
+{
+    struct amph_arena_part part;
+    size_t page = amph_page_bytes();
+    cl->piece = amph_env_size(AMPH_ENV_IOFWD_PIECE);
+    cl->block = amph_env_size(AMPH_ENV_IOFWD_BLKSIZE);
+    cl->nslots = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
+    if (cl->nslots > SLOTS_MOST)
+        cl->nslots = SLOTS_MOST;
+    cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
+    unsigned cores = amph_am_cores();
+    cl->near_readers = cores + 1; /* a core that one of them leaves finds the next one ready */
+    cl->near_writers = cores > 2 ? cores - 1 : 1; /* file systems let in one writer of a file at a time */
+    cl->demotes = amph_cpu_demotes();
+    cl->part_bytes = amph_area_part_bytes(page);
+    while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MOST)
+        cl->nparts--;
+    enum amph_status st = amph_arena_area(cl->part_bytes * cl->nparts, page, &part);
+    if (st != AMPH_OK)
+        return st;
+    cl->area = part.base;
+    if (part.len_bytes / cl->part_bytes < cl->nparts)
+        cl->nparts = (uint32_t)(part.len_bytes / cl->part_bytes);
+    return amph_am_mem_reg(cl->ep, part.base, part.len_bytes, part.fd, part.offset, &cl->area_mem);
+}
+
+static bool make_pends(struct amph_fwd_client *cl)
+{
+    uint8_t *mem = mmap(NULL, (size_t)FWD_PENDS * FWD_PEND_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                        -1, 0);
+    if (mem == MAP_FAILED)
+        return false;
+    for (unsigned i = 0; i < FWD_PENDS; i++)
+        cl->pend[i].buf = mem + (size_t)i * FWD_PEND_BYTES;
+    atomic_store(&cl->pends, ~UINT64_C(0));
+    return true;
+}
+
+/* Numbers and servers from the job description; a process of no group learns its own from the first server. */
+static bool place_client(struct amph_fwd_client *cl)
+{
+    const struct amph_jobdesc *job = cl->job;
+    cl->rank = amph_boot_self(cl->boot);
+    cl->hello_rank = cl->rank == AMPH_RANK_NONE && job->nproc[AMPH_COMPUTE] == 0 ? amph_boot_foreign_rank() : cl->rank;
+    cl->first = amph_boot_first(cl->boot, AMPH_SERVER);
+    cl->nlinks = job->nproc[AMPH_SERVER];
+    cl->number = fwd_state.inherited.any ? fwd_state.inherited.number : FWD_NUMBER_NONE;
+    cl->failover = fwd_failover_on();
+    cl->pid = getpid();
+    cl->link = calloc(cl->nlinks, sizeof *cl->link);
+    if (!cl->link)
+        return false;
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        cl->link[i].server = cl->first + i;
+        cl->link[i].door = cl->link[i].child_door = -1;
+    }
+    if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
+        uint32_t width = fwd_stripe_width(), home = job->server_of[cl->rank] - cl->first;
+        cl->nservers = width < cl->nlinks ? width : cl->nlinks;
+        /* The plain rule deals each client `width` servers in turn; any other names the first, and the rest follow it. */
+        if (home == cl->rank % cl->nlinks)
+            home = (uint32_t)((uint64_t)cl->rank * cl->nservers % cl->nlinks);
+        home += amph_boot_rank_inside(cl->boot) % cl->nlinks; /* an MPI program inside the job spreads over the servers, too */
+        for (uint32_t i = 0; i < cl->nservers; i++)
+            cl->servers[i] = cl->first + (home + i) % cl->nlinks;
+    }
+    return true;
+}
+
+/* A standing server that is not there when this process comes, and has none of its files, is as good as any other. */
+static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
+{
+    uint32_t gone = cl->servers[0];
+    if (cl->nservers > 1)
+        memmove(cl->servers, cl->servers + 1, --cl->nservers * sizeof cl->servers[0]);
+    else
+        cl->servers[0] = cl->first + (gone - cl->first + 1) % cl->nlinks;
+    amph_info("I/O server %" PRIu32 " cannot be reached (%s): this process belongs to server %" PRIu32, gone, amph_status_text(why),
+              cl->servers[0]);
+}
+
+/* Opens the links that the client starts with: its home's, and those it has inherited connections to. */
+static enum amph_status open_links(struct amph_fwd_client *cl)
+{
+    struct fwd_inherited *inh = &fwd_state.inherited;
+    enum amph_status st = AMPH_OK;
+    for (uint32_t i = 0; inh->any && i < inh->n; i++) {
+        if (inh->server[i] < cl->first || inh->server[i] - cl->first >= cl->nlinks)
+            continue;
+        struct fwd_link *link = &cl->link[inh->server[i] - cl->first];
+        enum amph_status one = open_link(cl, link);
+        if (one != AMPH_OK)
+            fwd_link_dead(cl, link, amph_status_text(one)); /* it has gone since; the others are as good as before */
+    }
+    inh->any = false;
+    if (st == AMPH_OK && cl->nservers == 0)
+        st = join_servers(cl);
+    for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
+        struct fwd_link *home = &cl->link[cl->servers[0] - cl->first];
+        uint32_t state = atomic_load(&home->state);
+        enum amph_status one = state == FWD_LINK_NONE ? open_link(cl, home) : state == FWD_LINK_DEAD ? AMPH_ERR_PEER : AMPH_OK;
+        if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
+            return one;
+        if (!cl->failover) {
+            pass_over_home(cl, one);
+            continue;
+        }
+        if (state == FWD_LINK_NONE)
+            fwd_link_dead(cl, home, amph_status_text(one));
+        fwd_failover_rotate(cl);
+    }
+    return st == AMPH_OK ? AMPH_ERR_PEER : st;
+}
+
+/* opens: it was about to reach the servers. */
+static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
+{
+    bool standing = is_standing(cl);
+    if (st == AMPH_ERR_FULL)
+        amph_error("files cannot be forwarded: the I/O servers are too busy for another process; calls give ENFILE");
+    else if (st == AMPH_ERR_DENIED && opens)
+        amph_error("files cannot be forwarded: the I/O servers do not take this process");
+    else if (st == AMPH_ERR_DENIED)
+        amph_error("files cannot be forwarded: the I/O servers serve one user, and this process runs as another (%lu)",
+                   (unsigned long)geteuid());
+    else if (st == AMPH_ERR_PEER && cl->nservers && !standing) /* the job is there, and goes on without that server (-on-server-death) */
+        amph_error("files cannot be forwarded: I/O server %" PRIu32 ", to which this process belongs, has ended; its calls give EIO",
+                   cl->servers[0]);
+    else if (!opens && cl->boot)
+        amph_error("files cannot be forwarded: %s", amph_status_text(st));
+    else
+        amph_error("files cannot be forwarded: no connection to the I/O servers (%s); is %s running?", amph_status_text(st),
+                   standing ? "iofwd-server -daemon" : "amphora-run -servers");
+}
+
+static int errno_of_open(enum amph_status st)
+{
+    switch (st) {
+    case AMPH_ERR_DENIED:
+        return EACCES;
+    case AMPH_ERR_NOMEM:
+        return ENOMEM;
+    case AMPH_ERR_FULL:
+        return ENFILE;
+    default:
+        return EIO;
+    }
+}
+
+static int open_client(struct amph_fwd_client **client_p)
+{
+    struct amph_fwd_client *cl = calloc(1, sizeof *cl);
+    if (!cl)
+        return ENOMEM;
+    pthread_mutex_init(&cl->boot_lock, NULL);
+    enum amph_status st = AMPH_OK;
+    if (!amph_fwd_join_plain(false)) {
+        fflush(NULL);
+        _exit(1);
+    }
+    if (fwd_own_start() != 0) {
+        free(cl);
+        return EIO;
+    }
+    st = amph_boot_attach(&cl->boot);
+    if (st == AMPH_OK) {
+        cl->job = amph_boot_job(cl->boot);
+        if (cl->job->nproc[AMPH_SERVER] == 0) {
+            amph_boot_close(cl->boot);
+            st = AMPH_ERR_NOENT;
+        }
+    }
+    if (st == AMPH_ERR_NOENT) {
+        free(cl);
+        return ENOTCONN;
+    }
+    fwd_collect_open();
+    if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
+        st = AMPH_ERR_NOMEM;
+    if (st == AMPH_OK)
+        st = open_endpoint(cl);
+    if (st == AMPH_OK)
+        st = open_area(cl);
+    bool opens = st == AMPH_OK;
+    if (opens)
+        st = open_links(cl);
+    if (st != AMPH_OK) {
+        say_why(cl, opens, st);
+        if (cl->ep)
+            amph_am_close(cl->ep);
+        if (cl->boot)
+            amph_boot_close(cl->boot);
+        free(cl->link);
+        free(cl);
+        return errno_of_open(st);
+    }
+    *client_p = cl;
+    return 0;
+}
+
+int amph_fwd_process(struct amph_fwd_client **client_p)
+{
+    *client_p = atomic_load_explicit(&fwd_state.client, memory_order_acquire);
+    if (AMPH_LIKELY(*client_p != NULL))
+        return 0;
+    struct fwd_guard g;
+    int fds[FWD_OWN_FDS];
+    fwd_guard_enter(&g);
+    pthread_mutex_lock(&fwd_state.lock);
+    *client_p = atomic_load(&fwd_state.client);
+    if (fwd_state.failed == EACCES && fwd_state.failed_euid != geteuid())
+        fwd_state.failed = 0; /* the servers may serve the user that it is now */
+    if (!*client_p && !fwd_state.failed) {
+        int nfds = fill_small_fds(fds);
+        (void)amph_fwd_inherited(); /* looks at IOFWD_DOOR */
+        fwd_state.failed_euid = geteuid();
+        fwd_state.failed = open_client(client_p);
+        for (int i = 0; i < nfds; i++)
+            close(fds[i]);
+        if (!fwd_state.failed)
+            atomic_store_explicit(&fwd_state.client, *client_p, memory_order_release);
+    }
+    int err = *client_p ? 0 : fwd_state.failed;
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(&g);
+    return err;
+}
+
+void amph_fwd_try_again(void)
+{
+    pthread_mutex_lock(&fwd_state.lock);
+    fwd_state.failed = 0;
+    pthread_mutex_unlock(&fwd_state.lock);
+}
+
+struct amph_fwd_client *amph_fwd_process_if_open(void)
+{
+    return atomic_load_explicit(&fwd_state.client, memory_order_acquire);
+}
+
+uint32_t amph_fwd_client_number(const struct amph_fwd_client *cl)
+{
+    return cl->number;
+}
+
+size_t amph_fwd_client_servers(const struct amph_fwd_client *cl, const uint32_t **servers_p)
+{
+    *servers_p = cl->servers;
+    return cl->nservers;
+}

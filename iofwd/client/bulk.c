@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads and writes: small ones in one message, large ones in pieces through the slots of the transfer area, pipelined.
+ * Layer: iofwd.  Thread rule: see client_int.h.
+ *
+ * A call takes all the slots it will use before its first piece, so that two calls never wait for each other's slots while the
+ * server keeps one of them in line behind the other.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "iofwd/client/stripe.h"
+
+#define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
+#define SPREAD_PIECES 40u /* of a call to several servers under way */
+#define CROWD_PIECES 2u   /* of each, where they outnumber the cores */
+#define PIECE_LEAST ((size_t)64 << 10)
+#define SEGMENT_LEAST ((size_t)16 << 10) /* buffers in the segment that are worth it */
+#define SEGMENT_PIECE ((size_t)512 << 10) /* no copy of ours to overlap with: few messages, each well below FWD_SLOW_NS of a page cache */
+
+struct piece {
+    struct fwd_pend *pend;
+    union amph_fwd_args args;  /* the call's record with this piece's offset */
+    size_t at, len;            /* within the call */
+    unsigned slot;
+};
+
+/* A call: what was asked for, and how far it got. */
+struct bulk_call {
+    struct amph_fwd_client *cl;
+    struct fwd_data *d;
+    size_t end;                /* everything before it has been moved, as far as is known */
+    int error;                 /* of what stopped it there */
+    unsigned inflight;         /* pieces under way, of all ops */
+};
+
+/* What one server does of it: all, or its places in a file that is spread over several. */
+struct bulk_op {
+    struct bulk_call *call;
+    struct amph_fwd_client *cl;
+    struct fwd_link *link;
+    struct fwd_deal deal;      /* where the next piece lies */
+    size_t moved, piece;
+    unsigned window, head, inflight; /* ring of pieces */
+    uint64_t slots;            /* that this call has; 0: inline */
+    uint32_t number;           /* of this op, the same in all its pieces */
+    bool begun, closed;        /* the first, the last piece has been sent */
+    bool answered;             /* its first piece */
+    bool told;                 /* an answer has come that counts moves */
+    bool segment;              /* the server reaches the caller's buffer in place, from segment_at on */
+    uint64_t segment_at;
+    bool judged, stream;       /* see choose_way */
+    unsigned way;
+    uint64_t start_ns;
+    struct piece ring[FWD_WINDOW];
+};
+
+/* The record of one piece; its bytes travel beside it. */
+static void fill_record(const struct bulk_call *c, struct piece *pc)
+{
+    struct fwd_data d = { .file = c->d->file, .off = (off_t)((uint64_t)c->d->off + pc->at), .done_p = &pc->pend->got,
+                          .reads = c->d->reads, .placed = c->d->placed };
+    pc->pend->desc = &fwd_calls[fwd_data_record(&d, &pc->args)];
+    pc->pend->args = &pc->args;
+}
+
+/* Half of the slots at most, so that two calls fit; none at once is a wait. */
+static void take_slots(struct bulk_op *op, unsigned most)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    for (;;) {
+        uint64_t bits = atomic_load_explicit(&op->link->slots, memory_order_relaxed), mine = 0;
+        unsigned n = 0;
+        while (n < most && (bits & ~mine)) {
+            mine |= (bits & ~mine) & -(bits & ~mine);
+            n++;
+        }
+        if (n && atomic_compare_exchange_weak_explicit(&op->link->slots, &bits, bits & ~mine, memory_order_acquire,
+                                                       memory_order_relaxed)) {
+            op->slots = mine;
+            op->window = n;
+            for (unsigned i = 0; i < n; i++, mine &= mine - 1)
+                op->ring[i].slot = (unsigned)__builtin_ctzll(mine);
+            return;
+        }
+        if (!n)
+            amph_am_wait_step(op->cl->ep, &w);
+    }
+}
+
+static struct fwd_pace *pace_of(struct bulk_op *op)
+{
+    return &op->link->pace[op->call->d->reads][op->call->d->len >= FWD_PACE_LARGE];
+}
+
+/* How the data is to travel.  Calls that have their server to themselves are timed, so that the next ones know. */
+static void choose_way(struct bulk_op *op, struct fwd_way *way)
+{
+    size_t total = op->call->d->len / op->deal.width;
+    op->judged = op->deal.width < 2 && total >= FWD_PACE_LEAST && total <= (size_t)UINT32_MAX;
+    if (op->judged) {
+        op->way = fwd_pace_choose(pace_of(op), op->link->near, way);
+        op->start_ns = amph_now_ns();
+        return;
+    }
+    fwd_pace_peek(pace_of(op), op->link->near, way);
+    /* Short ones get pieces small enough to overlap. */
+    size_t quarter = (total / 4 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+    if (quarter < way->piece)
+        way->piece = quarter < PIECE_LEAST ? PIECE_LEAST : quarter;
+}
+
+static void judge_way(struct bulk_op *op)
+{
+    if (op->judged && op->moved == op->call->d->len)
+        fwd_pace_judge(pace_of(op), op->way, op->moved, amph_now_ns() - op->start_ns);
+}
+
+/* The call has stopped before the next place of this op: nothing more is to be done there. */
+static bool is_past_end(const struct bulk_op *op)
+{
+    return op->deal.at >= op->call->end && op->call->end < op->call->d->len;
+}
+
+/*
+ * The first and the last pieces of a call to a server of this host are smaller: one side has nothing to do while the other copies the
+ * first, and again while the last is copied.
+ */
+static size_t next_len(const struct bulk_op *op)
+{
+    size_t len = op->piece, left = op->deal.total - op->deal.at;
+    if (op->slots && op->link->near && op->deal.width < 2 && len > PIECE_LEAST) {
+        size_t before = op->deal.at < PIECE_LEAST ? PIECE_LEAST : op->deal.at;
+        size_t half = (left / 2 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+        len = before < len ? before : len;
+        len = half && half < len ? half : len;
+    }
+    return fwd_deal_len(&op->deal, len);
+}
+
+/* The reader is another core of this host, or the network on this one. */
+static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *data, size_t len)
+{
+    if (op->stream && len >= FWD_STREAM_LEAST) {
+        amph_copy_stream(slot, data, len);
+        return;
+    }
+    memcpy(slot, data, len);
+    if (op->link->near && op->cl->demotes)
+        amph_cache_demote(slot, len);
+}
+
+/* Sends the next piece; an empty one where the op has ended early: the server must know that no more come. */
+static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
+{
+    struct bulk_call *c = op->call;
+    struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
+    size_t len = is_past_end(op) ? 0 : next_len(op), at = op->deal.at;
+    struct fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
+                          .rwf = (uint16_t)c->d->file->rwf, .len = (uint32_t)len };
+    uint8_t *slot = NULL;
+    pc->pend = pend;
+    pc->at = at;
+    pc->len = len;
+    fwd_deal_step(&op->deal, len);
+    if (op->stream && c->d->reads && len >= FWD_STREAM_LEAST)
+        b.flags |= FWD_PIECE_STAGED;
+    if (op->deal.width > 1)
+        b.flags |= FWD_PIECE_SPREAD;
+    if (AMPH_UNLIKELY(op->cl->failover))
+        b.flags |= FWD_PIECE_TELL;
+    fill_record(c, pc);
+    if (!op->begun) {
+        b.flags |= FWD_PIECE_FIRST;
+        op->number = (uint32_t)pc->pend->seq;
+    }
+    b.op = op->number;
+    bool last = is_past_end(op) || op->deal.at == op->deal.total;
+    if (last)
+        b.flags |= FWD_PIECE_LAST;
+    if (b.where == FWD_AREA) {
+        b.at = (uint64_t)pc->slot * op->cl->piece;
+        slot = op->link->part + b.at;
+        if (!c->d->reads)
+            fill_slot(op, slot, c->d->data + at, len);
+    } else if (b.where == FWD_SEGMENT)
+        b.at = op->segment_at + at;
+    else if (c->d->reads)
+        pc->pend->data = c->d->data + at;
+    pc->pend->want = len;
+    pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
+    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->d->reads || b.where != FWD_INLINE ? NULL : c->d->data + at);
+    if (err) {
+        fwd_pend_give(op->cl, pc->pend);
+        return err;
+    }
+    op->inflight++;
+    c->inflight++;
+    op->begun = true;
+    op->closed = last;
+    return 0;
+}
+
+/* Notes that the call went no further than at, by error or by the end of the file. */
+static void stop_at(struct bulk_call *c, size_t at, int error)
+{
+    if (at >= c->end && (c->end < c->d->len || at > c->end || c->error))
+        return;
+    c->end = at;
+    c->error = error;
+}
+
+/* Waits for the oldest piece and takes what it brought. */
+static void take_piece(struct bulk_op *op, struct fwd_guard *g)
+{
+    struct bulk_call *c = op->call;
+    struct piece *pc = &op->ring[op->head];
+    int err = fwd_pend_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
+    size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
+    if (n && c->d->reads && op->slots && pc->at < c->end)
+        memcpy(c->d->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
+    op->moved += n;
+    if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
+        fwd_told.calls += !op->told;
+        fwd_told.moves = pc->pend->moves;
+        op->told = true;
+    }
+    if (pc->pend->whole <= pc->at)
+        stop_at(c, (size_t)pc->pend->whole, err);
+    else if (pc->len && (err || n < pc->len))
+        stop_at(c, pc->at + n, err);
+    else if (err)
+        stop_at(c, pc->at, err);
+    fwd_pend_give(op->cl, pc->pend);
+    op->head = (op->head + 1) % op->window;
+    op->inflight--;
+    c->inflight--;
+}
+
+/* Sends what there is room for, up to most pieces under way.  Only a call that has nothing under way may wait for a record: others hold
+ * theirs meanwhile. */
+static void feed(struct bulk_op *op, unsigned most)
+{
+    if (!op->begun && is_past_end(op))
+        op->closed = true; /* its server need not know of the call at all */
+    most = op->window < most ? op->window : most;
+    while (!op->closed && op->inflight < most) {
+        struct fwd_pend *pend = op->call->inflight ? fwd_pend_try(op->cl) : fwd_pend_take(op->cl);
+        if (!pend)
+            return;
+        size_t at = op->deal.at;
+        int err = send_piece(op, pend);
+        if (err) {
+            stop_at(op->call, at, err);
+            op->closed = true; /* the server is gone, or cannot be told more */
+        }
+    }
+}
+
+static bool has_answer(const struct bulk_op *op)
+{
+    return op->inflight && fwd_pend_is_done(op->ring[op->head].pend);
+}
+
+/* A server that is gone answers, too: take_piece does not wait for it. */
+static bool may_take(const struct bulk_op *op)
+{
+    return op->inflight && (has_answer(op) || atomic_load_explicit(&op->link->state, memory_order_acquire) == FWD_LINK_DEAD);
+}
+
+/*
+ * Of the servers of this host a few more than there are cores work on a call at one time, each with few pieces: fewer leave cores idle
+ * whenever one of them ends and the next is to be woken, and the pieces of them all would not fit into one cache.  Of those that write one
+ * file fewer: its file system lets them in one after the other.  But each of these has its first piece at once, and the order of the
+ * answers is the order in which the system lets the processes run: who comes next is then not the one that it comes to last.
+ */
+static void feed_all(struct bulk_op *const *in_turn, unsigned n)
+{
+    bool reads = in_turn[0]->call->d->reads;
+    unsigned busy = 0, near_most = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
+    for (unsigned i = 0; i < n; i++) {
+        struct bulk_op *op = in_turn[i];
+        bool waits = op->link->near && busy >= near_most;
+        if (op->closed || (waits && (reads || op->begun)))
+            continue;
+        feed(op, waits ? 1 : op->window);
+        busy += op->link->near && !op->closed && !waits;
+    }
+}
+
+/* The op has its first answer: it comes after those that had theirs before. */
+static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned turn)
+{
+    unsigned at = turn;
+    while (in_turn[at] != op)
+        at++;
+    for (; at > turn; at--)
+        in_turn[at] = in_turn[at - 1];
+    in_turn[turn] = op;
+    op->answered = true;
+}
+
+/* The op whose oldest piece has its answer, from the turn's on; NULL: all that is under way has been taken.  Whichever comes first goes
+ * on: to wait for a certain one could be for ever, where another call waits for this one at its server, and this one for that at its. */
+static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn, struct fwd_guard *g)
+{
+    struct fwd_wait wait = FWD_WAIT_INIT;
+    bool sent = true;
+    for (unsigned i = 0; i < n; i++)
+        sent = sent && op[i].closed;
+    while (op[0].call->inflight) {
+        for (unsigned i = 0; i < n; i++)
+            if (may_take(&op[(turn + i) % n]))
+                return &op[(turn + i) % n];
+        if (fwd_wait_step(op[0].cl, &wait) && sent)
+            fwd_let_signals_in(g);
+    }
+    return NULL;
+}
+
+static void run(struct bulk_op *op, unsigned n, struct fwd_guard *g)
+{
+    struct bulk_op *in_turn[AMPH_FWD_PARTS_MAX];
+    unsigned answered = 0;
+    for (unsigned i = 0; i < n; i++)
+        in_turn[i] = &op[i];
+    for (unsigned turn = 0;; turn++) {
+        feed_all(in_turn, n);
+        struct bulk_op *next = n > 1 ? next_answered(op, n, turn, g) : op[0].inflight ? &op[0] : NULL;
+        if (!next)
+            return;
+        if (!next->answered)
+            set_in_turn(in_turn, next, answered++);
+        take_piece(next, g);
+    }
+}
+
+static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *link, const struct fwd_deal *deal)
+{
+    memset(op, 0, offsetof(struct bulk_op, ring));
+    op->call = c;
+    op->cl = c->cl;
+    op->link = link;
+    op->deal = *deal;
+    size_t small = link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR;
+    struct fwd_way way;
+    op->piece = small;
+    op->window = 2;
+    if (c->d->len <= small)
+        return;
+    if (c->d->len >= SEGMENT_LEAST && fwd_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
+        op->segment = true;
+        op->piece = link->near || c->cl->piece > SEGMENT_PIECE ? SEGMENT_PIECE : c->cl->piece;
+        op->window = FWD_WINDOW / 2;
+        return;
+    }
+    if (!link->part)
+        return;
+    choose_way(op, &way);
+    op->piece = way.piece < c->cl->piece ? way.piece : c->cl->piece;
+    op->stream = way.stream && link->near;
+    size_t npieces = (c->d->len + op->piece - 1) / op->piece;
+    unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width : way.depth;
+    if (link->near && c->d->reads && deal->width > c->cl->near_readers)
+        most = most < CROWD_PIECES ? most : CROWD_PIECES;
+    most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
+    take_slots(op, npieces < most ? (unsigned)npieces : most);
+}
+
+static void close_op(struct bulk_op *op)
+{
+    judge_way(op);
+    if (op->segment)
+        amph_count_n(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE, op->moved);
+    if (op->slots)
+        atomic_fetch_or_explicit(&op->link->slots, op->slots, memory_order_release);
+}
+
+static int outcome(const struct bulk_call *c)
+{
+    if (c->end == 0 && c->error)
+        return c->error;
+    amph_count_n(c->d->reads ? AMPH_COUNTER_IOFWD_BYTES_IN : AMPH_COUNTER_IOFWD_BYTES_OUT, c->end);
+    *c->d->done_p = c->end;
+    return 0;
+}
+
+static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct fwd_data *d)
+{
+    if (d->len > SSIZE_MAX)
+        return EINVAL;
+    if (d->len > MOST_AT_ONCE)
+        d->len = MOST_AT_ONCE;
+    *c = (struct bulk_call){ .cl = cl, .d = d, .end = d->len };
+    return 0;
+}
+
+int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_data *d)
+{
+    struct bulk_call c;
+    struct bulk_op op;
+    struct fwd_deal deal = { .total = 0, .unit = SIZE_MAX, .width = 1 };
+    struct fwd_guard g;
+    int err = begin_call(&c, cl, d);
+    if (err)
+        return err;
+    deal.total = d->len;
+    fwd_guard_enter(&g);
+    g.ends_wait = true; /* of a pipe */
+    open_op(&op, &c, link, &deal);
+    size_t most = op.piece < PIECE_LEAST ? op.piece : PIECE_LEAST;
+    if (d->reads && d->len > most && amph_fwd_file_waits(d->file)) /* it gives what is there; one piece waits for nobody's turn */
+        op.deal.total = c.end = d->len = most;
+    run(&op, 1, &g);
+    close_op(&op);
+    fwd_guard_leave(&g);
+    return outcome(&c);
+}
+
+/* ---- files spread over several servers ---- */
+
+/* Parts in the order of their servers, so that two calls never wait for each other's slots. */
+static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FWD_PARTS_MAX])
+{
+    for (uint32_t i = 0; i < file->nparts; i++) {
+        uint32_t at = i;
+        for (; at > 0 && file->part[order[at - 1]].server > file->part[i].server; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+/* A pread or pwrite, each part its places. */
+static int deal_out(struct amph_fwd_client *cl, struct fwd_data *d)
+{
+    const struct amph_fwd_file *file = d->file;
+    struct bulk_call c;
+    struct bulk_op op[AMPH_FWD_PARTS_MAX];
+    uint32_t order[AMPH_FWD_PARTS_MAX];
+    struct fwd_link *link[AMPH_FWD_PARTS_MAX];
+    struct fwd_deal deal;
+    struct fwd_guard g;
+    unsigned n = 0;
+    int err = begin_call(&c, cl, d);
+    for (uint32_t i = 0; i < file->nparts && !err; i++)
+        err = fwd_link_to(cl, file->part[i].server, &link[i]);
+    if (err)
+        return err;
+    order_parts(file, order);
+    fwd_guard_enter(&g);
+    for (uint32_t i = 0; i < file->nparts; i++) {
+        fwd_deal_start(&deal, file, order[i], (uint64_t)d->off, d->len);
+        if (deal.at < deal.total)
+            open_op(&op[n++], &c, link[order[i]], &deal);
+    }
+    run(op, n, &g);
+    for (unsigned i = 0; i < n; i++)
+        close_op(&op[i]);
+    fwd_guard_leave(&g);
+    return outcome(&c);
+}
+
+/* A read or write at the file's offset: home gives the bytes out that this call is about, and moves its offset past them. */
+static int claim(struct amph_fwd_client *cl, const struct fwd_data *d, size_t want, off_t *pos_p, size_t *count_p)
+{
+    if (d->reads) {
+        struct amph_fwd_args_takeread a = { .file = d->file, .want = want, .pos = pos_p, .count = count_p };
+        return fwd_client_once(cl, AMPH_FWD_TAKEREAD, &a);
+    }
+    struct amph_fwd_args_takewrite a = { .file = d->file, .want = want, .pos = pos_p };
+    *count_p = want;
+    return fwd_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
+}
+
+static int at_offset(struct amph_fwd_client *cl, const struct fwd_data *d)
+{
+    struct fwd_data placed = *d;
+    off_t now;
+    placed.placed = true;
+    int err = claim(cl, d, d->len < MOST_AT_ONCE ? d->len : MOST_AT_ONCE, &placed.off, &placed.len);
+    if (err)
+        return err;
+    *d->done_p = 0;
+    if (placed.len == 0)
+        return 0;
+    err = deal_out(cl, &placed);
+    size_t done = err ? 0 : *d->done_p;
+    if (done < placed.len) {
+        struct amph_fwd_args_lseek back = { .file = d->file, .off = (off_t)done - (off_t)placed.len, .whence = SEEK_CUR, .pos = &now };
+        fwd_client_once(cl, AMPH_FWD_LSEEK, &back);
+    }
+    return err;
+}
+
+int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d)
+{
+    const struct amph_fwd_file *file = d->file;
+    size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : FWD_STRIPE_LEAST;
+    bool every_byte = d->placed && file->unit_kib; /* has its server, however short the call is */
+    bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
+    int err = whole ? EOPNOTSUPP : d->placed ? deal_out(cl, d) : at_offset(cl, d);
+    return err == EOPNOTSUPP ? fwd_client_bulk(cl, home, d) : err; /* of one that appends, too, home does it all */
+}

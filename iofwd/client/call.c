@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One request and its reply, the client's side; and the layer `forward`.  Layer: iofwd.
+ * Thread rule: see client_int.h.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/log.h"
+#include "iofwd/client/recovery/failover.h"
+#include "iofwd/client/stripe.h"
+
+#define CHECK_NS (10 * AMPH_NS_PER_MS)
+
+/* ---- signals and cancellation stay out ---- */
+
+static int (*fwd_inside_swap)(int depth);
+
+void amph_fwd_set_inside(int (*swap)(int depth))
+{
+    fwd_inside_swap = swap;
+}
+
+static bool (*is_cancelled)(void);
+
+void amph_fwd_set_cancelled(bool (*fn)(void))
+{
+    is_cancelled = fn;
+}
+
+bool fwd_is_interposed(void)
+{
+    return fwd_inside_swap != NULL;
+}
+
+void fwd_guard_enter(struct fwd_guard *g)
+{
+    /* the program's handlers must see them */
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
+    sigset_t most;
+    sigfillset(&most);
+    for (size_t i = 0; i < AMPH_COUNTOF(faults); i++)
+        sigdelset(&most, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &most, &g->old);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
+    g->inside = fwd_inside_swap ? fwd_inside_swap(1) : 0;
+    g->ends_wait = false;
+}
+
+/* Has one of these a handler, and does it want the call to go on afterwards? */
+static bool all_restart(const sigset_t *set)
+{
+    struct sigaction sa;
+    bool any = false;
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigismember(set, sig) == 1 && sigaction(sig, NULL, &sa) == 0 && sa.sa_handler != SIG_IGN && sa.sa_handler != SIG_DFL) {
+            any = true;
+            if (!(sa.sa_flags & SA_RESTART))
+                return false;
+        }
+    return any;
+}
+
+void fwd_let_signals_in(struct fwd_guard *g)
+{
+    fwd_guard_leave(g);
+    fwd_guard_enter(g);
+}
+
+/* Lets in the signals that came meanwhile.  true: one of them ends the call. */
+static bool let_signals_in(struct fwd_guard *g)
+{
+    const struct timespec none = { 0, 0 };
+    sigset_t pending;
+    if (!g->ends_wait) {
+        fwd_let_signals_in(g);
+        return false;
+    }
+    sigpending(&pending);
+    if (fwd_inside_swap)
+        fwd_inside_swap(g->inside);
+    bool came = ppoll(NULL, 0, &none, &g->old) < 0 && errno == EINTR;
+    if (fwd_inside_swap)
+        g->inside = fwd_inside_swap(1);
+    return (came && !all_restart(&pending)) || (is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE && is_cancelled());
+}
+
+void fwd_guard_leave(struct fwd_guard *g)
+{
+    if (fwd_inside_swap)
+        fwd_inside_swap(g->inside);
+    pthread_setcancelstate(g->cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &g->old, NULL);
+}
+
+/* ---- pending records ---- */
+
+bool fwd_pend_is_done(const struct fwd_pend *p)
+{
+    return atomic_load_explicit(&p->state, memory_order_acquire) == FWD_PEND_WORD(p->seq, FWD_PEND_DONE);
+}
+
+struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl)
+{
+    uint64_t bits = atomic_load_explicit(&cl->pends, memory_order_relaxed);
+    while (bits) {
+        unsigned i = (unsigned)__builtin_ctzll(bits);
+        if (atomic_compare_exchange_weak_explicit(&cl->pends, &bits, bits & ~(UINT64_C(1) << i), memory_order_acquire,
+                                                  memory_order_relaxed)) {
+            struct fwd_pend *p = &cl->pend[i];
+            p->error = 0;
+            p->got = 0;
+            p->whole = FWD_WHOLE_NONE;
+            p->moves = 0;
+            p->data = NULL;
+            p->lends = false;
+            p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * FWD_PENDS + i;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    struct fwd_pend *p;
+    while (!(p = fwd_pend_try(cl)))
+        amph_am_wait_step(cl->ep, &w);
+    return p;
+}
+
+void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p)
+{
+    atomic_store_explicit(&p->state, FWD_PEND_WORD(p->seq, FWD_PEND_FREE), memory_order_relaxed);
+    atomic_fetch_or_explicit(&cl->pends, UINT64_C(1) << (p - cl->pend), memory_order_release);
+}
+
+static void put_head(const struct amph_fwd_client *cl, const struct fwd_link *link, const struct fwd_pend *p, uint16_t service,
+                     size_t length)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, p->buf, FWD_REQ_HEAD_BYTES);
+    fwd_put_req_head(&w, &(struct fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = service,
+                                                 .length = (uint32_t)length, .client = cl->number, .seq = p->seq,
+                                                 .cookie = link->cookie });
+}
+
+static int send_built(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, size_t length)
+{
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)length, .payload = p->buf };
+    if (atomic_load_explicit(&link->state, memory_order_acquire) != FWD_LINK_READY)
+        return EIO;
+    p->peer = link->server - cl->first;
+    atomic_store_explicit(&p->state, FWD_PEND_WORD(p->seq, FWD_PEND_WAITING), memory_order_release);
+    enum amph_status st = amph_am_request(cl->ep, p->peer, &am, 0, NULL);
+    if (st == AMPH_OK)
+        return 0;
+    fwd_link_dead(cl, link, amph_status_text(st));
+    return EIO;
+}
+
+int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk,
+                  const void *data)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, p->buf, FWD_PEND_BYTES);
+    w.at += FWD_REQ_HEAD_BYTES;
+    int err = fwd_put_args(&w, p->desc, p->args, link->server);
+    if (err)
+        return err;
+    if (bulk)
+        fwd_put_bulk(&w, bulk);
+    if (data)
+        amph_wr_bytes(&w, data, bulk->len);
+    if (w.bad)
+        return ENAMETOOLONG;
+    put_head(cl, link, p, p->desc->service, amph_wr_len(&w));
+    return send_built(cl, link, p, amph_wr_len(&w));
+}
+
+/* Gives up waiting.  A reply that is being taken right now is let finish, since it writes to the caller's memory. */
+static int leave_pend(struct fwd_pend *p)
+{
+    for (;;) {
+        uint64_t expected = FWD_PEND_WORD(p->seq, FWD_PEND_WAITING);
+        if (atomic_compare_exchange_strong(&p->state, &expected, FWD_PEND_WORD(p->seq, FWD_PEND_LEFT)))
+            return EIO;
+        if (fwd_pend_is_done(p))
+            return p->error;
+        amph_cpu_relax();
+    }
+}
+
+/* The server has died.  Its last answers may not have been read yet: what it has done is not to be called failed. */
+static int leave_dead(struct amph_fwd_client *cl, struct fwd_pend *p)
+{
+    while (!fwd_pend_is_done(p) && amph_am_poll(cl->ep) > 0)
+        ;
+    return leave_pend(p);
+}
+
+/* Tells the server that request seq need not wait any longer; its own answer says what has become of it. */
+static void cancel(struct amph_fwd_client *cl, struct fwd_link *link, uint64_t seq)
+{
+    uint64_t body;
+    struct amph_wr w;
+    size_t got;
+    amph_wr_init(&w, (uint8_t *)&body, sizeof body);
+    amph_wr_u64(&w, seq);
+    fwd_client_special(cl, link, FWD_SERVICE_CANCEL, &body, sizeof body, NULL, 0, &got);
+}
+
+bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait)
+{
+    amph_am_wait_step(cl->ep, &wait->w);
+    if (wait->rounds < 64) { /* a quick answer costs no look at the clock */
+        wait->rounds++;
+        return false;
+    }
+    uint64_t now = amph_now_ns();
+    if (wait->next_ns == 0)
+        wait->next_ns = now + CHECK_NS;
+    if (now < wait->next_ns)
+        return false;
+    wait->next_ns = now + CHECK_NS;
+    fwd_client_check(cl);
+    return true;
+}
+
+int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in)
+{
+    struct fwd_wait wait = { .w = { .soon = true, .lends = p->lends } };
+    bool unwanted = false;
+    while (!fwd_pend_is_done(p)) {
+        bool late = fwd_wait_step(cl, &wait);
+        if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
+            return leave_dead(cl, p);
+        if (!late || !let_in)
+            continue;
+        unwanted = let_signals_in(let_in) || unwanted;
+        if (unwanted) /* again and again: the server may have been about to wait when it heard */
+            cancel(cl, link, p->seq);
+    }
+    return p->error;
+}
+
+/* ---- replies ---- */
+
+static void take_tags(struct amph_rd *r, const struct fwd_rep_head *head, struct fwd_pend *p)
+{
+    struct amph_rd tags;
+    const void *at = amph_rd_bytes(r, head->tags_len);
+    amph_rd_init(&tags, at, at ? head->tags_len : 0);
+    while (amph_rd_left(&tags) > 0 && !tags.bad) {
+        uint16_t tag = amph_rd_u16(&tags), len = amph_rd_u16(&tags);
+        if (tag == FWD_TAG_WHOLE && len == sizeof p->whole) {
+            p->whole = amph_rd_u64(&tags);
+            continue;
+        }
+        if (tag == FWD_TAG_MOVES && len == sizeof p->moves) {
+            p->moves = amph_rd_u32(&tags);
+            continue;
+        }
+        const char *text = amph_rd_bytes(&tags, len);
+        if (tag == FWD_TAG_REASON && text)
+            amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len, text);
+    }
+}
+
+/* Takes a reply's results; gives an errno value. */
+static int take_results(struct amph_rd *r, struct fwd_pend *p, uint32_t server)
+{
+    if (!p->desc) { /* raw */
+        size_t n = amph_rd_left(r);
+        if (n > p->want)
+            return EPROTO;
+        if (n)
+            memcpy(p->data, amph_rd_bytes(r, n), n);
+        p->got = n;
+        return 0;
+    }
+    if (!fwd_get_results(r, p->desc, p->args, server))
+        return EPROTO;
+    if (p->desc->arg[p->desc->nargs - 1].word != FWD_OUT_BUF)
+        return 0;
+    size_t n = amph_rd_u32(r);
+    if (r->bad || n > p->want)
+        return EPROTO;
+    if (p->data) {
+        const void *at = amph_rd_bytes(r, n);
+        if (!at)
+            return EPROTO;
+        memcpy(p->data, at, n);
+    }
+    p->got = n;
+    return 0;
+}
+
+void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
+{
+    struct amph_fwd_client *cl = amph_am_user(token->ep);
+    struct fwd_rep_head head;
+    struct amph_rd r;
+    amph_rd_init(&r, am->payload, am->nbytes);
+    if (!fwd_get_rep_head(&r, &head)) {
+        amph_count(DROP_MALFORMED);
+        return;
+    }
+    struct fwd_pend *p = &cl->pend[head.seq % FWD_PENDS];
+    uint64_t waiting = FWD_PEND_WORD(head.seq, FWD_PEND_WAITING), expected = waiting;
+    if (!atomic_compare_exchange_strong_explicit(&p->state, &expected, FWD_PEND_WORD(head.seq, FWD_PEND_FILLING), memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        return; /* of a call that nobody waits for any more */
+    if (p->peer != token->peer) { /* not that server's to answer */
+        atomic_store_explicit(&p->state, waiting, memory_order_release);
+        return;
+    }
+    take_tags(&r, &head, p);
+    p->error = head.error ? fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);
+    atomic_store_explicit(&p->state, FWD_PEND_WORD(head.seq, FWD_PEND_DONE), memory_order_release);
+}
+
+/* ---- calls ---- */
+
+_Thread_local struct fwd_told fwd_told;
+
+int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
+                       size_t cap, size_t *got_p)
+{
+    struct fwd_guard g;
+    if (len > FWD_PEND_BYTES - FWD_REQ_HEAD_BYTES)
+        return ENOBUFS;
+    fwd_guard_enter(&g);
+    struct fwd_pend *p = fwd_pend_take(cl);
+    p->desc = NULL;
+    p->data = out;
+    p->want = cap;
+    put_head(cl, link, p, service, FWD_REQ_HEAD_BYTES + len);
+    if (len)
+        memcpy(p->buf + FWD_REQ_HEAD_BYTES, body, len);
+    int err = send_built(cl, link, p, FWD_REQ_HEAD_BYTES + len);
+    if (!err)
+        err = fwd_pend_wait(cl, link, p, &g);
+    *got_p = p->got;
+    fwd_pend_give(cl, p);
+    fwd_guard_leave(&g);
+    return err;
+}
+
+int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
+{
+    struct fwd_guard g;
+    fwd_guard_enter(&g);
+    g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK || id == AMPH_FWD_OPEN;
+    struct fwd_pend *p = fwd_pend_take(cl);
+    p->desc = &fwd_calls[id];
+    p->args = args;
+    int err = fwd_pend_send(cl, link, p, NULL, NULL);
+    if (!err)
+        err = fwd_pend_wait(cl, link, p, &g);
+    if (!err && p->moves)
+        fwd_told = (struct fwd_told){ .calls = fwd_told.calls + 1, .moves = p->moves };
+    fwd_pend_give(cl, p);
+    fwd_guard_leave(&g);
+    return err;
+}
+
+/* Where a call that looks for a lock has its answer. */
+static struct flock *found_lock(enum amph_fwd_id id, const union amph_fwd_args *args)
+{
+    return id == AMPH_FWD_PGETLOCK ? args->pgetlock.got : id == AMPH_FWD_GETLOCK ? args->getlock.got : NULL;
+}
+
+int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+{
+    const struct fwd_call_desc *desc = &fwd_calls[id];
+    const struct amph_fwd_file *file = fwd_call_file(desc, args);
+    struct fwd_link *link;
+    struct fwd_data data;
+    if (file && file->nparts == 0)
+        return EBADF;
+    int err = fwd_link_to(cl, file ? file->part[0].server : cl->servers[0], &link);
+    if (err)
+        return err;
+    amph_count(IOFWD_CALLS);
+    if (fwd_data_of(id, args, &data))
+        return file->nparts > 1 ? fwd_client_spread(cl, link, &data) : fwd_client_bulk(cl, link, &data);
+    err = fwd_client_simple(cl, link, id, args);
+    if (AMPH_UNLIKELY(err == EXDEV))
+        err = fwd_client_pair(cl, link, id, args);
+    if (!err && cl->nlinks > 1 && found_lock(id, args))
+        fwd_name_holder(cl, file, found_lock(id, args));
+    if (!err && id == AMPH_FWD_OPEN)
+        fwd_stripe_open(cl, args);
+    else if (file && file->nparts > 1) {
+        int other = fwd_stripe_rest(cl, id, file, args);
+        err = err ? err : other;
+    }
+    return err;
+}
+
+int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+{
+    return AMPH_UNLIKELY(cl->failover) ? fwd_failover_call(cl, id, args) : fwd_client_once(cl, id, args);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Joint reads and writes of iofwd.h, the client's side: the parts of the stretches go out in order, some under way at one time.
+ * Layer: iofwd.  Thread rule: see client_int.h.
+ *
+ * A part is one request.  Its answer comes when all processes have sent theirs, so what a part holds meanwhile (a record, a slot of the
+ * area) must not be what another process's part waits for: a call holds few of either, waits for a record only while it has none, and never
+ * waits for a slot.  A part that cannot be sent as it should is sent as absent, with the reason, for the others wait for it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/counters.h"
+#include "iofwd/client/api_file.h"
+#include "iofwd/client/coalesce/coalesce.h"
+
+#define FLIGHT 16u                     /* most parts under way */
+#define FLIGHT_LEAST 4u
+#define FLIGHT_EACH 2u                 /* for each server: the next is fetched while one is written; more fill the caches */
+#define SLOT_NONE UINT32_MAX
+#define SEGMENT_LEAST ((size_t)4 << 10)
+
+struct flight {
+    struct iofwd_joint *stretch;
+    struct fwd_link *link;
+    struct fwd_pend *pend;
+    union amph_fwd_args args;
+    uint32_t slot;
+};
+
+struct joint_call {
+    struct amph_fwd_client *cl;
+    bool writing;
+    unsigned head, n;                  /* ring of flights */
+    struct flight ring[FLIGHT];
+    uint8_t shape[FWD_SHAPE_BYTES + IOFWD_ROWS_MOST * FWD_ROW_BYTES];
+};
+
+/* ---- one part ---- */
+
+/* Bytes of a part; *err_p: it is none. */
+static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
+{
+    uint64_t at = 0, sum = 0;
+    if (s->off < 0 || s->len > FWD_JOINT_MOST || s->processes == 0 || s->nrows > IOFWD_ROWS_MOST)
+        *err_p = EINVAL;
+    for (size_t i = 0; i < s->nrows && !*err_p; i++) {
+        const struct fwd_row row = { s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count };
+        if (!fwd_row_fits(&row, s->len, &at, &sum))
+            *err_p = EINVAL;
+    }
+    if (!*err_p && sum > 0 && !s->buf)
+        *err_p = EINVAL;
+    return *err_p ? 0 : (size_t)sum;
+}
+
+static size_t most_of(const struct amph_fwd_client *cl, const struct fwd_link *link)
+{
+    size_t small = link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR;
+    return link->part && cl->piece > small ? cl->piece : small;
+}
+
+static uint32_t take_slot(struct fwd_link *link)
+{
+    uint64_t bits = atomic_load_explicit(&link->slots, memory_order_relaxed);
+    while (bits)
+        if (atomic_compare_exchange_weak_explicit(&link->slots, &bits, bits & (bits - 1), memory_order_acquire, memory_order_relaxed))
+            return (uint32_t)__builtin_ctzll(bits);
+    return SLOT_NONE;
+}
+
+static void give_slot(struct flight *f)
+{
+    if (f->slot != SLOT_NONE)
+        atomic_fetch_or_explicit(&f->link->slots, UINT64_C(1) << f->slot, memory_order_release);
+    f->slot = SLOT_NONE;
+}
+
+/* How the data travels; an errno value: it cannot. */
+static int place_data(struct joint_call *c, struct flight *f, size_t len, struct fwd_bulk *b)
+{
+    struct iofwd_joint *s = f->stretch;
+    b->len = (uint32_t)len;
+    if (len <= (f->link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR))
+        return 0;
+    if (len > most_of(c->cl, f->link))
+        return E2BIG;
+    if (len >= SEGMENT_LEAST && fwd_segment_holds(c->cl, f->link, s->buf, len, &b->at)) {
+        b->where = FWD_SEGMENT;
+        return 0;
+    }
+    if ((f->slot = take_slot(f->link)) == SLOT_NONE)
+        return EAGAIN;
+    b->where = FWD_AREA;
+    b->at = (uint64_t)f->slot * c->cl->piece;
+    if (c->writing)
+        memcpy(f->link->part + b->at, s->buf, len);
+    return 0;
+}
+
+static size_t put_shape(struct joint_call *c, const struct iofwd_joint *s, int absent)
+{
+    struct amph_wr w;
+    amph_wr_init(&w, c->shape, sizeof c->shape);
+    fwd_put_shape(&w, &(struct fwd_shape){ .number = s->number, .processes = s->processes, .absent = fwd_errno_to_wire(absent) });
+    for (size_t i = 0; i < s->nrows && !absent; i++)
+        fwd_put_row(&w, &(struct fwd_row){ s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count });
+    return amph_wr_len(&w);
+}
+
+static void fill_args(struct joint_call *c, struct flight *f, int absent)
+{
+    const struct iofwd_joint *s = f->stretch;
+    size_t len = put_shape(c, s, absent);
+    if (c->writing)
+        f->args.pwritej = (struct amph_fwd_args_pwritej){ .file = &s->file->file, .off = s->off, .len = s->len, .shape = c->shape,
+                                                          .shape_len = len, .done = &f->pend->got };
+    else
+        f->args.preadj = (struct amph_fwd_args_preadj){ .file = &s->file->file, .off = s->off, .len = s->len, .shape = c->shape,
+                                                        .shape_len = len };
+}
+
+/* Sends a part; f->link and f->pend are there.  An errno value: its answer will not come. */
+static int send_part(struct joint_call *c, struct flight *f)
+{
+    struct iofwd_joint *s = f->stretch;
+    struct fwd_bulk b = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .op = (uint32_t)f->pend->seq };
+    size_t len = part_bytes(s, &s->error);
+    if (!s->error)
+        s->error = place_data(c, f, len, &b);
+    if (s->error)
+        b.len = 0;
+    fill_args(c, f, s->error);
+    f->pend->desc = &fwd_calls[c->writing ? AMPH_FWD_PWRITEJ : AMPH_FWD_PREADJ];
+    f->pend->args = &f->args;
+    f->pend->want = b.len;
+    if (!c->writing && b.where == FWD_INLINE)
+        f->pend->data = s->buf;
+    return fwd_pend_send(c->cl, f->link, f->pend, &b, c->writing && b.where == FWD_INLINE ? s->buf : NULL);
+}
+
+/* ---- all of them ---- */
+
+/* Takes the answer of the oldest. */
+static void take(struct joint_call *c)
+{
+    struct flight *f = &c->ring[c->head];
+    struct iofwd_joint *s = f->stretch;
+    struct fwd_guard g;
+    fwd_guard_enter(&g);
+    int err = fwd_pend_wait(c->cl, f->link, f->pend, &g);
+    size_t want = f->pend->want, n = err ? 0 : f->pend->got < want ? f->pend->got : want;
+    if (f->slot != SLOT_NONE && !c->writing)
+        memcpy(s->buf, f->link->part + (size_t)f->slot * c->cl->piece, n);
+    give_slot(f);
+    fwd_pend_give(c->cl, f->pend);
+    fwd_guard_leave(&g);
+    s->error = s->error ? s->error : err;
+    s->done = s->error ? 0 : n;
+    amph_count_n(c->writing ? AMPH_COUNTER_IOFWD_BYTES_OUT : AMPH_COUNTER_IOFWD_BYTES_IN, s->done);
+    c->head = (c->head + 1) % FLIGHT;
+    c->n--;
+}
+
+static void start(struct joint_call *c, struct iofwd_joint *s)
+{
+    struct flight *f = &c->ring[(c->head + c->n) % FLIGHT];
+    struct fwd_guard g;
+    *f = (struct flight){ .stretch = s, .slot = SLOT_NONE };
+    s->done = 0;
+    s->error = 0;
+    int err = fwd_link_to(c->cl, s->file->file.part[0].server, &f->link);
+    if (err) {
+        s->error = err;
+        return;
+    }
+    amph_count(IOFWD_CALLS);
+    fwd_guard_enter(&g);
+    while (!(f->pend = fwd_pend_try(c->cl)) && c->n)
+        take(c);
+    if (!f->pend)
+        f->pend = fwd_pend_take(c->cl);
+    err = send_part(c, f);
+    if (err) {
+        fwd_pend_give(c->cl, f->pend);
+        give_slot(f);
+        s->error = err;
+    } else
+        c->n++;
+    fwd_guard_leave(&g);
+}
+
+/* How many parts are to be under way: the servers take turns, so the files before the first comes again are as many as servers. */
+static unsigned flight_of(const struct iofwd_joint *stretch, size_t n)
+{
+    unsigned files = 1;
+    while (files < n && files < FLIGHT / FLIGHT_EACH && stretch[files].file != stretch[0].file)
+        files++;
+    return files * FLIGHT_EACH < FLIGHT_LEAST ? FLIGHT_LEAST : files * FLIGHT_EACH;
+}
+
+static int run(struct iofwd_joint *stretch, size_t n, bool writing)
+{
+    struct joint_call c = { .writing = writing };
+    int err = n ? amph_fwd_process(&c.cl) : 0;
+    if (n == 0 || err)
+        return err;
+    unsigned most = flight_of(stretch, n);
+    fwd_collect_settle_all(); /* what this process has written before is to be there before */
+    for (size_t i = 0; i < n; i++) {
+        if (c.n == most)
+            take(&c);
+        start(&c, &stretch[i]);
+    }
+    while (c.n)
+        take(&c);
+    for (size_t i = 0; i < n && !err; i++)
+        err = stretch[i].error;
+    return err;
+}
+
+int iofwd_pwrite_joint(struct iofwd_joint *stretch, size_t n)
+{
+    return run(stretch, n, true);
+}
+
+int iofwd_pread_joint(struct iofwd_joint *stretch, size_t n)
+{
+    return run(stretch, n, false);
+}
+
+/* ---- files by name ---- */
+
+size_t iofwd_joint_most(const iofwd_file_t *file)
+{
+    struct amph_fwd_client *cl;
+    struct fwd_link *link;
+    return amph_fwd_process(&cl) || fwd_link_to(cl, file->file.part[0].server, &link) ? 0 : most_of(cl, link);
+}
+
+uint32_t iofwd_file_server(const iofwd_file_t *file)
+{
+    return file->file.part[0].server;
+}
+
+int iofwd_name(const iofwd_file_t *file, char name[IOFWD_NAME_BYTES])
+{
+    struct amph_fwd_file f = { .nparts = 1, .part = { file->file.part[0] } };
+    return amph_fwd_file_print(&f, name, IOFWD_NAME_BYTES) ? 0 : EINVAL;
+}
+
+int iofwd_open_name(const char *name, iofwd_file_t **file_p)
+{
+    struct amph_fwd_client *cl;
+    struct amph_fwd_file f;
+    int err = name && amph_fwd_file_parse(name, &f) && f.nparts == 1 ? amph_fwd_process(&cl) : EINVAL;
+    if (!err)
+        err = amph_fwd_hold(cl, &f);
+    if (!err && (err = fwd_file_make(&f, false, file_p)))
+        amph_fwd_close(cl, &f);
+    if (!err)
+        fwd_file_double(*file_p);
+    return err;
+}

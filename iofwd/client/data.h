@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The calls that move a file's bytes, read, write, pread and pwrite, as one thing: their records have the same members under other
+ * names.  Layer: iofwd.  Thread rule: any thread.  Inline: small calls pass through it.
+ */
+#ifndef AMPH_IOFWD_CLIENT_DATA_H
+#define AMPH_IOFWD_CLIENT_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "iofwd/client/client.h"
+
+struct fwd_data {
+    const struct amph_fwd_file *file;
+    off_t off;                 /* where placed */
+    uint8_t *data;             /* the caller's; const for a write */
+    size_t len;                /* bytes asked for */
+    size_t *done_p;            /* bytes moved go here */
+    bool reads, placed;        /* placed: pread or pwrite; else at the file's offset */
+};
+
+#define FWD_DATA_SAME(a, b, member_a, member_b)                                                                                 \
+    _Static_assert(offsetof(struct amph_fwd_args_##a, member_a) == offsetof(struct amph_fwd_args_##b, member_b), #a " and " #b)
+FWD_DATA_SAME(read, write, file, file);
+FWD_DATA_SAME(read, pread, file, file);
+FWD_DATA_SAME(read, write, buf, data);
+FWD_DATA_SAME(read, write, buf_cap, data_len);
+FWD_DATA_SAME(read, write, buf_len, done);
+FWD_DATA_SAME(pread, pwrite, file, file);
+FWD_DATA_SAME(pread, pwrite, off, off);
+FWD_DATA_SAME(pread, pwrite, buf, data);
+FWD_DATA_SAME(pread, pwrite, buf_cap, data_len);
+FWD_DATA_SAME(pread, pwrite, buf_len, done);
+#undef FWD_DATA_SAME
+
+/* false: call id moves no bytes, and *d is not set. */
+static inline bool fwd_data_of(enum amph_fwd_id id, const union amph_fwd_args *u, struct fwd_data *d)
+{
+    bool reads = id == AMPH_FWD_READ || id == AMPH_FWD_PREAD, placed = id == AMPH_FWD_PREAD || id == AMPH_FWD_PWRITE;
+    if (!reads && !placed && id != AMPH_FWD_WRITE)
+        return false;
+    if (placed)
+        *d = (struct fwd_data){ u->pread.file, u->pread.off, u->pread.buf, u->pread.buf_cap, u->pread.buf_len, reads, true };
+    else
+        *d = (struct fwd_data){ u->read.file, 0, u->read.buf, u->read.buf_cap, u->read.buf_len, reads, false };
+    return true;
+}
+
+/* Fills the record of d in; gives the call's number. */
+static inline enum amph_fwd_id fwd_data_record(const struct fwd_data *d, union amph_fwd_args *u)
+{
+    static const enum amph_fwd_id ids[2][2] = { { AMPH_FWD_WRITE, AMPH_FWD_PWRITE }, { AMPH_FWD_READ, AMPH_FWD_PREAD } };
+    if (d->placed)
+        u->pread = (struct amph_fwd_args_pread){ d->file, d->off, d->data, d->len, d->done_p };
+    else
+        u->read = (struct amph_fwd_args_read){ d->file, d->data, d->len, d->done_p };
+    return ids[d->reads][d->placed];
+}
+
+#endif

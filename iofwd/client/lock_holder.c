@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * F_GETLK over several servers: to the kernel another server's process holds what its client has locked, so that server is asked whose it
+ * is.  Layer: iofwd.  Thread rule: see client_int.h.
+ */
+#include <errno.h>
+#include <sched.h>
+
+#include "iofwd/client/recovery/record.h"
+
+#define FIND_TRIES 100
+
+/* What one server knows of it: the holder's process, 0 (it is not that server), or FWD_HOLDER_UNKNOWN. */
+static uint64_t ask(struct amph_fwd_client *cl, struct fwd_link *link, const struct stat *st, const struct flock *found)
+{
+    const uint64_t words[] = { st->st_dev, st->st_ino, (uint64_t)found->l_start, (uint64_t)found->l_len, (uint64_t)found->l_type,
+                               (uint64_t)found->l_pid };
+    uint64_t body[AMPH_COUNTOF(words)], answer;
+    struct amph_wr w;
+    struct amph_rd r;
+    size_t got = 0;
+    amph_wr_init(&w, (uint8_t *)body, sizeof body);
+    for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
+        amph_wr_u64(&w, words[i]);
+    if (fwd_client_special(cl, link, FWD_SERVICE_HOLDER, body, sizeof body, &answer, sizeof answer, &got) != 0 || got != sizeof answer)
+        return 0;
+    amph_rd_init(&r, (const uint8_t *)&answer, sizeof answer);
+    return amph_rd_u64(&r);
+}
+
+void fwd_name_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found)
+{
+    struct stat st;
+    struct fwd_link *link;
+    struct amph_fwd_args_fstat look = { .file = file, .st = &st };
+    if (found->l_type == F_UNLCK || found->l_pid <= 0 || fwd_client_once(cl, AMPH_FWD_FSTAT, &look) != 0)
+        return;
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        uint32_t server = cl->first + i;
+        uint64_t holder = FWD_HOLDER_UNKNOWN;
+        if (server == file->part[0].server || fwd_server_is_dead(cl, server) || fwd_link_to(cl, server, &link) != 0)
+            continue;
+        for (unsigned tries = 0; holder == FWD_HOLDER_UNKNOWN && tries < FIND_TRIES; tries++) {
+            if (tries)
+                sched_yield();
+            holder = ask(cl, link, &st, found);
+        }
+        if (holder && holder != FWD_HOLDER_UNKNOWN)
+            found->l_pid = (pid_t)holder;
+        if (holder)
+            return;
+    }
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of open files for a failover: what only the server that dies would know of each; see client_noted.h.  Layer: iofwd.
+ * Thread rule: the table is under fwd_state.lock; what processes share of a file is atomic.
+ */
+#include "iofwd/client/recovery/record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SLOTS ((uint32_t)1 << 15)
+#define SLOT_TRIES 4096u
+#define BUCKETS 256
+#define TABLE_NAME "iofwd-failover"
+
+/* The file behind it is shared with forked children, and found again by the images that these become. */
+struct table {
+    _Atomic uint32_t next; /* slots from here on have not been used yet, until the table is full */
+    struct fwd_shared slot[SLOTS];
+};
+
+static struct {
+    struct fwd_noted *bucket[BUCKETS]; /* under fwd_state.lock */
+    struct table *table;
+    int fd;                        /* of the table, where there is one */
+} all;
+
+void fwd_noted_lock(struct fwd_guard *g)
+{
+    fwd_guard_enter(g);
+    pthread_mutex_lock(&fwd_state.lock);
+}
+
+void fwd_noted_unlock(struct fwd_guard *g)
+{
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(g);
+}
+
+static struct fwd_noted **place_of(const struct amph_fwd_ref *name)
+{
+    struct fwd_noted **at = &all.bucket[name->handle % BUCKETS];
+    while (*at && !fwd_ref_same(&(*at)->name, name))
+        at = &(*at)->next;
+    return at;
+}
+
+struct fwd_noted *fwd_noted_find(const struct amph_fwd_file *file)
+{
+    struct fwd_guard g;
+    if (!file || file->nparts == 0)
+        return NULL;
+    fwd_noted_lock(&g);
+    struct fwd_noted *e = *place_of(&file->part[0]);
+    fwd_noted_unlock(&g);
+    return e;
+}
+
+/* fd -1: the images that forked children become will not find it. */
+static bool map_table(int fd)
+{
+    int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
+    void *mem = mmap(NULL, sizeof *all.table, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (mem == MAP_FAILED)
+        return false;
+    all.table = mem;
+    all.fd = fd;
+    return true;
+}
+
+/* The table of the image before this one: its descriptor came along.  Signals are blocked. */
+static bool find_table(void)
+{
+    static const char name[] = "/memfd:" TABLE_NAME " ";
+    static bool looked;
+    char target[64];
+    DIR *dir = all.table || looked ? NULL : opendir("/proc/self/fd");
+    for (const struct dirent *d; dir && !all.table && (d = readdir(dir));) {
+        ssize_t n = readlinkat(dirfd(dir), d->d_name, target, sizeof target);
+        if (n > (ssize_t)sizeof name && memcmp(target, name, sizeof name - 1) == 0)
+            map_table(atoi(d->d_name));
+    }
+    if (dir)
+        closedir(dir);
+    looked = true;
+    return all.table != NULL;
+}
+
+static bool make_table(void)
+{
+    struct rlimit most;
+    bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table; /* beyond it there is a signal */
+    int low = may ? memfd_create(TABLE_NAME, 0) : -1, fd = low >= 0 ? fcntl(low, F_DUPFD, FWD_OWN_FDS) : -1;
+    if (low >= 0)
+        close(low);
+    if (fd >= 0 && ftruncate(fd, (off_t)sizeof *all.table) == 0 && map_table(fd))
+        return true;
+    if (fd >= 0)
+        close(fd);
+    return map_table(-1);
+}
+
+static struct fwd_shared *take_slot(void)
+{
+    for (uint32_t i = 0; (find_table() || make_table()) && i < SLOT_TRIES; i++) {
+        struct fwd_shared *s = &all.table->slot[atomic_fetch_add(&all.table->next, 1) % SLOTS];
+        uint32_t none = 0;
+        if (atomic_compare_exchange_strong(&s->users, &none, 1))
+            return s;
+    }
+    return NULL;
+}
+
+/* The slot of a file that came from the image before. */
+static struct fwd_shared *find_slot(const struct amph_fwd_ref *name)
+{
+    uint32_t used = find_table() ? atomic_load(&all.table->next) : 0;
+    for (uint32_t i = 0; i < used && i < SLOTS; i++) {
+        struct fwd_shared *s = &all.table->slot[i];
+        if (atomic_load(&s->users) && fwd_ref_same(&s->name, name)) {
+            atomic_fetch_add(&s->users, 1);
+            return s;
+        }
+    }
+    return NULL;
+}
+
+bool fwd_failover_owns(int fd)
+{
+    return all.table && fd >= 0 && fd == all.fd;
+}
+
+static void free_entry(struct fwd_noted *e)
+{
+    free(e->path);
+    free(e->locks.item);
+    free(e);
+}
+
+void fwd_noted_forget(const struct amph_fwd_file *file)
+{
+    struct fwd_guard g;
+    fwd_noted_lock(&g);
+    struct fwd_noted **at = place_of(&file->part[0]), *e = *at;
+    if (e) {
+        *at = e->next;
+        atomic_fetch_sub(&e->shared->users, 1);
+        e->gone = true;
+    }
+    bool idle = e && !e->pinned;
+    fwd_noted_unlock(&g);
+    if (idle)
+        free_entry(e);
+}
+
+/* With the lock held. */
+void fwd_failover_fork(bool undo)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next)
+            atomic_fetch_add(&e->shared->users, undo ? UINT32_MAX : 1);
+}
+
+char *fwd_noted_path(const struct fwd_noted *e)
+{
+    struct fwd_guard g;
+    fwd_noted_lock(&g);
+    char *path = strdup(e->path);
+    fwd_noted_unlock(&g);
+    return path;
+}
+
+/* The path of dir and what lies below it; NULL: not known. */
+static char *whole_path(const struct amph_fwd_file *dir, const char *path)
+{
+    char *whole;
+    if (path[0] == '/' || !dir)
+        return strdup(path);
+    const struct fwd_noted *e = fwd_noted_find(dir);
+    char *above = e ? fwd_noted_path(e) : NULL;
+    if (!above || asprintf(&whole, "%s%s%s", above, path[0] ? "/" : "", path) < 0)
+        whole = NULL;
+    free(above);
+    return whole;
+}
+
+/* The server has died right after it opened the file: the next one does, which neither makes nor empties it once more. */
+static int open_again(struct amph_fwd_client *cl, const char *path, const struct amph_fwd_args_open *a)
+{
+    struct amph_fwd_args_open again = { .path = path, .flags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC), .file = a->file };
+    return fwd_server_home(cl) != 0 ? EIO : fwd_client_once(cl, AMPH_FWD_OPEN, &again);
+}
+
+static void publish_path(struct fwd_noted *e)
+{
+    size_t len = strlen(e->path);
+    if (len < sizeof e->shared->path)
+        memcpy(e->shared->path, e->path, len + 1);
+    else
+        e->shared->path[0] = 0;
+}
+
+static void publish(struct fwd_noted *e)
+{
+    struct fwd_shared *s = e->shared;
+    publish_path(e);
+    atomic_store(&s->oflags, e->oflags);
+    s->dev = e->dev;
+    s->ino = e->ino;
+    s->name = e->name;
+}
+
+static void enlist(struct fwd_noted *e)
+{
+    struct fwd_noted **at = &all.bucket[e->name.handle % BUCKETS];
+    e->next = *at;
+    *at = e;
+}
+
+void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
+{
+    struct stat st;
+    struct fwd_guard g;
+    struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = &st };
+    struct fwd_noted *e = calloc(1, sizeof *e);
+    /* What has no name is lost with its server, and so are the bytes in a FIFO. */
+    if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) || !(e->path = whole_path(a->path_dir, a->path)) ||
+        (fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0 &&
+         (open_again(cl, e->path, a) != 0 || fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
+        if (e)
+            free_entry(e);
+        return;
+    }
+    e->name = e->held = a->file->part[0];
+    e->oflags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC);
+    e->dev = st.st_dev;
+    e->ino = st.st_ino;
+    fwd_noted_lock(&g);
+    if ((e->shared = take_slot()) != NULL) {
+        publish(e);
+        e->shared->seat[0] = (struct fwd_seat){ .server = e->name.server, .handle = e->name.handle };
+        atomic_store(&e->shared->turns, 0);
+        atomic_store(&e->shared->now, 0);
+        atomic_store(&e->shared->pos, 0);
+        atomic_store(&e->shared->mover, 0);
+        atomic_store(&e->shared->flights, 0);
+        atomic_store(&e->shared->locks_of, 0);
+        enlist(e);
+    }
+    fwd_noted_unlock(&g);
+    if (!e->shared)
+        free_entry(e);
+}
+
+/* Path, flags and identity of the file: as those before have noted them, or as its server says. */
+static bool learn(struct amph_fwd_client *cl, struct fwd_noted *e, const struct amph_fwd_file *now, const struct fwd_shared *s)
+{
+    if (s->path[0]) {
+        e->path = strdup(s->path);
+        e->oflags = atomic_load(&s->oflags);
+        e->dev = s->dev;
+        e->ino = s->ino;
+        return e->path;
+    }
+    struct stat st;
+    char name[PATH_MAX];
+    size_t len;
+    struct amph_fwd_args_nameof nameof_args = { .file = now, .name = name, .name_cap = sizeof name - 1, .name_len = &len };
+    struct amph_fwd_args_getflags flags_args = { .file = now, .flags = &e->oflags };
+    struct amph_fwd_args_fstat fstat_args = { .file = now, .st = &st };
+    if (fwd_client_once(cl, AMPH_FWD_NAMEOF, &nameof_args) || fwd_client_once(cl, AMPH_FWD_GETFLAGS, &flags_args) ||
+        fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args))
+        return false;
+    name[len] = 0;
+    e->path = strdup(name);
+    e->dev = st.st_dev;
+    e->ino = st.st_ino;
+    return e->path;
+}
+
+void fwd_failover_exec(void)
+{
+    struct fwd_guard g;
+    fwd_noted_lock(&g);
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next) {
+            struct fwd_shared *s = e->shared;
+            bool fits = !e->locks.unknown && e->locks.n <= FWD_LOCKS_PASSED;
+            if (!e->locks.n && !e->locks.unknown && !e->flock_op)
+                continue;
+            s->nlocks = fits ? e->locks.n : UINT32_MAX;
+            s->flock_op = e->flock_op;
+            if (fits && e->locks.n)
+                memcpy(s->lock, e->locks.item, e->locks.n * sizeof s->lock[0]);
+            atomic_store(&s->locks_of, (int32_t)getpid());
+        }
+    fwd_noted_unlock(&g);
+}
+
+/* The locks of the image before. */
+static void take_locks(struct fwd_noted *e)
+{
+    struct fwd_shared *s = e->shared;
+    int32_t self = (int32_t)getpid();
+    if (atomic_load(&s->locks_of) != self)
+        return;
+    e->flock_op = s->flock_op;
+    e->locks.unknown = s->nlocks > FWD_LOCKS_PASSED;
+    for (uint32_t i = 0; i < s->nlocks && !e->locks.unknown; i++)
+        e->locks.unknown = !fwd_ranges_set(&e->locks, s->lock[i]);
+    atomic_compare_exchange_strong(&s->locks_of, &self, 0);
+}
+
+struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+{
+    struct fwd_guard g;
+    struct amph_fwd_ref now = file->part[0];
+    struct fwd_noted *e = fwd_noted_find(file);
+    if (e)
+        return e->held.handle ? e->held : now;
+    fwd_noted_lock(&g);
+    struct fwd_shared *s = find_slot(&file->part[0]);
+    fwd_noted_unlock(&g);
+    if (!s)
+        return now;
+    const struct fwd_seat *seat = fwd_seat_now(s);
+    now = (struct amph_fwd_ref){ seat->server, seat->handle };
+    struct amph_fwd_file there = { .nparts = 1, .part = { now } };
+    e = calloc(1, sizeof *e);
+    if (!e || !learn(cl, e, &there, s)) {
+        atomic_fetch_sub(&s->users, 1);
+        if (e)
+            free_entry(e);
+        return now;
+    }
+    e->name = file->part[0]; /* held: nothing for sure, as who has moved the file may have ended */
+    e->shared = s;
+    take_locks(e);
+    fwd_noted_lock(&g);
+    enlist(e);
+    fwd_noted_unlock(&g);
+    return now;
+}
+
+/* What lies under a renamed path has another path now. */
+static void rename_paths(const char *from, const char *to)
+{
+    struct fwd_guard g;
+    size_t len = strlen(from);
+    fwd_noted_lock(&g);
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next) {
+            char *path;
+            if (strncmp(e->path, from, len) == 0 && (e->path[len] == 0 || e->path[len] == '/') &&
+                asprintf(&path, "%s%s", to, e->path + len) >= 0) {
+                free(e->path);
+                e->path = path;
+                publish_path(e);
+            }
+        }
+    fwd_noted_unlock(&g);
+}
+
+void fwd_noted_renamed(const struct amph_fwd_args_rename *a)
+{
+    char *from = whole_path(a->from_dir, a->from), *to = whole_path(a->to_dir, a->to);
+    if (from && to)
+        rename_paths(from, to);
+    free(from);
+    free(to);
+}
+
+void fwd_failover_child(void)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next)
+            fwd_ranges_forget(&e->locks, FWD_LOCK_OF_PROCESS);
+}
+
+struct fwd_noted *fwd_noted_pin_locked(struct amph_fwd_client *cl)
+{
+    struct fwd_guard g;
+    struct fwd_noted *found = NULL;
+    fwd_noted_lock(&g);
+    for (unsigned i = 0; i < BUCKETS && !found; i++)
+        for (struct fwd_noted *e = all.bucket[i]; e && !found; e = e->next)
+            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) && !fwd_seat_now(e->shared)->lost &&
+                fwd_server_is_dead(cl, e->held.server))
+                found = e;
+    if (found)
+        found->pinned = true;
+    fwd_noted_unlock(&g);
+    return found;
+}
+
+void fwd_noted_unpin(struct fwd_noted *e)
+{
+    struct fwd_guard g;
+    fwd_noted_lock(&g);
+    e->pinned = false;
+    bool gone = e->gone;
+    fwd_noted_unlock(&g);
+    if (gone)
+        free_entry(e);
+}

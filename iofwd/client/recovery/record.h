@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the client notes of its open files, so that another server can take over from one that dies.  Layer: iofwd.
+ *
+ * Thread rule: see client_int.h.  client_noted.c keeps the table, client_flight.c counts calls at shared offsets, client_takeover.c opens
+ * files anew, client_failover.c makes the calls and notes what they leave behind.
+ */
+#ifndef AMPH_IOFWD_CLIENT_NOTED_H
+#define AMPH_IOFWD_CLIENT_NOTED_H
+
+#include <sys/stat.h>
+
+#include "iofwd/client/recovery/failover.h"
+#include "iofwd/wire/ranges.h"
+
+#define FWD_LOCKS_PASSED 8 /* of one file to the next image */
+#define FWD_POS_END (-1)  /* appended: where the file ends */
+#define FWD_LOCK_OF_FILE 0 /* kind of a noted lock: of the open file */
+#define FWD_LOCK_OF_PROCESS 1 /* of the process (F_SETLK) */
+
+/* Where an open file is.  Written by the thread that has its number, before it counts (fwd_shared.now). */
+struct fwd_seat {
+    uint64_t handle;
+    uint32_t server;         /* absolute number */
+    int lost;                /* it could not be taken over: why */
+    _Atomic uint32_t answered, moves; /* calls at the offset that were; the most that an answer has counted before it (client_flight.c) */
+};
+#define FWD_SEATS 8          /* so many servers one after the other before a place is used again */
+
+/* What the processes that share an open file share of it. */
+struct fwd_shared {
+    _Atomic uint32_t users;  /* processes; 0: free.  One that is killed or makes way for a new image stays counted. */
+    struct amph_fwd_ref name; /* as its users call it */
+    _Atomic uint64_t mover;  /* thread that is looking for another server (client_takeover.c), or 0 */
+    _Atomic uint32_t turns, now; /* numbers of seats: given out, and the one that counts */
+    struct fwd_seat seat[FWD_SEATS]; /* by number mod FWD_SEATS */
+    _Atomic int64_t pos;
+    /* for images that come to it by exec; empty path: too long, they ask the server */
+    _Atomic int oflags;
+    dev_t dev;
+    ino_t ino;
+    char path[424];
+    _Atomic uint64_t flights; /* calls at the offset that are under way (client_flight.c) */
+    /* locks of a process that goes on as another program */
+    _Atomic int32_t locks_of; /* which; 0: none */
+    uint32_t nlocks;
+    int flock_op;
+    struct fwd_range lock[FWD_LOCKS_PASSED];
+};
+
+static inline struct fwd_seat *fwd_seat_now(struct fwd_shared *s)
+{
+    return &s->seat[atomic_load(&s->now) % FWD_SEATS];
+}
+
+/* An open file. */
+struct fwd_noted {
+    struct fwd_noted *next;
+    struct amph_fwd_ref name; /* as its users call it */
+    struct amph_fwd_ref held; /* what this process has a hold on */
+    struct fwd_shared *shared;
+    bool pinned, gone;        /* fwd_noted_save_locks is at it; closed meanwhile: it frees it */
+    char *path;
+    int oflags;
+    dev_t dev;
+    ino_t ino;
+    int flock_op;             /* LOCK_SH, LOCK_EX or 0 */
+    struct fwd_ranges locks;  /* under the table's lock */
+};
+
+/* ---- client_failover.c: servers ---- */
+
+bool fwd_server_is_dead(const struct amph_fwd_client *cl, uint32_t server);
+uint32_t fwd_server_after(const struct amph_fwd_client *cl, uint32_t server, uint32_t steps);
+int fwd_server_home(struct amph_fwd_client *cl); /* sees to one for calls by path.  EIO: none is left. */
+bool fwd_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_ref *b);
+
+/* ---- client_noted.c: the table ---- */
+
+void fwd_noted_lock(struct fwd_guard *g);
+void fwd_noted_unlock(struct fwd_guard *g);
+
+/* NULL: nothing is noted of it.  An entry lives until its file is closed; not to close a file that is in use is the program's business. */
+struct fwd_noted *fwd_noted_find(const struct amph_fwd_file *file);
+void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a); /* just opened */
+void fwd_noted_forget(const struct amph_fwd_file *file);                            /* closed */
+void fwd_noted_renamed(const struct amph_fwd_args_rename *a);
+char *fwd_noted_path(const struct fwd_noted *e); /* a copy, to be freed: a rename may change the path at any time */
+
+/* A file with locks whose server has died and that nobody has taken over; it is pinned until it is let go.  NULL: none. */
+struct fwd_noted *fwd_noted_pin_locked(struct amph_fwd_client *cl);
+void fwd_noted_unpin(struct fwd_noted *e);
+
+/* ---- client_flight.c ---- */
+
+/* A call at the offset, as the other processes that share the file have to know of it. */
+struct fwd_flight {
+    struct fwd_shared *shared; /* NULL: none */
+    struct fwd_seat *seat;     /* where the call is made */
+    uint32_t round;
+    bool stranded;
+};
+
+void fwd_flight_begin(struct fwd_flight *f, struct fwd_shared *s); /* s NULL: not at the offset.  Once more for each repetition. */
+void fwd_flight_strand(struct fwd_flight *f);                      /* its server has died and has not answered it */
+void fwd_flight_end(struct fwd_flight *f);                         /* its effect has been noted, or it has failed */
+
+/* Another process has moved the file without it: what its server has answered holds no more. */
+bool fwd_flight_is_given_up(const struct fwd_flight *f);
+
+/* Before the offset is taken from the notes: what has been answered has to be noted.  A process that has been killed or stopped in between
+ * is not waited for long. */
+void fwd_flights_wait(struct fwd_shared *s);
+
+/* The dead server has done a call at the offset that was not answered, and after it one that was: nobody knows where the data of the
+ * first went, and it must not be written once more. */
+bool fwd_flights_tangled(struct fwd_shared *s);
+
+/* ---- client_takeover.c ---- */
+
+/* Sees to it that e's file is open at a server that is there, and that this process holds it.  0 or EIO. */
+int fwd_noted_settle(struct amph_fwd_client *cl, struct fwd_noted *e);
+
+/* The same for all files with locks, where a server has died since the last time: who else wants a lock must not have it meanwhile. */
+void fwd_noted_save_locks(struct amph_fwd_client *cl);
+
+#endif

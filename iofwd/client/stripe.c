@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files spread over several servers: which files are, how their bytes are dealt out, opening and closing all their parts.
+ * Layer: iofwd.  Thread rule: see client_int.h; rules are added under fwd_state.lock and never changed afterwards.
+ *
+ * The servers share a file system, so any of them can do any part of a file: what is dealt out is work, not storage, and two clients need
+ * not agree on it.  The first part is home of offset, size, O_APPEND and locks.
+ */
+#include "iofwd/client/stripe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+
+#define RULE_TEXT_MOST 256
+
+struct rule {
+    struct rule *next;
+    struct fwd_stripe stripe;
+    char pattern[RULE_TEXT_MOST]; /* "": every file */
+};
+
+static struct {
+    struct rule *_Atomic first; /* the newest: it is asked first */
+    _Atomic bool ready;         /* IOFWD_STRIPE has been taken in */
+} rules;
+
+/* ---- settings ---- */
+
+static bool add_rule(const char *pattern, size_t len, struct fwd_stripe stripe)
+{
+    struct rule *r = len < RULE_TEXT_MOST ? calloc(1, sizeof *r) : NULL;
+    if (!r)
+        return false;
+    memcpy(r->pattern, pattern, len);
+    r->stripe = stripe;
+    r->next = atomic_load(&rules.first);
+    atomic_store(&rules.first, r);
+    return true;
+}
+
+/* "WIDTH[:UNIT]" */
+static bool parse_stripe(const char *text, size_t len, struct fwd_stripe *stripe_p)
+{
+    char copy[64], *colon;
+    uint64_t unit = 0;
+    if (len >= sizeof copy)
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    colon = strchr(copy, ':');
+    if (colon)
+        *colon = 0;
+    char *end;
+    unsigned long width = strtoul(copy, &end, 10);
+    if (end == copy || *end || width < 1 || width > AMPH_FWD_PARTS_MAX)
+        return false;
+    if (colon && !amph_parse_size(colon + 1, &unit))
+        return false;
+    return fwd_stripe_make((uint32_t)width, unit, stripe_p) == 0;
+}
+
+int fwd_stripe_make(uint32_t width, uint64_t unit, struct fwd_stripe *stripe_p)
+{
+    if (width < 1 || width > AMPH_FWD_PARTS_MAX || unit % 1024 || unit > FWD_STRIPE_UNIT_MOST)
+        return EINVAL;
+    *stripe_p = (struct fwd_stripe){ .width = width, .unit_kib = (uint32_t)(unit >> 10) };
+    return 0;
+}
+
+/* IOFWD_STRIPE: rules with commas between, the first that fits counts; so they are added from the last on. */
+static void take_setting(void)
+{
+    const char *text = amph_env_str(AMPH_ENV_IOFWD_STRIPE), *end = text + strlen(text);
+    while (end > text) {
+        const char *start = end;
+        while (start > text && start[-1] != ',')
+            start--;
+        const char *equal = memchr(start, '=', (size_t)(end - start));
+        const char *value = equal ? equal + 1 : start;
+        struct fwd_stripe stripe;
+        if (!parse_stripe(value, (size_t)(end - value), &stripe) || !add_rule(start, equal ? (size_t)(equal - start) : 0, stripe))
+            amph_warn("IOFWD_STRIPE: \"%.*s\" is not [PATTERN=]WIDTH[:UNIT] with a width of 1 to %d and a unit of whole KiB; it is "
+                      "left out",
+                      (int)(end - start), start, AMPH_FWD_PARTS_MAX);
+        end = start > text ? start - 1 : text;
+    }
+}
+
+static void get_ready(void)
+{
+    if (atomic_load_explicit(&rules.ready, memory_order_acquire))
+        return;
+    struct fwd_guard g;
+    fwd_guard_enter(&g);
+    pthread_mutex_lock(&fwd_state.lock);
+    if (!atomic_load(&rules.ready))
+        take_setting();
+    atomic_store(&rules.ready, true);
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(&g);
+}
+
+int fwd_stripe_add(const char *pattern, struct fwd_stripe stripe)
+{
+    struct fwd_guard g;
+    get_ready();
+    fwd_guard_enter(&g);
+    pthread_mutex_lock(&fwd_state.lock);
+    bool ok = add_rule(pattern, strlen(pattern), stripe);
+    pthread_mutex_unlock(&fwd_state.lock);
+    fwd_guard_leave(&g);
+    return ok ? 0 : strlen(pattern) >= RULE_TEXT_MOST ? ENAMETOOLONG : ENOMEM;
+}
+
+/* A pattern without a slash speaks of the last name only. */
+static bool fits(const struct rule *r, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return !r->pattern[0] || fnmatch(r->pattern, strchr(r->pattern, '/') ? path : name, 0) == 0;
+}
+
+static struct fwd_stripe stripe_of(const char *path)
+{
+    get_ready();
+    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r; r = r->next)
+        if (fits(r, path))
+            return r->stripe;
+    return (struct fwd_stripe){ .width = 1 };
+}
+
+uint32_t fwd_stripe_width(void)
+{
+    /* Called while the client is being opened: the lock is held. */
+    if (!atomic_load(&rules.ready)) {
+        take_setting();
+        atomic_store(&rules.ready, true);
+    }
+    for (const struct rule *r = atomic_load(&rules.first); r; r = r->next)
+        if (!r->pattern[0])
+            return r->stripe.width;
+    return 1;
+}
+
+uint32_t fwd_stripe_widest(const struct amph_fwd_client *cl)
+{
+    uint32_t widest = 1;
+    get_ready();
+    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r; r = r->next)
+        widest = r->stripe.width > widest ? r->stripe.width : widest;
+    return widest < cl->nlinks ? widest : cl->nlinks;
+}
+
+/* ---- opening ---- */
+
+/* Is file's part i the same file as its first?  A server of another file system would give a file of its own. */
+static bool same_file(struct amph_fwd_client *cl, const struct amph_fwd_file *home, const struct amph_fwd_file *other)
+{
+    struct stat a, b;
+    struct amph_fwd_args_fstat ask = { .file = home, .st = &a };
+    if (fwd_client_once(cl, AMPH_FWD_FSTAT, &ask))
+        return false;
+    ask = (struct amph_fwd_args_fstat){ .file = other, .st = &b };
+    return fwd_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+static bool is_regular(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+{
+    struct stat st;
+    struct amph_fwd_args_fstat ask = { .file = file, .st = &st };
+    return fwd_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && S_ISREG(st.st_mode);
+}
+
+static void drop_part(struct amph_fwd_client *cl, const struct amph_fwd_file *part)
+{
+    struct amph_fwd_args_close drop = { .file = part };
+    fwd_client_once(cl, AMPH_FWD_CLOSE, &drop);
+}
+
+/* Opens the file at one more server.  It exists by now, and is neither to be emptied nor appended to there. */
+static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a, const char *path, uint32_t server,
+                      const struct amph_fwd_file *home, struct amph_fwd_file *part)
+{
+    struct fwd_link *link;
+    struct amph_fwd_args_open again = *a;
+    again.path_dir = NULL;
+    again.path = path;
+    again.flags &= ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY);
+    again.file = part;
+    if (fwd_link_to(cl, server, &link) || fwd_client_simple(cl, link, AMPH_FWD_OPEN, &again))
+        return false;
+    if (same_file(cl, home, part))
+        return true;
+    drop_part(cl, part);
+    return false;
+}
+
+void fwd_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
+{
+    struct amph_fwd_file *file = a->file, part;
+    /* Where appends go is decided by one server; a directory's descriptor is no place to begin a path at another server. */
+    if (cl->nlinks < 2 || a->path_dir || (a->flags & (O_APPEND | O_PATH | O_DIRECTORY)) || (a->flags & O_TMPFILE) == O_TMPFILE)
+        return;
+    struct fwd_stripe stripe = stripe_of(a->path);
+    if (stripe.width < 2 || !is_regular(cl, file))
+        return;
+    file->unit_kib = stripe.unit_kib;
+    uint32_t home = file->part[0].server - cl->first, width = stripe.width < cl->nlinks ? stripe.width : cl->nlinks;
+    struct amph_fwd_file first = *file;
+    for (uint32_t i = 1; i < width; i++) {
+        uint32_t server = cl->first + (home + i) % cl->nlinks;
+        if (!open_part(cl, a, a->path, server, &first, &part)) {
+            amph_info("%s: server %u cannot take part in it; it is spread over fewer servers", a->path, (unsigned)server);
+            continue;
+        }
+        file->part[file->nparts++] = part.part[0];
+    }
+}
+
+/* ---- calls ---- */
+
+/* Calls that every part must have. */
+static bool is_for_all(enum amph_fwd_id id)
+{
+    static const bool all[AMPH_FWD_NCALLS] = { [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_FSYNC] = true,
+                                               [AMPH_FWD_FDATASYNC] = true, [AMPH_FWD_SETFLAGS] = true };
+    return all[id];
+}
+
+int fwd_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id, const struct amph_fwd_file *file, void *args)
+{
+    int worst = 0;
+    for (uint32_t i = 1; is_for_all(id) && i < file->nparts; i++) {
+        struct fwd_link *link;
+        int err = fwd_link_to(cl, file->part[i].server, &link);
+        if (!err)
+            err = fwd_client_simple(cl, link, id, args);
+        worst = worst ? worst : err;
+    }
+    return worst;
+}
+
+/* ---- dealing out ---- */
+
+void fwd_deal_start(struct fwd_deal *d, const struct amph_fwd_file *file, uint32_t part, uint64_t off, size_t total)
+{
+    *d = (struct fwd_deal){ .total = total, .width = file->nparts };
+    if (file->nparts < 2) {
+        d->unit = SIZE_MAX;
+        return;
+    }
+    d->unit = (size_t)file->unit_kib << 10;
+    d->phase = d->unit ? off : 0;
+    if (!d->unit) {
+        d->unit = (total / file->nparts + FWD_STRIPE_ALIGN) / FWD_STRIPE_ALIGN * FWD_STRIPE_ALIGN;
+    }
+    uint64_t stripe = d->phase / d->unit;
+    uint32_t ahead = (uint32_t)((part + file->nparts - stripe % file->nparts) % file->nparts);
+    uint64_t at = ahead ? (stripe + ahead) * d->unit - d->phase : 0;
+    d->at = at < total ? (size_t)at : total;
+}
+
+size_t fwd_deal_len(const struct fwd_deal *d, size_t most)
+{
+    size_t left = d->total - d->at, here = d->width < 2 ? left : d->unit - (size_t)((d->phase + d->at) % d->unit);
+    size_t len = left < here ? left : here;
+    return len < most ? len : most;
+}
+
+void fwd_deal_step(struct fwd_deal *d, size_t len)
+{
+    size_t left = d->total - d->at, jump = len;
+    if (d->width > 1 && (d->phase + d->at + len) % d->unit == 0) {
+        uint64_t skip = (uint64_t)(d->width - 1) * d->unit;
+        jump = skip < SIZE_MAX - len ? len + (size_t)skip : SIZE_MAX;
+    }
+    d->at = jump < left ? d->at + jump : d->total;
+}

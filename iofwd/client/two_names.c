@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The calls with two names, rename and link, where the names start at directories that are open at different servers.  Layer: iofwd.
+ * Thread rule: see client_int.h.
+ *
+ * The servers share a file system and export the same trees, so the directory of the new name is opened once more at the server of the
+ * old one, for this one call.  It is the new name's that moves: the old one may be a file that has no name (O_TMPFILE), which can get
+ * one only where it is open.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "iofwd/client/internal.h"
+
+#define RACES_MOST 64 /* times that the directory may get another name between asking for its name and opening that */
+
+/* Is there a server that has both? */
+static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_file *b, uint32_t server)
+{
+    for (uint32_t i = 0; i < b->nparts; i++)
+        if (b->part[i].server == server)
+            return true;
+    return a->nparts == 0 || b->nparts == 0;
+}
+
+/* Opens at link what has the name that `dir` has now: 0 and the file, EAGAIN where that is another one, or an errno value. */
+static int open_there(struct amph_fwd_client *cl, struct fwd_link *link, const struct amph_fwd_file *dir, struct amph_fwd_file *there)
+{
+    char name[FWD_PATH_MOST];
+    size_t len = 0;
+    struct stat was, is;
+    struct amph_fwd_args_nameof ask_name = { .file = dir, .name = name, .name_cap = sizeof name - 2, .name_len = &len };
+    struct amph_fwd_args_fstat ask_dir = { .file = dir, .st = &was }, ask_there = { .file = there, .st = &is };
+    struct amph_fwd_args_open open_it = { .path = name, .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW, .file = there };
+    struct amph_fwd_args_close drop = { .file = there };
+    int err = fwd_client_once(cl, AMPH_FWD_FSTAT, &ask_dir);
+    if (!err && !S_ISDIR(was.st_mode))
+        err = ENOTDIR;
+    if (!err) /* ENOENT: it has been removed, and nothing gets a name in it */
+        err = fwd_client_once(cl, AMPH_FWD_NAMEOF, &ask_name);
+    if (err)
+        return err;
+    memcpy(name + len, "/", 2); /* "": the root is exported, and is what is meant */
+    err = fwd_client_simple(cl, link, AMPH_FWD_OPEN, &open_it);
+    if (err)
+        return err == ENOENT || err == ENOTDIR || err == ELOOP ? EAGAIN : err;
+    err = fwd_client_once(cl, AMPH_FWD_FSTAT, &ask_there);
+    if (!err && (was.st_ino != is.st_ino || was.st_dev != is.st_dev))
+        err = EAGAIN;
+    if (err)
+        (void)fwd_client_once(cl, AMPH_FWD_CLOSE, &drop);
+    return err;
+}
+
+int fwd_client_pair(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
+{
+    union amph_fwd_args *u = args;
+    bool renames = id == AMPH_FWD_RENAME;
+    if (!renames && id != AMPH_FWD_LINK)
+        return EXDEV;
+    const struct amph_fwd_file **at = renames ? &u->rename.to_dir : &u->link.to_dir, *to = *at;
+    const struct amph_fwd_file *from = renames ? u->rename.from_dir : u->link.from_dir;
+    struct amph_fwd_file there;
+    int err = EAGAIN;
+    if (!from || !to || are_together(from, to, link->server))
+        return EXDEV; /* the server has said so */
+    for (int races = 0; races < RACES_MOST && err == EAGAIN; races++)
+        err = open_there(cl, link, to, &there);
+    if (err)
+        return err == EAGAIN ? EXDEV : err;
+    struct amph_fwd_args_close drop = { .file = &there };
+    *at = &there;
+    err = fwd_client_simple(cl, link, id, args);
+    *at = to;
+    (void)fwd_client_once(cl, AMPH_FWD_CLOSE, &drop);
+    return err;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Start of the preload library: reads what the launcher left in the environment and switches forwarding on.
+ * Layer: iofwd (preload).  Thread rule: runs once, before main.
+ *
+ * The library is linked with -z initfirst: its constructor runs before those of all other libraries, whose statics may use streams and
+ * forwarded files.  The C library's own constructor has not run by then.  So start() changes no environment variables, since environ
+ * is not set, and loads no library; what needs either is left to late(), which runs when main is about to be called.
+ *
+ * A program that touches no prefix pays for what happens here and for nothing else, so libamphora with its registry of settings is not
+ * there yet: the settings that matter now are looked up in the environment that the dynamic linker passes (settings.h).
+ */
+#include <link.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "am/note.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/stdio/foreign_file.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/entry/settings.h"
+#include "iofwd/interpose/process/start.h"
+#include "iofwd/interpose/stdio/stream.h"
+#include "iofwd/interpose/entry/targets.h"
+
+enum { RANK_FDS = 64 }; /* the rank's sockets lie above */
+
+/* Removes a setting from the list that environ is, or will be. */
+static void drop_setting(char **env, const char *name)
+{
+    char **to = env;
+
+    for (; *env; env++)
+        if (!fwd_env_is(*env, name))
+            *to++ = *env;
+
+    *to = NULL;
+}
+
+static void drop_everywhere(char **env, const char *name)
+{
+    drop_setting(env, name);
+    if (environ && environ != env)
+        drop_setting(environ, name);
+}
+
+static void refuse(const char *value, const char *why)
+{
+    char line[512];
+    int n = snprintf(line, sizeof line, "amphora: IOFWD_PREFIX=\"%.300s\" is not allowed: %s; nothing is forwarded\n", value, why);
+    (void)!real_write(2, line, (size_t)n);
+}
+
+/* The program before this one left us in a forwarded directory, unless something between has gone elsewhere; or the kernel is in a
+ * directory in a prefix's place, by whose name the forwarded one is meant. */
+static void restore_cwd(char **env)
+{
+    char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
+    const char *entry = fwd_private_text(env, FWD_PRIVATE_CWD), *cwd = entry ? strchr(entry, ':') : NULL;
+    if (real_getcwd(real, sizeof real)) {
+        fwd_state.cwd = fwd_prefix_match(&fwd_state.prefixes, real) ? strdup(real) : NULL;
+        return;
+    }
+    if (errno != ENOENT || !cwd || !fwd_prefix_match(&fwd_state.prefixes, ++cwd))
+        return;
+    int fd = atoi(entry);
+    fwd_state.cwd = strdup(cwd);
+    if (fd > 0 && fd < FDTAB_MAX && fwd_placeholder_text(fd, text, sizeof text))
+        fwd_cwd_fd = fd;
+}
+
+/* Does one of the program's files carry the note of am/job.c? */
+static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    static const char name[8] = AMPH_NOTE_NAME;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        const char *at = (const char *)(info->dlpi_addr + ph->p_vaddr), *end = at + ph->p_memsz;
+        while (ph->p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            at += sizeof *note;
+            if (note->n_namesz == sizeof name && at + sizeof name <= end && memcmp(at, name, sizeof name) == 0)
+                return 1;
+            size_t align = ph->p_align == 8 ? 7 : 3;
+            at += (((note->n_namesz + align) & ~align) + ((note->n_descsz + align) & ~align));
+        }
+    }
+    return 0;
+}
+
+/* This process's rank in a job of another launcher; -1: there is none. */
+static int64_t find_rank(char **env)
+{
+    int64_t rank = fwd_setting_rank(env, AMPH_ENV_PMIX_RANK);
+
+    if (rank < 0)
+        rank = fwd_setting_rank(env, AMPH_ENV_PMI_RANK);
+    if (rank < 0)
+        rank = fwd_foreign_int(env, FWD_FOREIGN_PMI_ID);
+
+    return rank;
+}
+
+/* How many processes that job has; -1: nobody says so. */
+static int64_t find_size(char **env)
+{
+    int64_t size = fwd_foreign_int(env, FWD_FOREIGN_OMPI_SIZE);
+
+    if (size < 0)
+        size = fwd_foreign_int(env, FWD_FOREIGN_PMI_SIZE);
+    if (size < 0)
+        size = fwd_foreign_int(env, FWD_FOREIGN_SLURM_TASKS);
+
+    return size;
+}
+
+/* The part of this process in a job of another launcher with I/O servers (AMPHORA_SERVERS). */
+enum part {
+    PART_NONE,    /* no such job, or a GASNet client, which comes to the servers by itself, or started by a process of the job */
+    PART_COMPUTE, /* the first process of a rank, which is no GASNet client itself: boot/claim.h */
+    PART_SERVER,  /* iofwd-server, or a GASNet client that becomes one: forwards nothing */
+    PART_ASTRAY   /* something else in a server's place: mostly a script that starts iofwd-server */
+};
+
+static enum part find_part(char **env)
+{
+    int64_t servers = fwd_setting_int(env, AMPH_ENV_SERVERS);
+
+    if (servers <= 0 || fwd_setting_text(env, AMPH_ENV_JOB) || fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS))
+        return PART_NONE;
+    if (!fwd_foreign_text(env, FWD_FOREIGN_PMI_FD) && !fwd_foreign_text(env, FWD_FOREIGN_PMI_PORT) &&
+        !fwd_foreign_text(env, FWD_FOREIGN_PMIX_NAMESPACE))
+        return PART_NONE;
+
+    int64_t rank = find_rank(env);
+    int64_t size = find_size(env);
+    bool client = !fwd_private_text(env, FWD_PRIVATE_PLAIN) && dl_iterate_phdr(has_note, NULL);
+
+    if (rank >= 0 && size >= 0 && rank >= size - servers)
+        return client ? PART_SERVER : PART_ASTRAY;
+    return client || rank < 0 ? PART_NONE : PART_COMPUTE;
+}
+
+/* ---- what the processes of a rank share ---- */
+
+static struct {
+    long pid; /* of the first process */
+    int result, token;
+    char setting[128]; /* what the programs that it starts find in their environment */
+} rank = { .result = -1, .token = -1 };
+bool fwd_rank_guarded;
+uint32_t fwd_mpi_ranks;
+const char *fwd_mpi_space;
+
+/* Out of the program's way, and open in all that it starts. */
+static int keep(int fd)
+{
+    int up = fcntl(fd, F_DUPFD, RANK_FDS);
+    if (up < 0)
+        return fd;
+    real_close(fd);
+    return up;
+}
+
+static void open_rank(void)
+{
+    int pair[2];
+    struct stat st;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || send(pair[0], "T", 1, 0) != 1)
+        return;
+    rank.pid = getpid();
+    rank.result = keep(pair[0]);
+    rank.token = keep(pair[1]);
+    if (real_fstat(rank.result, &st) != 0)
+        return;
+    snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu", fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result,
+             rank.token, (unsigned long)st.st_ino);
+}
+
+/* env with one more entry, or NULL. */
+static char **with_entry(char **env, char *entry)
+{
+    size_t n = fwd_env_entries(env);
+    char **longer = malloc((n + 2) * sizeof *longer);
+
+    if (!longer)
+        return NULL;
+
+    memcpy(longer, env, n * sizeof *longer);
+    longer[n] = entry;
+    longer[n + 1] = NULL;
+    return longer;
+}
+
+/* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences with all of them. */
+static void count_ranks(char **env)
+{
+    int64_t size = fwd_foreign_int(env, FWD_FOREIGN_OMPI_SIZE);
+    int64_t n = size - fwd_setting_int(env, AMPH_ENV_SERVERS);
+    const char *space = fwd_foreign_text(env, FWD_FOREIGN_PMIX_NAMESPACE);
+
+    fwd_mpi_space = space ? strdup(space) : NULL;
+    if (fwd_mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
+        fwd_mpi_ranks = (uint32_t)n;
+}
+
+/* The program must not close what a process that it starts may need: these, and the process manager's connection. */
+static void guard_rank(char **env)
+{
+    const char *text = fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
+    int64_t pmi = fwd_foreign_int(env, FWD_FOREIGN_PMI_FD);
+
+    if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
+        return;
+    fwd_rank_guarded = true;
+    count_ranks(env);
+    fdtab_mark(rank.result, FDTAB_OWN);
+    fdtab_mark(rank.token, FDTAB_OWN);
+    if (pmi > 2)
+        fdtab_mark((int)pmi, FDTAB_OWN);
+}
+
+/* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks, wait for all. */
+void fwd_rank_end(void)
+{
+    char byte;
+    if (rank.pid != getpid() || fwd_inside)
+        return;
+    rank.pid = 0;
+    if (recv(rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+        fwd_core_join();
+}
+
+static void __attribute__((destructor)) end(void)
+{
+    fwd_lost_ending();
+    fwd_rank_end();
+}
+
+/* A forwarded program runs from a copy in memory that bears its path; the kernel has called the process by the copy's descriptor. */
+static void find_exe(const char *called)
+{
+    static const char before[] = "/memfd:", after[] = " (deleted)";
+    char path[PATH_MAX];
+    ssize_t n = real_readlink("/proc/self/exe", path, sizeof path - 1), more = sizeof before - 1 + sizeof after - 1;
+    if (n <= more || memcmp(path, before, sizeof before - 1) != 0)
+        return;
+    path[n - (ssize_t)(sizeof after - 1)] = 0;
+    const char *slash = called ? strrchr(called, '/') : NULL;
+    if (called)
+        prctl(PR_SET_NAME, slash ? slash + 1 : called, 0, 0, 0);
+    if (path[sizeof before - 1] == '/')
+        fwd_state.exe = strdup(path + sizeof before - 1);
+}
+
+/* The linker has read LD_PRELOAD with the copies that were made for this program; the next one is told the libraries themselves. */
+static void restore_preload(char **env)
+{
+    static const char told[] = FWD_NEEDS_TOLD "LD_PRELOAD";
+    char *entry = NULL;
+    for (char **e = env; *e; e++)
+        if (strncmp(*e, told, sizeof told - 1) == 0 && (*e)[sizeof told - 1] == '=')
+            entry = *e + sizeof FWD_NEEDS_TOLD - 1;
+    for (char **e = env; entry && *e; e++)
+        if (strncmp(*e, entry, sizeof "LD_PRELOAD=" - 1) == 0)
+            *e = entry;
+    if (entry)
+        drop_everywhere(env, told);
+}
+
+/* What the linker has been given for this program, and where it looks for more. */
+static void take_libraries(char **env)
+{
+    const char *copies = fwd_private_text(env, FWD_PRIVATE_LIBS);
+    if (copies) {
+        fwd_needs_loaded(copies);
+        drop_everywhere(env, FWD_NEEDS_SETTING);
+    }
+    fwd_library_path_keep(fwd_foreign_text(env, FWD_FOREIGN_LIBRARY_PATH));
+}
+
+/* Has the environment anything by which servers are found? */
+static bool knows_servers(char **env)
+{
+    return fwd_setting_text(env, AMPH_ENV_JOB) || fwd_setting_text(env, AMPH_ENV_IOFWD_SERVER_HOST) ||
+           fwd_setting_text(env, AMPH_ENV_IOFWD_OWN_SERVERS) || fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
+}
+
+const char fwd_init_linked = 1;
+static char *locks_told; /* or NULL: by the program before this one in this process */
+
+static void late(void)
+{
+    int saved = errno;
+
+    if (rank.setting[0])
+        setenv(fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), strchr(rank.setting, '=') + 1, 1);
+
+    if (locks_told)
+        fwd_locks_drop_closed(locks_told);
+
+    free(locks_told);
+    locks_told = NULL;
+    if (fwd_state.on)
+        fwd_stream_enlarge();
+
+    errno = saved;
+}
+
+/* Runs after the constructors of all libraries and before those of the program. */
+int x_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini, void *ending, void *stack)
+{
+    late();
+    return real___libc_start_main(main, argc, argv, init, fini, ending, stack);
+}
+
+static void __attribute__((constructor(102))) start(int argc, char **argv, char **env)
+{
+    const char *prefixes = fwd_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
+    const char *why;
+    char **longer = NULL;
+    int saved = errno;
+
+    if (!prefixes || !prefixes[0])
+        return;
+    enum part part = find_part(env);
+    if (part == PART_SERVER)
+        return;
+    if (part == PART_NONE && fwd_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL) && !knows_servers(env))
+        return;
+    if (!fwd_prefix_parse(&fwd_state.prefixes, prefixes, &why)) {
+        refuse(prefixes, why);
+        return;
+    }
+    if (!fwd_state.prefixes.count)
+        return;
+    mode_t mask = real_umask(0);
+    real_umask(mask);
+    fwd_state.umask = mask;
+    fwd_limits_changed(0);
+    const char *locks = fwd_private_text(env, FWD_PRIVATE_LOCKS);
+    locks_told = fwd_locks_came_along(locks) ? strdup(locks) : NULL;
+    fwd_core_astray = part == PART_ASTRAY;
+    if (part == PART_COMPUTE) {
+        open_rank();
+        longer = rank.setting[0] ? with_entry(env, rank.setting) : NULL;
+    }
+    guard_rank(longer ? longer : env);
+    restore_preload(env);
+    fwd_environment_keep(longer ? longer : env);
+    free(longer);
+    restore_cwd(env);
+    fwd_state.on = true;
+    fwd_fork_watch();
+    take_libraries(env);
+    find_exe(argc > 0 ? argv[0] : NULL);
+    fwd_stream_start();
+    if (fwd_core_linked)
+        late();
+    errno = saved;
+}

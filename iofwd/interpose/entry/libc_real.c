@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The C library's own functions; see real.h.  Layer: iofwd (preload). */
+#include "iofwd/interpose/entry/libc_real.h"
+
+#include <dlfcn.h>
+
+#include "iofwd/interpose/stdio/foreign_file.h"
+#include "iofwd/calls/names.h"
+
+static long missing(void)
+{
+    errno = ENOSYS;
+    return -1;
+}
+
+const FILE *fwd_std_original(int fd)
+{
+    static const char *const names[] = { "_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_" };
+
+    return dlsym(RTLD_NEXT, names[fd]);
+}
+
+/* Not by its name: a sanitizer in the program has one too, which puts a cookie of its own around ours.  dlopen would give a handle of the
+ * C library, but would run its constructor before its time. */
+FILE *fwd_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
+{
+    FILE *(*plain)(void *, const char *, cookie_io_functions_t);
+
+    plain = (FILE * (*)(void *, const char *, cookie_io_functions_t)) dlsym(RTLD_NEXT, "fopencookie");
+    return plain ? plain(cookie, mode, functions) : NULL;
+}
+
+void *fwd_real_find(int name)
+{
+    int saved = errno;
+    fwd_std_complete();
+    void *real = dlsym(RTLD_NEXT, fwd_name_texts[name]);
+    if (!real)
+        real = (void *)missing;
+    __atomic_store_n(&fwd_real_slots[name], real, __ATOMIC_RELAXED);
+    errno = saved;
+    return real;
+}
+
+void fwd_real_find_all(void)
+{
+    static bool done;
+    if (__atomic_load_n(&done, __ATOMIC_RELAXED))
+        return;
+    for (int name = 0; name < FWD_NAME_COUNT; name++)
+        fwd_real(name);
+    __atomic_store_n(&done, true, __ATOMIC_RELAXED);
+}

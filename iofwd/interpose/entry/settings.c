@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The settings that the interposer reads by itself; see settings.h.  Layer: iofwd (preload). */
+#include "iofwd/interpose/entry/settings.h"
+
+#include <limits.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+
+/* Made by a switch, so that the library holds no table of addresses that the dynamic linker would have to fill in at each start. */
+static struct amph_env_row row_of(enum amph_env_id id)
+{
+    switch (id) {
+#define FWD_ROW(id, name, type, def, unit, least, most, group, help) \
+    case AMPH_ENV_##id: \
+        return (struct amph_env_row){ name, AMPH_ENV_TYPE_##type, def, least, most };
+        AMPH_ENV_TABLE(FWD_ROW)
+#undef FWD_ROW
+    default:
+        abort();
+    }
+}
+
+const char *fwd_private_name(enum fwd_env_private id)
+{
+    switch (id) {
+#define FWD_PRIVATE_NAME(id, name, help) \
+    case FWD_PRIVATE_##id: \
+        return name;
+        AMPH_ENV_PRIVATE(FWD_PRIVATE_NAME)
+#undef FWD_PRIVATE_NAME
+    default:
+        abort();
+    }
+}
+
+static const char *foreign_name(enum fwd_env_foreign id)
+{
+    switch (id) {
+#define FWD_FOREIGN_NAME(id, name, help) \
+    case FWD_FOREIGN_##id: \
+        return name;
+        AMPH_ENV_FOREIGN(FWD_FOREIGN_NAME)
+#undef FWD_FOREIGN_NAME
+    default:
+        abort();
+    }
+}
+
+static const char *look_up(char **env, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; env && *env; env++)
+        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+            return *env + len + 1;
+
+    return NULL;
+}
+
+/* The sentence and the exit code of amph_fatal. */
+static _Noreturn void refuse(const char *why)
+{
+    char line[AMPH_ENV_WHY_BYTES + 16];
+    int n = snprintf(line, sizeof line, "amphora: %s\n", why);
+
+    (void)!real_write(STDERR_FILENO, line, (size_t)n);
+    real__Exit(1);
+    __builtin_unreachable();
+}
+
+/* The value of a row that is a number: its default where the variable is not set, or empty. */
+static int64_t number_of(char **env, const struct amph_env_row *row)
+{
+    const char *text = look_up(env, row->name);
+    struct amph_env_value v = { 0 };
+    char why[AMPH_ENV_WHY_BYTES];
+
+    if (!text || !text[0])
+        amph_env_default(row, &v);
+    else if (!amph_env_parse(row, text, &v, why, sizeof why))
+        refuse(why);
+
+    return v.number;
+}
+
+/* A number of a launcher: a rank, a size or a descriptor. */
+static int64_t foreign_number(char **env, const char *name)
+{
+    const struct amph_env_row row = { name, AMPH_ENV_TYPE_INT, "-1", -1, INT_MAX };
+
+    return number_of(env, &row);
+}
+
+const char *fwd_setting_name(enum amph_env_id id)
+{
+    return row_of(id).name;
+}
+
+const char *fwd_setting_text(char **env, enum amph_env_id id)
+{
+    return look_up(env, row_of(id).name);
+}
+
+bool fwd_setting_bool(char **env, enum amph_env_id id)
+{
+    return fwd_setting_int(env, id) != 0;
+}
+
+int64_t fwd_setting_int(char **env, enum amph_env_id id)
+{
+    const struct amph_env_row row = row_of(id);
+
+    return number_of(env, &row);
+}
+
+int64_t fwd_setting_rank(char **env, enum amph_env_id id)
+{
+    return foreign_number(env, row_of(id).name);
+}
+
+const char *fwd_private_text(char **env, enum fwd_env_private id)
+{
+    return look_up(env, fwd_private_name(id));
+}
+
+const char *fwd_foreign_text(char **env, enum fwd_env_foreign id)
+{
+    return look_up(env, foreign_name(id));
+}
+
+int64_t fwd_foreign_int(char **env, enum fwd_env_foreign id)
+{
+    return foreign_number(env, foreign_name(id));
+}

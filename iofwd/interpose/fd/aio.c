@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * POSIX asynchronous input and output, for local descriptors as well once forwarding is on: the C library's own threads call the kernel
+ * where no preload sees them, and aio_suspend takes both kinds in one list.  Layer: iofwd (preload).  Thread rule: any thread.
+ *
+ * Requests of one descriptor are done in their order by one thread at a time.  The state is where the C library keeps it, in the
+ * control block, so that its aio_error and aio_return serve ours.
+ */
+#include <aio.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define THREADS_MOST 16
+
+enum what { DO_READ, DO_WRITE, DO_FSYNC, DO_FDATASYNC };
+
+/* Of a lio_listio: tells when the last of its requests has ended. */
+struct group {
+    unsigned left;
+    bool waited; /* somebody waits for it and frees it */
+    struct sigevent event;
+};
+
+struct request {
+    struct request *next;
+    struct aiocb *cb;
+    enum what what;
+    bool running;
+    struct group *group;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER, wanted = PTHREAD_COND_INITIALIZER;
+static struct request *queue;
+static unsigned threads, idle;
+static pid_t owner;
+
+/* ---- telling the program ---- */
+
+struct call {
+    void (*fn)(union sigval);
+    union sigval value;
+};
+
+static void *run_call(void *arg)
+{
+    struct call call = *(struct call *)arg;
+    free(arg);
+    call.fn(call.value);
+    return NULL;
+}
+
+static void notify(const struct sigevent *event)
+{
+    if (event->sigev_notify == SIGEV_SIGNAL && event->sigev_signo) {
+        siginfo_t info = { .si_signo = event->sigev_signo, .si_code = SI_ASYNCIO };
+        info.si_pid = getpid();
+        info.si_uid = getuid();
+        info.si_value = event->sigev_value;
+        real_syscall(SYS_rt_sigqueueinfo, getpid(), event->sigev_signo, (long)&info, 0, 0, 0);
+    } else if (event->sigev_notify == SIGEV_THREAD) {
+        struct call *call = malloc(sizeof *call);
+        pthread_attr_t attr;
+        pthread_t thread;
+        if (!call)
+            return;
+        *call = (struct call){ event->sigev_notify_function, event->sigev_value };
+        pthread_attr_init(&attr);
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        if (real_pthread_create(&thread, event->sigev_notify_attributes ? event->sigev_notify_attributes : &attr, run_call, call) != 0)
+            free(call);
+        pthread_attr_destroy(&attr);
+    }
+}
+
+/* A request has ended; the lock is held, and let go while the program is told. */
+static void end_request(struct request *rq, ssize_t result, int err)
+{
+    struct aiocb *cb = rq->cb;
+    struct sigevent event = cb->aio_sigevent, all = { .sigev_notify = SIGEV_NONE };
+    struct group *g = rq->group;
+    cb->__return_value = result;
+    __atomic_store_n(&cb->__error_code, err, __ATOMIC_RELEASE); /* from here on the block is the program's */
+    if (g && --g->left == 0 && !g->waited) {
+        all = g->event;
+        free(g);
+    }
+    pthread_cond_broadcast(&ended);
+    pthread_mutex_unlock(&lock);
+    notify(&event);
+    notify(&all);
+    free(rq);
+    pthread_mutex_lock(&lock);
+}
+
+/* ---- doing it ---- */
+
+static ssize_t perform(const struct request *rq)
+{
+    struct aiocb *cb = rq->cb;
+    int fd = cb->aio_fildes;
+    switch (rq->what) {
+    case DO_READ:
+        return pread(fd, (void *)cb->aio_buf, cb->aio_nbytes, cb->aio_offset);
+    case DO_WRITE:
+        return pwrite(fd, (const void *)cb->aio_buf, cb->aio_nbytes, cb->aio_offset);
+    case DO_FSYNC:
+        return fsync(fd);
+    default:
+        return fdatasync(fd);
+    }
+}
+
+/* The first request whose descriptor nobody works on, nor an earlier request waits for. */
+static struct request *next_request(void)
+{
+    for (struct request *rq = queue; rq; rq = rq->next) {
+        bool first = !rq->running;
+        for (struct request *before = queue; first && before != rq; before = before->next)
+            first = before->cb->aio_fildes != rq->cb->aio_fildes;
+        if (first)
+            return rq;
+    }
+    return NULL;
+}
+
+static void unlink_request(struct request *rq)
+{
+    struct request **at = &queue;
+    while (*at != rq)
+        at = &(*at)->next;
+    *at = rq->next;
+}
+
+static void *work(void *arg)
+{
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        struct request *rq = next_request();
+        if (!rq) {
+            idle++;
+            pthread_cond_wait(&wanted, &lock);
+            idle--;
+            continue;
+        }
+        rq->running = true;
+        pthread_mutex_unlock(&lock);
+        errno = 0;
+        ssize_t n = perform(rq);
+        int err = n < 0 ? errno : 0;
+        pthread_mutex_lock(&lock);
+        unlink_request(rq);
+        end_request(rq, n, err);
+    }
+    return arg;
+}
+
+/* After a fork the parent's requests and threads are not the child's. */
+static void begin_afresh(void)
+{
+    if (owner == getpid())
+        return;
+    owner = getpid();
+    queue = NULL;
+    threads = idle = 0;
+}
+
+static bool hire(void)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, old;
+    if (idle || threads == THREADS_MOST)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (real_pthread_create(&thread, &attr, work, NULL) == 0)
+        threads++;
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return threads > 0;
+}
+
+static int submit(struct aiocb *cb, enum what what, struct group *group)
+{
+    struct request *rq = calloc(1, sizeof *rq);
+    pthread_mutex_lock(&lock);
+    begin_afresh();
+    if (!rq || !hire()) {
+        pthread_mutex_unlock(&lock);
+        free(rq);
+        return fwd_fail(EAGAIN);
+    }
+    *rq = (struct request){ .cb = cb, .what = what, .group = group };
+    cb->__error_code = EINPROGRESS;
+    struct request **at = &queue;
+    while (*at)
+        at = &(*at)->next;
+    *at = rq;
+    pthread_cond_signal(&wanted);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* ---- the functions ---- */
+
+int x_aio_read(struct aiocb *cb)
+{
+    return submit(cb, DO_READ, NULL);
+}
+
+int x_aio_write(struct aiocb *cb)
+{
+    return submit(cb, DO_WRITE, NULL);
+}
+
+int x_aio_fsync(int op, struct aiocb *cb)
+{
+    if (op != O_SYNC && op != O_DSYNC)
+        return fwd_fail(EINVAL);
+    return fcntl(cb->aio_fildes, F_GETFL) < 0 ? -1 : submit(cb, op == O_SYNC ? DO_FSYNC : DO_FDATASYNC, NULL);
+}
+
+static bool in_progress(const struct aiocb *cb)
+{
+    return __atomic_load_n(&cb->__error_code, __ATOMIC_ACQUIRE) == EINPROGRESS;
+}
+
+int x_aio_suspend(const struct aiocb *const list[], int n, const struct timespec *limit)
+{
+    struct timespec until;
+    int err = 0;
+    if (n < 0)
+        return fwd_fail(EINVAL);
+    clock_gettime(CLOCK_REALTIME, &until);
+    if (limit) {
+        until.tv_sec += limit->tv_sec + (until.tv_nsec + limit->tv_nsec) / 1000000000;
+        until.tv_nsec = (until.tv_nsec + limit->tv_nsec) % 1000000000;
+    }
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        bool some = false, over = false;
+        for (int i = 0; i < n; i++)
+            if (list[i]) {
+                some = true;
+                over |= !in_progress(list[i]);
+            }
+        if (over || !some || err)
+            break;
+        err = limit ? pthread_cond_timedwait(&ended, &lock, &until) : pthread_cond_wait(&ended, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return err ? fwd_fail(EAGAIN) : 0;
+}
+
+int x_aio_cancel(int fd, struct aiocb *cb)
+{
+    bool running = false, cancelled = false;
+    if (fcntl(fd, F_GETFL) < 0)
+        return fwd_fail(EBADF);
+    if (cb && cb->aio_fildes != fd)
+        return fwd_fail(EINVAL);
+    pthread_mutex_lock(&lock);
+    for (struct request *rq = queue, *next; rq; rq = next) {
+        next = rq->next;
+        if (cb ? rq->cb != cb : rq->cb->aio_fildes != fd)
+            continue;
+        if (rq->running) {
+            running = true;
+            continue;
+        }
+        cancelled = true;
+        unlink_request(rq);
+        end_request(rq, -1, ECANCELED);
+        next = queue; /* the lock was let go */
+    }
+    pthread_mutex_unlock(&lock);
+    return running ? AIO_NOTCANCELED : cancelled ? AIO_CANCELED : AIO_ALLDONE;
+}
+
+int x_lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *event)
+{
+    struct group *g = calloc(1, sizeof *g);
+    int failed = 0;
+    if (!g || (mode != LIO_WAIT && mode != LIO_NOWAIT) || n < 0) {
+        free(g);
+        return fwd_fail(g ? EINVAL : EAGAIN);
+    }
+    g->left = 1; /* this call's own, so that it does not end before all are in */
+    g->waited = mode == LIO_WAIT;
+    g->event = event && mode == LIO_NOWAIT ? *event : (struct sigevent){ .sigev_notify = SIGEV_NONE };
+    for (int i = 0; i < n; i++) {
+        if (!list[i] || list[i]->aio_lio_opcode == LIO_NOP)
+            continue;
+        pthread_mutex_lock(&lock);
+        g->left++;
+        pthread_mutex_unlock(&lock);
+        if (submit(list[i], list[i]->aio_lio_opcode == LIO_READ ? DO_READ : DO_WRITE, g) == 0)
+            continue;
+        failed = EAGAIN;
+        pthread_mutex_lock(&lock);
+        g->left--;
+        pthread_mutex_unlock(&lock);
+    }
+    pthread_mutex_lock(&lock);
+    g->left--;
+    while (g->waited && g->left)
+        pthread_cond_wait(&ended, &lock);
+    bool last = g->left == 0;
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < n && mode == LIO_WAIT && !failed; i++)
+        if (list[i] && list[i]->aio_lio_opcode != LIO_NOP && list[i]->__error_code)
+            failed = EIO;
+    if (last) {
+        struct sigevent all = g->event;
+        free(g);
+        if (mode == LIO_NOWAIT)
+            notify(&all);
+    }
+    return fwd_result(failed);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors: opening, closing, copying, and the placeholders that hold their numbers.  Layer: iofwd (preload).
+ * Thread rule: any thread, and signal handlers.
+ */
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/resolve.h"
+
+/* fd leads to another file now than to before. */
+static int entered(int fd, struct fwd_ofile *before)
+{
+    if (before) {
+        fwd_file_left(before);
+        fdtab_put(before);
+    }
+    fwd_stream_landed(fd);
+    return fd;
+}
+
+/* From now on fd leads to of, whose reference goes over to the table. */
+static int enter_table(int fd, struct fwd_ofile *of)
+{
+    return entered(fd, fdtab_set(fd, of, FDTAB_FORWARDED));
+}
+
+/* The table gives up what fd led to; the last descriptor of a file closes it at its server. */
+static int let_go(struct fwd_ofile *of)
+{
+    return of ? fdtab_put(of) : 0;
+}
+
+/*
+ * Where Amphora's own descriptors begin: in the upper quarter of those that the process may have, out of the way of shells, of select() and
+ * of dup2, which ask for small ones by number; but not so high that the kernel's table of them would be long.
+ */
+#define OWN_LIMIT_MOST 1024
+
+static int own_least(void)
+{
+    struct rlimit may;
+    rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MOST ? may.rlim_cur : OWN_LIMIT_MOST;
+    return (int)(most - most / 4);
+}
+
+int fwd_own(int fd)
+{
+    if (fd < 0 || !fwd_state.on)
+        return fd;
+    int saved = errno, least = own_least();
+    if (fd < least) {
+        int cloexec = fwd_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
+        int high = fwd_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
+        if (high >= 0) {
+            fwd_kernel_close(fd);
+            fd = high;
+        }
+    }
+    fdtab_mark(fd, FDTAB_OWN);
+    errno = saved;
+    return fd;
+}
+
+int fwd_own_pair(int result, int fds[2])
+{
+    if (result == 0) {
+        fds[0] = fwd_own(fds[0]);
+        fds[1] = fwd_own(fds[1]);
+    }
+    return result;
+}
+
+int fwd_note_local(int fd)
+{
+    if (fd < 0 || !fwd_state.on)
+        return fd;
+    if (fwd_inside)
+        return fwd_own(fd);
+    if (AMPH_UNLIKELY(fdtab_class(fd) == FDTAB_FORWARDED))
+        let_go(fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
+    fdtab_mark(fd, FDTAB_LOCAL);
+    return fd;
+}
+
+/* An empty sealed memfd, or -1. */
+static int sealed_memfd(const char *name)
+{
+    int fd = fwd_kernel_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && fwd_kernel_fcntl(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) < 0) {
+        int err = errno;
+        fwd_kernel_close(fd);
+        return fwd_fail(err);
+    }
+    return fd;
+}
+
+static int open_again_writable(int fd, int flags)
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return fwd_kernel_openat(AT_FDCWD, link, O_WRONLY | flags, 0);
+}
+
+/* The memfd from which the placeholders of a server's files are opened, kept among our own descriptors, or -1. */
+static int stamp_of(uint32_t server)
+{
+    static uint64_t stamps[AMPH_FWD_PARTS_MAX]; /* server in the high half, descriptor + 1 in the low; 0: none */
+    char name[sizeof FWD_PLACEHOLDER_MARK + 16];
+    size_t i = 0;
+    for (uint64_t s; i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
+        if (s >> 32 == server)
+            return (int)(s & UINT32_MAX) - 1;
+    if (i == AMPH_COUNTOF(stamps))
+        return -1;
+    snprintf(name, sizeof name, FWD_PLACEHOLDER_MARK "%" PRIu32 "@", server);
+    int fd = sealed_memfd(name), high = fd < 0 ? -1 : fwd_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
+    if (fd >= 0)
+        fwd_kernel_close(fd);
+    if (high < 0 || high >= FDTAB_MAX) {
+        if (high >= 0)
+            fwd_kernel_close(high);
+        return -1; /* the program may have so few descriptors that one among them would be missed */
+    }
+    fdtab_mark(high, FDTAB_OWN);
+    uint64_t none = 0;
+    if (__atomic_compare_exchange_n(&stamps[i], &none, (uint64_t)server << 32 | (uint32_t)(high + 1), false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED))
+        return high;
+    fdtab_mark(high, FDTAB_UNKNOWN); /* another thread was faster */
+    fwd_kernel_close(high);
+    return stamp_of(server);
+}
+
+/* A placeholder with the handle as its offset, or -1: it needs a name of its own. */
+static int stamped(const struct amph_fwd_file *file, bool cloexec)
+{
+    const struct amph_fwd_ref *ref = &file->part[0];
+    int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server) : -1;
+    int fd = stamp < 0 ? -1 : open_again_writable(stamp, cloexec ? O_CLOEXEC : 0);
+    off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
+    if (fd >= 0 && fd < FDTAB_MAX && at > 0 && fwd_kernel_lseek(fd, at, SEEK_SET) == at)
+        return fd;
+    if (fd >= 0)
+        fwd_kernel_close(fd);
+    return -1;
+}
+
+/*
+ * A real descriptor that holds the number: an empty sealed memfd that says what it stands for by its name or its offset, opened again
+ * write-only, so that a read, write or map that was not caught fails instead of vanishing.  It takes the lowest number, as open must.
+ */
+static int placeholder(const struct amph_fwd_file *file, bool cloexec)
+{
+    char name[sizeof FWD_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = FWD_PLACEHOLDER_MARK;
+    int fd = stamped(file, cloexec);
+    if (fd >= 0)
+        return fd;
+    if (!fwd_core.file_print(file, name + sizeof FWD_PLACEHOLDER_MARK - 1, AMPH_FWD_TEXT_BYTES))
+        return fwd_fail(EOVERFLOW);
+    fd = sealed_memfd(name);
+    if (fd < 0)
+        return -1;
+    int again = open_again_writable(fd, O_CLOEXEC);
+    int held = again < 0 ? -1 : fwd_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
+    int err = errno;
+    if (again >= 0)
+        fwd_kernel_close(again);
+    if (held >= 0 && held < FDTAB_MAX)
+        return held;
+    fwd_kernel_close(fd);
+    return fwd_fail(held >= 0 ? EMFILE : err);
+}
+
+static void keep_path(const struct fwd_where *w, struct fwd_ofile *of)
+{
+    if (!fwd_where_absolute(w, of->path, sizeof of->path))
+        of->path[0] = 0;
+    size_t n = strlen(of->path);
+    if (n && of->path[n - 1] == '/')
+        of->path[n - 1] = 0;
+}
+
+/* Opens at the server and takes a descriptor for it; the client is entered. */
+static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
+{
+    struct fwd_ofile *of = fdtab_new();
+    if (!of)
+        return fwd_where_end(w, ENOMEM);
+    bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+    mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, fwd_state.umask) : 0;
+    int err = fwd_core.open(fwd_core.client, FWD_AT(w), flags & ~O_CLOEXEC, new_mode, &of->file);
+    if (err) {
+        char out[PATH_MAX];
+        bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+        bool leads_out = fwd_leads_out(w, err, itself, out);
+        fdtab_put(of);
+        fwd_where_end(w, err);
+        return leads_out ? fwd_note_local(real_open64(out, flags, mode)) : fwd_fail(err);
+    }
+    of->oflags = flags;
+    keep_path(w, of);
+    __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+    int fd = placeholder(&of->file, flags & O_CLOEXEC);
+    if (fd < 0) {
+        err = errno;
+        fdtab_put(of);
+        return fwd_where_end(w, err);
+    }
+    fwd_where_end(w, 0);
+    return enter_table(fd, of);
+}
+
+int x_openat(int dir, const char *path, int flags, mode_t mode)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, dir, path, false))
+        return -1;
+    if (w.local)
+        return fwd_note_local(real_openat64(w.dirfd, w.path, flags, mode));
+    if (w.by != FWD_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
+        fwd_where_end(&w, 0);
+        return fwd_note_local(fwd_kernel_openat(dir, path, flags, mode));
+    }
+    return open_forwarded(&w, flags, mode);
+}
+
+/* Of a local descriptor. */
+static int close_by(enum fwd_way way, int fd)
+{
+    return way == FWD_LIBC ? real_close(fd) : fwd_kernel_close(fd);
+}
+
+int fwd_close(enum fwd_way way, int fd)
+{
+    if (!fwd_state.on)
+        return close_by(way, fd);
+    enum fdtab_class cls = fdtab_class(fd);
+    if (fwd_inside) {
+        fdtab_mark(fd, FDTAB_UNKNOWN);
+        return close_by(way, fd);
+    }
+    if (cls == FDTAB_FORWARDED && fd != fwd_cwd_fd) {
+        struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
+        fwd_file_left(of);
+        int failed = fwd_kernel_close(fd);
+        int err = let_go(of);
+        return failed ? failed : fwd_result(err);
+    }
+    if (AMPH_UNLIKELY(fwd_owns(fd)))
+        return fwd_fail(EBADF);
+    if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
+        fwd_epoll_closed(fd);
+    fdtab_mark(fd, FDTAB_UNKNOWN); /* before the close: afterwards the number may be another thread's */
+    return close_by(way, fd);
+}
+
+int x_close(int fd)
+{
+    return fwd_close(FWD_LIBC, fd);
+}
+
+static void close_one(int fd, struct fwd_ofile *of, void *arg)
+{
+    fwd_close(FWD_KERNEL, fd);
+}
+
+static int close_range_by(enum fwd_way way, unsigned first, unsigned last, int flags)
+{
+    return way == FWD_LIBC ? real_close_range(first, last, flags) : fwd_kernel_close_range(first, last, flags);
+}
+
+struct range {
+    enum fwd_way way;
+    unsigned first, last;
+    int flags, result;
+    int owned[1024];
+    int nowned;
+};
+
+static void note_owned(int fd, void *arg)
+{
+    struct range *r = arg;
+    if ((unsigned)fd < r->first || (unsigned)fd > r->last)
+        return;
+    if (!fwd_owns(fd))
+        fdtab_mark(fd, FDTAB_UNKNOWN); /* whatever gets the number next */
+    else if (r->nowned < (int)AMPH_COUNTOF(r->owned))
+        r->owned[r->nowned++] = fd;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Closes around the client's own descriptors. */
+static int close_around(struct range *r)
+{
+    unsigned at = r->first;
+    int failed = 0;
+    fwd_each_open_fd(note_owned, r);
+    qsort(r->owned, (size_t)r->nowned, sizeof r->owned[0], ascending);
+    for (int i = 0; i < r->nowned; i++) {
+        if ((unsigned)r->owned[i] > at)
+            failed |= close_range_by(r->way, at, (unsigned)r->owned[i] - 1, r->flags);
+        at = (unsigned)r->owned[i] + 1;
+    }
+    if (at <= r->last)
+        failed |= close_range_by(r->way, at, r->last, r->flags);
+    return failed;
+}
+
+#define CLOEXEC_ONLY (1U << 2) /* CLOSE_RANGE_CLOEXEC */
+
+int fwd_close_range(enum fwd_way way, unsigned first, unsigned last, int flags)
+{
+    if (!fwd_state.on || fwd_inside || first > last || (flags & CLOEXEC_ONLY))
+        return close_range_by(way, first, last, flags);
+    fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
+    if (!fwd_core.loaded && !fwd_rank_guarded && !fwd_cwd_fd)
+        return close_range_by(way, first, last, flags);
+    struct range r = { .way = way, .first = first, .last = last, .flags = flags };
+    return close_around(&r);
+}
+
+int x_close_range(unsigned first, unsigned last, int flags)
+{
+    return fwd_close_range(FWD_LIBC, first, last, flags);
+}
+
+void x_closefrom(int first)
+{
+    if (x_close_range(first < 0 ? 0 : (unsigned)first, ~0U, 0) != 0 && errno == ENOSYS)
+        real_closefrom(first);
+}
+
+int fwd_enter_copy(int fd, struct fwd_ofile *of)
+{
+    if (fd < 0 || fd >= FDTAB_MAX) {
+        int err = fd < 0 ? errno : EMFILE;
+        if (fd >= 0)
+            fwd_kernel_close(fd);
+        let_go(of);
+        return fwd_fail(err);
+    }
+    return enter_table(fd, of);
+}
+
+int x_dup(int fd)
+{
+    struct fwd_ofile *of;
+    if (fwd_epoll(fd))
+        return fwd_epoll_copied(fd, fwd_note_local(fwd_kernel_dup(fd)));
+    int err = fwd_file_get(fd, &of);
+    return err ? fwd_fail(err) : fwd_enter_copy(fwd_kernel_dup(fd), of);
+}
+
+/* The calls of this family. */
+enum onto { BY_DUP2, BY_DUP3, BY_NUMBER };
+
+static int local_onto(enum onto how, int from, int to, int flags)
+{
+    if (how == BY_NUMBER)
+        return fwd_kernel_dup3(from, to, flags);
+    return how == BY_DUP3 ? real_dup3(from, to, flags) : real_dup2(from, to);
+}
+
+/* The table knows of it before the kernel does: a thread that uses the descriptor meanwhile gets one file or the other, never the
+ * placeholder, which looks closed. */
+static int forwarded_onto(int from, int to, int flags, struct fwd_ofile *of)
+{
+    enum fdtab_class cls = fdtab_class(to);
+    if (cls != FDTAB_FORWARDED)
+        __atomic_fetch_add(&fwd_turns, 1, __ATOMIC_ACQ_REL);
+    struct fwd_ofile *before = fdtab_set(to, of, FDTAB_FORWARDED);
+    int fd = fwd_kernel_dup3(from, to, flags);
+    if (fd >= 0) {
+        if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
+            fwd_epoll_closed(to);
+        return entered(to, before);
+    }
+    int err = errno;
+    let_go(fdtab_set(to, before, cls));
+    return fwd_fail(err);
+}
+
+static int dup_onto(enum onto how, int from, int to, int flags)
+{
+    struct fwd_ofile *of = NULL;
+    if (!fwd_state.on || fwd_inside)
+        return local_onto(how, from, to, flags);
+    if (fwd_owns(from))
+        return fwd_fail(EBADF);
+    if (fwd_owns(to))
+        return fwd_fail(EBUSY);
+    int err = fwd_fd(from) ? fwd_file_get(from, &of) : 0;
+    if (err)
+        return fwd_fail(err);
+    if (of && from != to && to >= 0)
+        return forwarded_onto(from, to, flags, of);
+    int fd = local_onto(how, from, to, flags);
+    if (AMPH_UNLIKELY(fd >= 0 && from != to && fdtab_class(to) == FDTAB_EPOLL))
+        fwd_epoll_closed(to);
+    if (fd >= 0 && from != to) {
+        if (fdtab_class(to) == FDTAB_FORWARDED)
+            __atomic_fetch_add(&fwd_turns, 1, __ATOMIC_ACQ_REL);
+        struct fwd_ofile *before = fdtab_set(to, NULL, FDTAB_LOCAL);
+        fwd_file_left(before);
+        let_go(before);
+        if (fwd_epoll(from))
+            fwd_epoll_copied(from, to);
+    }
+    let_go(of);
+    return fd;
+}
+
+bool fwd_hold_cwd(int fd)
+{
+    struct fwd_ofile *of;
+    int held = -1;
+    if (fwd_file_get(fd, &of) == 0) {
+        /* over the old one, so that the other threads' calls go to the one or to the other */
+        held = fwd_cwd_fd ? fwd_kernel_dup3(fd, fwd_cwd_fd, 0) : fwd_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
+        held = fwd_enter_copy(held < 0 ? fwd_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held, of);
+    }
+    x_close(fd);
+    int old = __atomic_exchange_n(&fwd_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
+    if (held < 0 && old)
+        x_close(old);
+    return held >= 0;
+}
+
+int x_dup2(int from, int to)
+{
+    return dup_onto(BY_DUP2, from, to, 0);
+}
+
+int x_dup3(int from, int to, int flags)
+{
+    return dup_onto(BY_DUP3, from, to, flags);
+}
+
+int fwd_dup3(enum fwd_way way, int from, int to, int flags)
+{
+    return dup_onto(way == FWD_LIBC ? BY_DUP3 : BY_NUMBER, from, to, flags);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RLIMIT_FSIZE; see fsize.h.  It is looked at when the program starts and whenever it sets a limit.  Layer: iofwd (preload).
+ * Thread rule: as there.
+ */
+#include "iofwd/interpose/fd/file_size_limit.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+uint64_t fwd_fsize = UINT64_MAX;
+
+int fwd_limits_changed(int result)
+{
+    struct rlimit64 now;
+    if (fwd_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0)
+        __atomic_store_n(&fwd_fsize, now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur, __ATOMIC_RELAXED);
+    return result;
+}
+
+static bool too_large(void)
+{
+    raise(SIGXFSZ);
+    errno = EFBIG;
+    return false;
+}
+
+bool fwd_fit_limit(int fd, size_t *len_p, off_t off, bool append)
+{
+    struct stat st;
+    uint64_t most = __atomic_load_n(&fwd_fsize, __ATOMIC_RELAXED);
+    int saved = errno, flags = x_fcntl(fd, F_GETFL, NULL);
+    bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+    if (*len_p && writes && x_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        off_t at = append || (flags & O_APPEND) ? st.st_size : off == -1 ? x_lseek(fd, 0, SEEK_CUR) : off;
+        if (at >= 0 && (uint64_t)at >= most)
+            return too_large();
+        if (at >= 0 && *len_p > most - (uint64_t)at)
+            *len_p = (size_t)(most - (uint64_t)at);
+    }
+    errno = saved;
+    return true;
+}
+
+bool fwd_may_grow(int fd, const char *path, off_t length)
+{
+    struct stat st;
+    int saved = errno, flags = path ? O_WRONLY : x_fcntl(fd, F_GETFL, NULL);
+    bool writes = path ? x_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
+                       : flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+    bool grows = writes && (path ? x_fstatat(AT_FDCWD, path, &st, 0) : x_fstat(fd, &st)) == 0 && S_ISREG(st.st_mode) && length > st.st_size;
+    errno = saved;
+    return !grows || (uint64_t)length <= __atomic_load_n(&fwd_fsize, __ATOMIC_RELAXED) || too_large();
+}

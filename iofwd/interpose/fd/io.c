@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Data of forwarded files: reading, writing, sizes.  Layer: iofwd (preload).
+ * Thread rule: any thread; read and write also in signal handlers.
+ */
+#include <sys/mman.h>
+
+#include "iofwd/interpose/fd/query.h"
+#include "iofwd/interpose/fd/file_size_limit.h"
+#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
+
+/* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the call ends where it does ---- */
+
+/* A read into nowhere is right at the end of a file.  off -1: at the offset. */
+static ssize_t read_nowhere(int fd, bool wild, off_t off)
+{
+    struct stat st;
+    int flags = fwd_any_flags(fd);
+    if (flags < 0 || !fwd_may_read(flags))
+        return flags < 0 ? -1 : fwd_fail(EBADF);
+    if (!wild && x_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        return fwd_fail(EISDIR);
+    if (!wild && S_ISREG(st.st_mode) && (off == -1 ? x_lseek(fd, 0, SEEK_CUR) : off) >= st.st_size)
+        return 0;
+    return fwd_fail(EFAULT);
+}
+
+static ssize_t write_nothing(int fd, off_t off)
+{
+    int flags = fwd_any_flags(fd);
+    size_t one = 1;
+    if (flags < 0 || !fwd_may_write(flags))
+        return flags < 0 ? -1 : fwd_fail(EBADF);
+    return fwd_within_limit(fd, &one, off, false) ? fwd_fail(EFAULT) : -1;
+}
+
+/* What is there of a buffer, at most what Linux moves in one call; 0 where none is and len is not 0. */
+static inline size_t there(const void *buf, size_t len, bool write)
+{
+    size_t most = len < MOST_AT_ONCE ? len : MOST_AT_ONCE;
+    return AMPH_LIKELY(fwd_reach_known((uintptr_t)buf, most, write)) ? most : fwd_is_wild(buf, len) ? 0 : fwd_reach_ask(buf, most, write);
+}
+
+ssize_t x_read(int fd, void *buf, size_t len)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, room = there(buf, len, true);
+    if (AMPH_UNLIKELY(room == 0 && len))
+        return read_nowhere(fd, fwd_is_wild(buf, len), -1);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.read(fwd_core.client, &of->file, buf, room, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_write(int fd, const void *buf, size_t len)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, have = there(buf, len, false);
+    if (AMPH_UNLIKELY(have == 0 && len))
+        return write_nothing(fd, -1);
+    if (!fwd_within_limit(fd, &have, -1, false) || fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.write(fwd_core.client, &of->file, buf, have, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_pread(int fd, void *buf, size_t len, off_t off)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, room = there(buf, len, true);
+    if (off < 0)
+        return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(room == 0 && len))
+        return read_nowhere(fd, fwd_is_wild(buf, len), off);
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.pread(fwd_core.client, &of->file, off, buf, room, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+    struct fwd_ofile *of;
+    size_t done = 0, have = there(buf, len, false);
+    if (off < 0)
+        return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(have == 0 && len))
+        return write_nothing(fd, off);
+    if (!fwd_within_limit(fd, &have, off, false) || fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.pwrite(fwd_core.client, &of->file, off, buf, have, &done);
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+off_t x_lseek(int fd, off_t off, int whence)
+{
+    struct fwd_ofile *of;
+    off_t at = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_core.lseek(fwd_core.client, &of->file, off, whence, &at);
+    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) && (x_fcntl(fd, F_GETFL, NULL) & O_PATH))
+        err = EBADF; /* what the kernel looks at first */
+    return fwd_file_end(of, err) ? -1 : at;
+}
+
+/* ---- scattered buffers: one call at the server, since readv and writev are one call ---- */
+
+/* How many bytes the call is about: up to the first that the program does not have.  *asked_p: bytes it asked for. */
+static int iov_total(const struct iovec *iov, int count, bool write, size_t *asked_p, size_t *total_p)
+{
+    size_t asked = 0, total = 0;
+    if (count < 0 || count > IOV_MAX)
+        return fwd_fail(EINVAL);
+    if (!fwd_can_read(iov, (size_t)count * sizeof *iov))
+        return fwd_fail(EFAULT);
+    for (int i = 0; i < count; i++) {
+        if (iov[i].iov_len > (size_t)SSIZE_MAX)
+            return fwd_fail(EINVAL);
+        if (fwd_is_wild(iov[i].iov_base, iov[i].iov_len))
+            return fwd_fail(EFAULT);
+        size_t len = iov[i].iov_len < MOST_AT_ONCE - asked ? iov[i].iov_len : MOST_AT_ONCE - asked;
+        if (total == asked)
+            total += fwd_reach(iov[i].iov_base, len, write);
+        asked += len;
+    }
+    *asked_p = asked;
+    *total_p = total;
+    return 0;
+}
+
+void *fwd_borrow(size_t len)
+{
+    void *p = fwd_kernel_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* signal handlers may */
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void fwd_give_back(void *memory, size_t len)
+{
+    int saved = errno;
+
+    fwd_reach_forget();
+    fwd_kernel_munmap(memory, len ? len : 1);
+    errno = saved;
+}
+
+/* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy of the file's value. */
+static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, int flags)
+{
+    struct fwd_ofile *of;
+    size_t done = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    struct amph_fwd_client *c = fwd_core.client;
+    struct amph_fwd_file file = of->file;
+    file.rwf = (uint32_t)flags;
+    int err = !write ? (off == -1 ? fwd_core.read(c, &file, buf, len, &done) : fwd_core.pread(c, &file, off, buf, len, &done))
+                     : (off == -1 ? fwd_core.write(c, &file, buf, len, &done) : fwd_core.pwrite(c, &file, off, buf, len, &done));
+    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+}
+
+static ssize_t read_at(int fd, void *buf, size_t len, off_t off, int flags)
+{
+    if (flags)
+        return with_flags(fd, false, buf, there(buf, len, true), off, flags);
+    return off == -1 ? x_read(fd, buf, len) : x_pread(fd, buf, len, off);
+}
+
+static ssize_t write_at(int fd, const void *buf, size_t len, off_t off, int flags)
+{
+    size_t have = flags ? there(buf, len, false) : len;
+    if (flags)
+        return fwd_within_limit(fd, &have, off, flags & RWF_APPEND) ? with_flags(fd, true, (void *)buf, have, off, flags) : -1;
+    return off == -1 ? x_write(fd, buf, len) : x_pwrite(fd, buf, len, off);
+}
+
+off_t fwd_not_negative(off_t off)
+{
+    return off < 0 ? -2 : off;
+}
+
+#define KNOWN_FLAGS 255 /* those that travel; the server refuses what its kernel does not know */
+
+static bool has_no_places(int fd)
+{
+    struct stat st;
+    return x_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+/* Flags that no kernel knows: said after everything that is wrong with the descriptor. */
+static int wrong_flags(int fd, off_t off, bool write)
+{
+    int have = fwd_any_flags(fd);
+    if (have >= 0 && off >= 0 && has_no_places(fd))
+        return fwd_fail(ESPIPE);
+    return have < 0 ? -1 : fwd_fail(write ? (fwd_may_write(have) ? EOPNOTSUPP : EBADF) : fwd_may_read(have) ? EOPNOTSUPP : EBADF);
+}
+
+ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
+{
+    size_t asked, total;
+    if (off < -1)
+        return fwd_fail(EINVAL);
+    if (iov_total(iov, count, true, &asked, &total) != 0)
+        return -1;
+    if (asked == 0) {
+        int have = fwd_any_flags(fd);
+        if (have >= 0 && off >= 0 && has_no_places(fd))
+            return fwd_fail(ESPIPE);
+        return have < 0 ? -1 : fwd_may_read(have) ? 0 : fwd_fail(EBADF);
+    }
+    if (flags & ~KNOWN_FLAGS)
+        return wrong_flags(fd, off, false);
+    if (total == 0)
+        return read_nowhere(fd, false, off);
+    if (count == 1)
+        return read_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
+    char *whole = fwd_borrow(total);
+    if (!whole)
+        return fwd_fail(ENOMEM);
+    ssize_t got = read_at(fd, whole, total, off, flags);
+    size_t at = 0;
+    for (int i = 0; i < count && got > 0 && at < (size_t)got; i++) {
+        size_t n = iov[i].iov_len < (size_t)got - at ? iov[i].iov_len : (size_t)got - at;
+        memcpy(iov[i].iov_base, whole + at, n);
+        at += n;
+    }
+    fwd_give_back(whole, total);
+    return got;
+}
+
+ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags)
+{
+    size_t asked, total, at = 0;
+    if (off < -1)
+        return fwd_fail(EINVAL);
+    if (iov_total(iov, count, false, &asked, &total) != 0)
+        return -1;
+    if (asked && (flags & ~KNOWN_FLAGS))
+        return wrong_flags(fd, off, true);
+    if (asked && total == 0)
+        return write_nothing(fd, off);
+    if (count == 1)
+        return write_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
+    char *whole = fwd_borrow(total);
+    if (!whole)
+        return fwd_fail(ENOMEM);
+    for (int i = 0; i < count && at < total; i++) {
+        size_t n = iov[i].iov_len < total - at ? iov[i].iov_len : total - at;
+        memcpy(whole + at, iov[i].iov_base, n);
+        at += n;
+    }
+    ssize_t n = write_at(fd, whole, total, off, asked ? flags : 0);
+    fwd_give_back(whole, total);
+    return n;
+}
+
+int x_vdprintf(int fd, const char *format, va_list ap)
+{
+    char *text = NULL;
+    int len = vasprintf(&text, format, ap), at = 0;
+    while (len > 0 && at < len) {
+        ssize_t n = x_write(fd, text + at, (size_t)(len - at));
+        if (n <= 0) {
+            len = -1;
+            break;
+        }
+        at += (int)n;
+    }
+    if (text)
+        free(text);
+    return len;
+}
+
+/* ---- the rest of what is done by descriptor ---- */
+
+int x_fsync(int fd)
+{
+    struct fwd_ofile *of;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_maps_flush(of);
+    return fwd_file_end(of, err ? err : fwd_core.fsync(fwd_core.client, &of->file));
+}
+
+int x_fdatasync(int fd)
+{
+    struct fwd_ofile *of;
+    if (fwd_file_begin(fd, &of) != 0)
+        return -1;
+    int err = fwd_maps_flush(of);
+    return fwd_file_end(of, err ? err : fwd_core.fdatasync(fwd_core.client, &of->file));
+}
+
+int x_syncfs(int fd)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.syncfs(fwd_core.client, &of->file));
+}
+
+int x_ftruncate(int fd, off_t length)
+{
+    struct fwd_ofile *of;
+    if (length < 0)
+        return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(fwd_is_limited()) && !fwd_may_grow(fd, NULL, length))
+        return -1;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.ftruncate(fwd_core.client, &of->file, length));
+}
+
+int x_fallocate(int fd, int how, off_t off, off_t length)
+{
+    struct fwd_ofile *of;
+    if (off < 0 || length <= 0)
+        return fwd_fail(EINVAL);
+    if (AMPH_UNLIKELY(fwd_is_limited()) && (how == 0 || how == FALLOC_FL_ZERO_RANGE) && length <= INT64_MAX - off &&
+        !fwd_may_grow(fd, NULL, off + length))
+        return -1;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fallocate(fwd_core.client, &of->file, how, off, length));
+}
+
+/* As posix_fallocate: gives the error back and leaves errno alone.  A file system that cannot is helped as the C library helps it:
+ * a byte is touched in each block. */
+int x_posix_fallocate(int fd, off_t off, off_t length)
+{
+    struct stat st;
+    int saved = errno, err = 0;
+    if (x_fallocate(fd, 0, off, length) != 0)
+        err = errno;
+    if (err == EOPNOTSUPP && (err = x_fstat(fd, &st) ? errno : 0) == 0) {
+        off_t step = st.st_blksize > 0 && st.st_blksize < 4096 ? st.st_blksize : 4096; /* it may be told larger than blocks are */
+        if (st.st_size < off + length && x_ftruncate(fd, off + length) != 0)
+            err = errno;
+        for (off_t at = off; !err && at < off + length; at += step) {
+            char c = 0;
+            if (at < st.st_size ? x_pread(fd, &c, 1, at) < 0 || (c == 0 && x_pwrite(fd, &c, 1, at) != 1) : x_pwrite(fd, &c, 1, at) != 1)
+                err = errno;
+        }
+    }
+    errno = saved;
+    return err;
+}
+
+int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
+{
+    struct stat st;
+    if (fwd_any_flags(fd) < 0)
+        return -1;
+    if (flags & ~7U || off < 0 || len < 0 || len > INT64_MAX - off)
+        return fwd_fail(EINVAL);
+    if (fwd_any_stat(fd, &st) != 0)
+        return -1;
+    if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
+        return fwd_fail(ESPIPE);
+    return x_fdatasync(fd); /* more than was asked for */
+}
+
+/* Advice is for who reads ahead; here only what is no advice is told. */
+int x_posix_fadvise(int fd, off_t len, int advice)
+{
+    struct stat st;
+    int saved = errno, err = 0;
+    if (fwd_any_flags(fd) < 0 || fwd_any_stat(fd, &st) != 0)
+        err = errno;
+    else if (S_ISFIFO(st.st_mode))
+        err = ESPIPE;
+    else if (len < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE)
+        err = EINVAL;
+    errno = saved;
+    return err;
+}
+
+ssize_t x_readahead(int fd)
+{
+    struct stat st;
+    int flags = fwd_any_flags(fd);
+    if (flags < 0 || !fwd_may_read(flags))
+        return fwd_fail(EBADF);
+    return fwd_any_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : fwd_fail(EINVAL);
+}

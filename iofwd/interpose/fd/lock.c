@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Locks.  Record locks belong to the process: its client at the server.  Layer: iofwd (preload).  Thread rule: any thread.
+ *
+ * The server keeps them by client and file, so that all descriptors of a process share them and a forked child has none.  What the
+ * server cannot see is the close of a descriptor that was not the last of its open file: it drops the locks, too, and is told it.
+ */
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+static bool any; /* this process has taken one */
+
+void fwd_forget_locks(void)
+{
+    any = false;
+}
+
+bool fwd_has_locks(void)
+{
+    return __atomic_load_n(&any, __ATOMIC_RELAXED);
+}
+
+/* ---- over exec: what closes descriptors there drops the locks of their files, also where copies of them stay ---- */
+
+struct closing {
+    char *text;
+    size_t cap, len;
+};
+
+static void note_kept(int fd, struct fwd_ofile *of, void *arg)
+{
+    struct closing *c = arg;
+    int flags = real_fcntl64(fd, F_GETFD, NULL);
+    if (flags < 0 || (flags & FD_CLOEXEC) || !of->closing)
+        return;
+    int n = snprintf(c->text + c->len, c->cap - c->len, ":%d", fd);
+    if (n > 0 && (size_t)n < c->cap - c->len)
+        c->len += (size_t)n;
+    of->closing = false; /* one copy is enough to name the file by */
+}
+
+static void note_closing(int fd, struct fwd_ofile *of, void *arg)
+{
+    int flags = real_fcntl64(fd, F_GETFD, NULL);
+    of->closing = of->closing || (flags >= 0 && (flags & FD_CLOEXEC));
+}
+
+static void note_open(int fd, struct fwd_ofile *of, void *arg)
+{
+    of->closing = false;
+}
+
+void fwd_locks_tell(char *text, size_t cap)
+{
+    int n = snprintf(text, cap, "%ld", (long)getpid());
+    struct closing c = { .text = text, .cap = cap, .len = (size_t)n };
+    fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
+    fdtab_each(0, FDTAB_MAX - 1, note_closing, NULL);
+    fdtab_each(0, FDTAB_MAX - 1, note_kept, &c);
+    text[c.len] = 0;
+}
+
+bool fwd_locks_came_along(const char *told)
+{
+    any = told && strtol(told, NULL, 10) == (long)getpid();
+    return any;
+}
+
+void fwd_locks_drop_closed(const char *told)
+{
+    struct fwd_ofile *of;
+    char *at = NULL;
+    if (fwd_core_enter() != 0) /* takes over the descriptors; the servers drop the locks on those that it does not find */
+        return;
+    for ((void)strtol(told, &at, 10); *at == ':';) {
+        int fd = (int)strtol(at + 1, &at, 10);
+        if (fwd_file_get(fd, &of) != 0)
+            continue;
+        fwd_core.punlock(fwd_core.client, &of->file);
+        fdtab_put(of);
+    }
+}
+
+void fwd_file_left(struct fwd_ofile *of)
+{
+    if (!of)
+        return;
+    fwd_maps_flush(of);
+    if (AMPH_UNLIKELY(__atomic_load_n(&any, __ATOMIC_RELAXED)) && fwd_core_enter() == 0)
+        fwd_core.punlock(fwd_core.client, &of->file);
+}
+
+int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock)
+{
+    struct amph_fwd_client *c = fwd_core.client;
+    struct flock got;
+    int err;
+    if (command == F_GETLK) {
+        err = lock->l_type == F_UNLCK ? EINVAL : fwd_core.pgetlock(c, &of->file, lock, &got);
+        if (!err && got.l_type == F_UNLCK)
+            lock->l_type = F_UNLCK;
+        else if (!err)
+            *lock = got;
+        return fwd_result(err);
+    }
+    if (command == F_SETLKW)
+        fwd_cancel_point();
+    err = command == F_SETLK ? fwd_core.psetlock(c, &of->file, lock) : fwd_core.pwaitlock(c, &of->file, lock);
+    if (!err && lock->l_type != F_UNLCK) {
+        __atomic_store_n(&any, true, __ATOMIC_RELAXED);
+        of->locked = true;
+    }
+    return fwd_result(err);
+}
+
+int x_flock(int fd, int op)
+{
+    struct fwd_ofile *of;
+    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.flock(fwd_core.client, &of->file, op));
+}
+
+int x_lockf(int fd, int command, off_t length)
+{
+    static const struct {
+        int lockf, fcntl;
+        short type;
+    } ways[] = {
+        { F_LOCK, F_SETLKW, F_WRLCK },
+        { F_TLOCK, F_SETLK, F_WRLCK },
+        { F_ULOCK, F_SETLK, F_UNLCK },
+        { F_TEST, F_GETLK, F_WRLCK },
+    };
+    for (size_t i = 0; i < AMPH_COUNTOF(ways); i++) {
+        if (ways[i].lockf != command)
+            continue;
+        struct flock lock = { .l_type = ways[i].type, .l_whence = SEEK_CUR, .l_len = length };
+        int result = x_fcntl(fd, ways[i].fcntl, &lock);
+        return result == 0 && command == F_TEST && lock.l_type != F_UNLCK ? fwd_fail(EACCES) : result;
+    }
+    return fwd_fail(EINVAL);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poll, select and their relatives, where a forwarded FIFO or device is among the descriptors.  Layer: iofwd (preload).
+ * Thread rule: any thread, and signal handlers.
+ *
+ * Regular files need nothing: the kernel finds their placeholders ready, as it finds files.  Of the others their servers are asked; if
+ * none is ready the thread waits in the kernel, for the local descriptors and for a bell from each of these servers at once, so that
+ * time, signals and cancellation are the kernel's.  Then the servers are asked again.
+ */
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/fd/poll.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define NS_PER_S INT64_C(1000000000)
+#define BELLS 16 /* servers that one call may wait for */
+#define SMALL 32 /* descriptors that need no memory of their own */
+
+bool fwd_waits(int fd)
+{
+    struct fwd_ofile *of;
+    if (!fwd_fd(fd) || fwd_file_get(fd, &of) != 0)
+        return false;
+    bool waits = amph_fwd_file_waits(&of->file);
+    fdtab_put(of);
+    return waits;
+}
+
+/* ---- time ---- */
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+int64_t fwd_until(const struct timespec *limit)
+{
+    int64_t now = clock_ns();
+    bool far = !limit || limit->tv_sec >= (INT64_MAX - now) / NS_PER_S - 1;
+    return far ? INT64_MAX : now + limit->tv_sec * NS_PER_S + limit->tv_nsec;
+}
+
+int64_t fwd_left(int64_t until)
+{
+    int64_t now = until == INT64_MAX ? 0 : clock_ns();
+    return until > now ? until - now : 0;
+}
+
+struct timespec fwd_span(int64_t ns)
+{
+    return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+}
+
+/* ---- poll ---- */
+
+struct wait {
+    struct pollfd *p, *q; /* the program's; what the kernel is asked for, without the forwarded ones and with the bells behind */
+    nfds_t n;
+    struct amph_fwd_bell bell[BELLS];
+    bool fresh[BELLS];    /* the next request is the first that it is used for in this round */
+    unsigned nbells;
+    void *memory;
+    size_t bytes;
+};
+
+/* Gives back what a wait holds, also where its thread is cancelled in it. */
+static void let_go(void *arg)
+{
+    struct wait *w = arg;
+    for (unsigned i = 0; i < w->nbells; i++)
+        fwd_core.bell_give(&w->bell[i], false);
+    w->nbells = 0;
+    if (w->memory)
+        fwd_give_back(w->memory, w->bytes);
+}
+
+/* The bell of a server for this wait, or NULL. */
+static struct amph_fwd_bell *bell_of(struct wait *w, uint32_t server, bool **fresh_p)
+{
+    unsigned i = 0;
+    while (i < w->nbells && w->bell[i].server != server)
+        i++;
+    if (i == BELLS || (i == w->nbells && fwd_core.bell_take(fwd_core.client, server, false, &w->bell[i]) != 0))
+        return NULL;
+    if (i == w->nbells) {
+        w->fresh[i] = true;
+        w->nbells++;
+    }
+    *fresh_p = &w->fresh[i];
+    return &w->bell[i];
+}
+
+/* What has rung before is of no interest any more. */
+static void hush(struct wait *w)
+{
+    for (unsigned i = 0; i < w->nbells; i++) {
+        if (fwd_core.bell_hear(&w->bell[i])) {
+            w->fresh[i] = true;
+            continue;
+        }
+        fwd_core.bell_give(&w->bell[i], true);
+        w->bell[i] = w->bell[--w->nbells];
+        i--;
+    }
+}
+
+/* What is asked of a file that stands in the set several times, by copies of its descriptor. */
+static short all_events(const struct wait *w, const struct amph_fwd_file *file)
+{
+    short events = 0;
+    for (nfds_t i = 0; i < w->n; i++) {
+        struct fwd_ofile *of = w->p[i].fd >= 0 && w->q[i].fd < 0 ? fdtab_get(w->p[i].fd) : NULL;
+        if (of && of->file.part[0].handle == file->part[0].handle && of->file.part[0].server == file->part[0].server)
+            events |= w->p[i].events;
+        if (of)
+            fdtab_put(of);
+    }
+    return events;
+}
+
+static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
+{
+    struct fwd_ofile *of;
+    struct amph_fwd_bell *bell = NULL;
+    bool *fresh = NULL;
+    size_t ready = 0;
+    int err = fwd_file_get(p->fd, &of);
+    if (err)
+        return POLLNVAL;
+    err = fwd_core_enter();
+    if (!err && armed && !(bell = bell_of(w, of->file.part[0].server, &fresh)))
+        err = EIO;
+    if (!err)
+        err = fwd_core.poll(fwd_core.client, &of->file, (unsigned short)(armed ? all_events(w, &of->file) : p->events),
+                            bell ? bell->number : 0, bell && *fresh, &ready);
+    if (!err && bell)
+        *fresh = false;
+    fdtab_put(of);
+    return err ? POLLERR : (short)(ready & ((unsigned short)p->events | POLLERR | POLLHUP | POLLNVAL));
+}
+
+static int ask_all(struct wait *w, bool armed)
+{
+    int n = 0;
+    if (armed)
+        hush(w);
+    for (nfds_t i = 0; i < w->n; i++)
+        if (w->p[i].fd >= 0 && w->q[i].fd < 0) {
+            w->p[i].revents = ask_one(w, &w->p[i], armed);
+            n += w->p[i].revents != 0;
+        }
+    return n;
+}
+
+static int take_local(struct wait *w)
+{
+    int n = 0;
+    for (nfds_t i = 0; i < w->n; i++)
+        if (w->q[i].fd >= 0 || w->p[i].fd < 0) {
+            w->p[i].revents = w->q[i].revents;
+            n += w->q[i].revents != 0;
+        }
+    return n;
+}
+
+static int wait_for(struct wait *w, int64_t until, const sigset_t *mask)
+{
+    for (bool armed = false;; armed = true) {
+        int n = ask_all(w, armed);
+        int64_t left = n ? 0 : fwd_left(until);
+        if (!armed && left > 0)
+            continue;
+        struct timespec span_left = fwd_span(left);
+        for (unsigned i = 0; i < w->nbells; i++)
+            w->q[w->n + i] = (struct pollfd){ .fd = w->bell[i].fd, .events = POLLIN };
+        int local = real_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left, mask);
+        if (local < 0 && !(n && errno == EINTR))
+            return -1;
+        n += local > 0 ? take_local(w) : 0;
+        if (n || left == 0 || (until != INT64_MAX && fwd_left(until) == 0 && local == 0))
+            return n;
+    }
+}
+
+static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *small)
+{
+    *w = (struct wait){ .p = p, .q = small, .n = n };
+    if (n > SMALL) {
+        w->bytes = (n + BELLS) * sizeof *p;
+        w->memory = fwd_borrow(w->bytes);
+        if (!w->memory)
+            return false;
+        w->q = w->memory;
+    }
+    for (nfds_t i = 0; i < n; i++) {
+        w->q[i] = p[i];
+        p[i].revents = 0;
+        if (p[i].fd >= 0 && fwd_waits(p[i].fd))
+            w->q[i].fd = -1;
+    }
+    return true;
+}
+
+static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask)
+{
+    struct pollfd small[SMALL + BELLS];
+    struct wait w;
+    volatile int saved = errno; /* it is the same after the clean-up's setjmp */
+    int result, kind;
+    if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= NS_PER_S))
+        return fwd_fail(EINVAL);
+    /* only where it is the kernel that waits may the thread be cancelled; the client sees to that for its calls */
+    if (!begin(&w, p, n, small))
+        return fwd_fail(ENOMEM);
+    pthread_cleanup_push(let_go, &w);
+    result = wait_for(&w, fwd_until(limit), mask);
+    kind = errno;
+    pthread_cleanup_pop(1);
+    errno = result < 0 ? kind : saved;
+    return result;
+}
+
+/* Is there one among them that only its server knows? */
+bool fwd_poll_waits(const struct pollfd *p, nfds_t n)
+{
+    if (n > FDTAB_MAX || !fwd_can_read(p, n * sizeof *p))
+        return false; /* the kernel says what is wrong with it */
+    for (nfds_t i = 0; i < n; i++)
+        if (p[i].fd >= 0 && fwd_waits(p[i].fd))
+            return fwd_can_write(p, n * sizeof *p);
+    return false;
+}
+
+int x_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+    const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
+    if (!fwd_poll_waits(p, n))
+        return real_poll(p, n, timeout);
+    return wait_here(p, n, timeout < 0 ? NULL : &limit, NULL);
+}
+
+int x_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask)
+{
+    return fwd_poll_waits(p, n) ? wait_here(p, n, limit, mask) : real_ppoll(p, n, limit, mask);
+}
+
+/* ---- select ---- */
+
+enum { READS, WRITES, EXCEPTS, NSETS };
+
+static const struct {
+    short asks, tells; /* what poll is asked for, and what of its answers means that the descriptor stays in the set */
+} kinds[NSETS] = {
+    [READS] = { POLLIN | POLLRDNORM | POLLRDBAND, POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR },
+    [WRITES] = { POLLOUT | POLLWRNORM | POLLWRBAND, POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR },
+    [EXCEPTS] = { POLLPRI, POLLPRI },
+};
+
+#define WORD_BITS (8 * (int)sizeof(long))
+
+static bool is_in(const long *set, int fd)
+{
+    return set && ((unsigned long)set[fd / WORD_BITS] >> (fd % WORD_BITS) & 1);
+}
+
+static size_t set_bytes(int n)
+{
+    return ((size_t)n + WORD_BITS - 1) / WORD_BITS * sizeof(long);
+}
+
+/* How many descriptors the sets have; *waits_p: one of them only its server knows. */
+static nfds_t look(int n, long *const sets[NSETS], bool *waits_p)
+{
+    nfds_t count = 0;
+    *waits_p = false;
+    for (int at = 0; at < n; at += WORD_BITS) {
+        unsigned long any = 0;
+        for (int k = 0; k < NSETS; k++)
+            any |= sets[k] ? (unsigned long)sets[k][at / WORD_BITS] : 0;
+        for (; any; any &= any - 1) {
+            int fd = at + __builtin_ctzl(any);
+            if (fd >= n)
+                break;
+            count++;
+            *waits_p = *waits_p || fwd_waits(fd);
+        }
+    }
+    return count;
+}
+
+static void to_poll(int n, long *const sets[NSETS], struct pollfd *p)
+{
+    for (int fd = 0; fd < n; fd++) {
+        short events = 0;
+        for (int k = 0; k < NSETS; k++)
+            events |= is_in(sets[k], fd) ? kinds[k].asks : 0;
+        if (events)
+            *p++ = (struct pollfd){ .fd = fd, .events = events };
+    }
+}
+
+static int from_poll(int n, long *const sets[NSETS], const struct pollfd *p, nfds_t count)
+{
+    int ready = 0;
+    for (nfds_t i = 0; i < count; i++)
+        if (p[i].revents & POLLNVAL)
+            return fwd_fail(EBADF);
+    for (int k = 0; k < NSETS; k++) {
+        if (!sets[k])
+            continue;
+        memset(sets[k], 0, set_bytes(n));
+        for (nfds_t i = 0; i < count; i++)
+            if ((p[i].events & kinds[k].asks) && (p[i].revents & kinds[k].tells)) {
+                sets[k][p[i].fd / WORD_BITS] |= (long)(1UL << (p[i].fd % WORD_BITS));
+                ready++;
+            }
+    }
+    return ready;
+}
+
+static bool are_there(int n, long *const sets[NSETS])
+{
+    for (int k = 0; k < NSETS; k++)
+        if (sets[k] && !fwd_can_write(sets[k], set_bytes(n)))
+            return false;
+    return true;
+}
+
+/* false: the call is the kernel's alone.  The result is that of pselect. */
+static bool selected(int n, long *const sets[NSETS], const struct timespec *limit, const sigset_t *mask, int *result_p)
+{
+    bool waits;
+    if (n <= 0 || n > FDTAB_MAX || !are_there(n, sets))
+        return false;
+    volatile nfds_t count = look(n, sets, &waits); /* the same after the clean-up's setjmp */
+    if (!waits)
+        return false;
+    size_t bytes = count * sizeof(struct pollfd);
+    struct pollfd *p = fwd_borrow(bytes);
+    if (!p) {
+        *result_p = fwd_fail(ENOMEM);
+        return true;
+    }
+    to_poll(n, sets, p);
+    struct wait w = { .memory = p, .bytes = bytes };
+    pthread_cleanup_push(let_go, &w);
+    *result_p = wait_here(p, count, limit, mask);
+    if (*result_p >= 0)
+        *result_p = from_poll(n, sets, p, count);
+    pthread_cleanup_pop(0);
+    fwd_give_back(p, bytes);
+    return true;
+}
+
+bool fwd_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
+{
+    long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
+    bool waits = false;
+
+    if (n > 0 && n <= FDTAB_MAX && are_there(n, sets))
+        look(n, sets, &waits);
+    return waits;
+}
+
+int x_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask)
+{
+    long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
+    int result;
+    return selected(n, sets, limit, mask, &result) ? result : real_pselect(n, reads, writes, excepts, limit, mask);
+}
+
+/* It says in its limit what is left of it, as Linux does. */
+int x_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *limit)
+{
+    long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
+    struct timespec span_given = { 0, 0 };
+    int64_t until = INT64_MAX;
+    int result;
+    if (limit && !fwd_can_read(limit, sizeof *limit))
+        return real_select(n, reads, writes, excepts, limit);
+    if (limit) {
+        int64_t more = limit->tv_usec / 1000000; /* Linux takes more than a second of these */
+        span_given = (struct timespec){ .tv_sec = limit->tv_sec + (time_t)more, .tv_nsec = limit->tv_usec % 1000000 * 1000 };
+        until = span_given.tv_sec >= 0 && span_given.tv_nsec >= 0 ? fwd_until(&span_given) : INT64_MAX;
+    }
+    if (!selected(n, sets, limit ? &span_given : NULL, NULL, &result))
+        return real_select(n, reads, writes, excepts, limit);
+    if (limit && until != INT64_MAX && fwd_can_write(limit, sizeof *limit)) {
+        int64_t left = fwd_left(until);
+        *limit = (struct timeval){ .tv_sec = (time_t)(left / NS_PER_S), .tv_usec = (suseconds_t)(left % NS_PER_S / 1000) };
+    }
+    return result;
+}

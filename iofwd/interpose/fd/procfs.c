@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors by their names in /proc; see procfs.h.  Layer: iofwd (preload). */
+#include "iofwd/interpose/fd/procfs.h"
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/kernel.h"
+
+/* What stands for nothing between two names: slashes and "./". */
+static void skip_nothing(const char **at)
+{
+    while (**at == '/' || ((*at)[0] == '.' && (*at)[1] == '/'))
+        *at += **at == '/' ? 1 : 2;
+}
+
+static bool take(const char **at, const char *word)
+{
+    size_t len = strlen(word);
+    if (strncmp(*at, word, len) != 0)
+        return false;
+    *at += len;
+    if (word[len - 1] == '/')
+        skip_nothing(at);
+    return true;
+}
+
+/* A number, or -1. */
+static long take_number(const char **at)
+{
+    char *end;
+    long n = **at >= '0' && **at <= '9' ? strtol(*at, &end, 10) : -1;
+    if (n >= 0)
+        *at = end;
+    return n;
+}
+
+/* A process of /proc, and perhaps a thread of it; what comes behind. */
+static bool take_process(const char **at, bool *own_p)
+{
+    *own_p = true;
+    if (!take(at, "self/") && !take(at, "thread-self/")) {
+        long pid = take_number(at);
+        if (pid < 0 || !take(at, "/"))
+            return false;
+        *own_p = pid == (long)getpid();
+    }
+    return !take(at, "task/") || (take_number(at) >= 0 && take(at, "/"));
+}
+
+/* What stands behind the link: it must be a directory if anything does. */
+static bool take_rest(const char *at, struct fwd_numbered *n)
+{
+    if (*at && *at != '/')
+        return false;
+    n->rest = at + strspn(at, "/");
+    if (*at && !*n->rest)
+        n->rest = ".";
+    return true;
+}
+
+static bool by_standard_name(const char *at, struct fwd_numbered *n)
+{
+    static const char *const names[] = { "stdin", "stdout", "stderr" };
+    n->what = FWD_NUMBERED_OWN;
+    n->alias = true;
+    for (n->fd = 0; n->fd < (int)AMPH_COUNTOF(names); n->fd++) {
+        const char *behind = at;
+        if (take(&behind, names[n->fd]) && take_rest(behind, n))
+            return fwd_fd(n->fd);
+    }
+    return false;
+}
+
+bool fwd_numbered(const char *path, struct fwd_numbered *n)
+{
+    const char *at = path;
+    bool own = true;
+    if (AMPH_LIKELY(!fwd_may_be_numbered(path)))
+        return false;
+    skip_nothing(&at);
+    bool dev = take(&at, "dev/");
+    if (!dev && (!take(&at, "proc/") || !take_process(&at, &own)))
+        return false;
+    if (!dev && own && fwd_state.cwd && take(&at, "cwd")) {
+        n->what = FWD_NUMBERED_CWD;
+        n->alias = false;
+        return take_rest(at, n);
+    }
+    size_t dir_len = (size_t)(at - path);
+    if (!take(&at, "fd/"))
+        return dev && by_standard_name(at, n);
+    long fd = take_number(&at);
+    if (fd < 0 || fd >= FDTAB_MAX || !take_rest(at, n))
+        return false;
+    n->what = own ? FWD_NUMBERED_OWN : FWD_NUMBERED_OTHER;
+    n->fd = (int)fd;
+    n->alias = false;
+    if (own)
+        return fwd_fd((int)fd);
+    int len = snprintf(n->link, sizeof n->link, "%.*sfd/%ld", (int)dir_len, path, fd);
+    return len > 0 && (size_t)len < sizeof n->link;
+}
+
+/* The offset of another process's descriptor, or -1. */
+static int64_t offset_of(const struct fwd_numbered *n)
+{
+    static const char before[] = "pos:";
+    char path[sizeof n->link + 8], text[64];
+    size_t dir = (size_t)(strrchr(n->link, '/') - n->link);
+    snprintf(path, sizeof path, "%.*sinfo/%d", (int)dir, n->link, n->fd);
+    int fd = fwd_kernel_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    ssize_t got = fd < 0 ? -1 : fwd_kernel_read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        fwd_kernel_close(fd);
+    text[got > 0 ? got : 0] = 0;
+    return strncmp(text, before, sizeof before - 1) == 0 ? strtoll(text + sizeof before - 1, NULL, 10) : -1;
+}
+
+int fwd_file_of_other(const struct fwd_numbered *n, struct fwd_ofile **of_p)
+{
+    char text[AMPH_FWD_TEXT_BYTES];
+    *of_p = NULL;
+    if (!fwd_placeholder_link(n->link, text, sizeof text) || !amph_fwd_text_complete(text, sizeof text, offset_of(n)))
+        return 0;
+    int err = fwd_core_enter();
+    return err ? err : fwd_file_adopt(text, of_p);
+}

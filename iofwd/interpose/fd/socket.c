@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * UNIX-domain sockets below a prefix.  As on a network mount, the name is the server's and the socket is this host's: it is bound in a
+ * folder of the user's, by a name made of what tells the server's file from all others, so that every path to the file finds it.  A
+ * link beside it holds the name that it was bound by, which getsockname and getpeername are to give.  What nobody has open any more
+ * goes when the user's next socket gets a name.  Layer: iofwd (preload).  Thread rule: any thread.
+ */
+#include <dirent.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/resolve.h"
+
+#define FOLDER "/tmp/iofwd-sockets-"
+#define PATH_AT offsetof(struct sockaddr_un, sun_path)
+#define LINK ".name"
+#define OLD_S 3600 /* a link may be younger than its socket, and is of use to who has a connection that outlives it */
+#define PATH_BYTES sizeof((struct sockaddr_un *)0)->sun_path
+
+/* The path of a socket's address, if it may lie below a prefix. */
+static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH_BYTES + 1])
+{
+    const struct sockaddr_un *un = (const void *)addr;
+    if (AMPH_LIKELY(!addr || len <= PATH_AT || len > sizeof *un || !fwd_can_read(addr, len) || addr->sa_family != AF_UNIX))
+        return false;
+    memcpy(path, un->sun_path, len - PATH_AT);
+    path[len - PATH_AT] = 0;
+    return path[0] && fwd_path(path);
+}
+
+/* The folder, which belongs to the user alone. */
+static bool make_folder(char *name, size_t cap_bytes)
+{
+    struct stat st;
+    snprintf(name, cap_bytes, FOLDER "%u", (unsigned)geteuid());
+    if (real_mkdir(name, 0700) != 0 && errno != EEXIST)
+        return false;
+    if (real_fstatat64(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
+    if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077))
+        return true;
+    errno = EACCES;
+    return false;
+}
+
+/* The address on this host of the server's socket at path. */
+static bool address_of(const char *path, struct sockaddr_un *un)
+{
+    struct statx stx;
+    char folder[sizeof FOLDER + 12];
+    if (x_statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &stx) != 0)
+        return false;
+    if (!S_ISSOCK(stx.stx_mode)) {
+        errno = ECONNREFUSED;
+        return false;
+    }
+    if (!make_folder(folder, sizeof folder))
+        return false;
+    *un = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    snprintf(un->sun_path, sizeof un->sun_path, "%s/%x.%x.%llx.%llx.%x", folder, stx.stx_dev_major, stx.stx_dev_minor,
+             (unsigned long long)stx.stx_ino, (unsigned long long)stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec);
+    return true;
+}
+
+/* Can fd get a name here?  0, or an errno value; ENOTSOCK also stands for sockets of other kinds, for which the kernel has its own. */
+static int binding(int fd)
+{
+    struct sockaddr_un un;
+    socklen_t len = sizeof un;
+    if (real_getsockname(fd, (void *)&un, &len) != 0 || un.sun_family != AF_UNIX)
+        return ENOTSOCK;
+    return len > PATH_AT ? EINVAL : 0;
+}
+
+/* Does a name below a prefix lead to a file of this host? */
+static int is_local(const char *path)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    bool local = w.local;
+    if (!local)
+        fwd_where_end(&w, 0);
+    return local;
+}
+
+static void link_of(const char *local, char link[PATH_BYTES + sizeof LINK])
+{
+    snprintf(link, PATH_BYTES + sizeof LINK, "%.*s" LINK, (int)PATH_BYTES, local);
+}
+
+/* What stands at the places is of a file that is gone, and whose number this one has. */
+static void note_name(const char *local, const char *path)
+{
+    char link[PATH_BYTES + sizeof LINK];
+    link_of(local, link);
+    real_unlinkat(AT_FDCWD, local, 0);
+    real_unlinkat(AT_FDCWD, link, 0);
+    (void)!real_symlinkat(path, AT_FDCWD, link);
+}
+
+/* Nobody has it: one of any kind says something else to a datagram socket. */
+static bool is_dead(const char *local)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    memcpy(un.sun_path, local, strnlen(local, sizeof un.sun_path - 1));
+    bool dead = real_connect(fd, (void *)&un, sizeof un) != 0 && (errno == ECONNREFUSED || errno == ENOENT);
+    real_close(fd);
+    return dead;
+}
+
+/* A name in the folder: a socket's, or that of its link. */
+static void sweep_one(const char *folder, size_t folder_len, const char *name)
+{
+    char path[PATH_BYTES + sizeof LINK], socket_path[PATH_BYTES + sizeof LINK];
+    struct stat st;
+    struct timespec now;
+    int n = snprintf(path, sizeof path, "%.*s/%s", (int)folder_len, folder, name);
+    if (n < 0 || (size_t)n >= sizeof path || real_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return;
+    size_t len = (size_t)n, tail = sizeof LINK - 1;
+    memcpy(socket_path, path, len + 1);
+    if (len > tail && strcmp(path + len - tail, LINK) == 0)
+        socket_path[len - tail] = 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec - st.st_mtim.tv_sec > OLD_S && is_dead(socket_path))
+        real_unlinkat(AT_FDCWD, path, 0);
+}
+
+/* Links go before their sockets or after them, as they come. */
+static void sweep(const char *local)
+{
+    size_t len = (size_t)(strrchr(local, '/') - local);
+    char folder[PATH_BYTES + 1], buf[4096];
+    snprintf(folder, sizeof folder, "%.*s", (int)len, local);
+    int dir = real_open64(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    long n;
+    while (dir >= 0 && (n = real_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0)) > 0)
+        for (long at = 0; at < n;) {
+            const struct dirent *entry = (const struct dirent *)(buf + at);
+            at += entry->d_reclen;
+            if (entry->d_name[0] != '.')
+                sweep_one(folder, len, entry->d_name);
+        }
+    if (dir >= 0)
+        real_close(dir);
+}
+
+int x_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    char path[PATH_BYTES + 1];
+    struct sockaddr_un un;
+    if (!forwarded(addr, len, path))
+        return real_bind(fd, addr, len);
+    int wrong = binding(fd);
+    if (wrong)
+        return wrong == EINVAL ? fwd_fail(EINVAL) : real_bind(fd, addr, len);
+    int local = is_local(path);
+    if (local)
+        return local < 0 ? -1 : real_bind(fd, addr, len);
+    if (x_mknodat(AT_FDCWD, path, S_IFSOCK | 0777, 0) != 0)
+        return fwd_fail(errno == EEXIST ? EADDRINUSE : errno);
+    if (address_of(path, &un)) {
+        sweep(un.sun_path);
+        note_name(un.sun_path, path);
+        if (real_bind(fd, (void *)&un, sizeof un) == 0)
+            return 0;
+    }
+    int err = errno;
+    x_unlinkat(AT_FDCWD, path, 0);
+    return fwd_fail(err);
+}
+
+/* What the kernel is to be given in place of addr: addr itself, or its stead in *un; NULL: errno says why not. */
+static const struct sockaddr *target(const struct sockaddr *addr, socklen_t *len, struct sockaddr_un *un)
+{
+    char path[PATH_BYTES + 1];
+    if (AMPH_LIKELY(!forwarded(addr, *len, path)))
+        return addr;
+    int local = is_local(path);
+    if (local)
+        return local < 0 ? NULL : addr;
+    if (!address_of(path, un) || x_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return NULL;
+    *len = sizeof *un;
+    return (void *)un;
+}
+
+/* No socket by that name here: it is one of another host, or nobody's. */
+static ssize_t met(ssize_t result, const struct sockaddr *asked, const struct sockaddr *given)
+{
+    if (result < 0 && asked != given && errno == ENOENT)
+        errno = ECONNREFUSED;
+    return result;
+}
+
+int x_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    struct sockaddr_un un;
+    const struct sockaddr *to = target(addr, &len, &un);
+    return addr && !to ? -1 : (int)met(real_connect(fd, to, len), addr, to);
+}
+
+ssize_t x_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr, socklen_t len)
+{
+    struct sockaddr_un un;
+    const struct sockaddr *to = target(addr, &len, &un);
+    return addr && !to ? -1 : met(real_sendto(fd, buf, n, flags, to, len), addr, to);
+}
+
+/* Descriptors in the message are the receiver's, too. */
+static void share(const struct msghdr *msg)
+{
+    struct msghdr m = *msg;
+    if (!fwd_core.loaded || !m.msg_control || !m.msg_controllen || !fwd_can_read(m.msg_control, m.msg_controllen))
+        return;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+            fwd_core.share();
+            return;
+        }
+}
+
+ssize_t x_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    struct sockaddr_un un;
+    if (!msg || !fwd_can_read(msg, sizeof *msg))
+        return real_sendmsg(fd, msg, flags);
+    share(msg);
+    if (!msg->msg_name)
+        return real_sendmsg(fd, msg, flags);
+    struct msghdr other = *msg;
+    const struct sockaddr *to = target(msg->msg_name, &other.msg_namelen, &un);
+    other.msg_name = (void *)to;
+    return to ? met(real_sendmsg(fd, &other, flags), msg->msg_name, to) : -1;
+}
+
+/* The kernel has answered with the name of a socket of the folder's: the program gets its own. */
+static int answered(int result, struct sockaddr *addr, socklen_t room, socklen_t *len)
+{
+    struct sockaddr_un un = { 0 };
+    if (result != 0 || room < PATH_AT + sizeof FOLDER || *len <= PATH_AT + sizeof FOLDER || addr->sa_family != AF_UNIX)
+        return result;
+    memcpy(&un, addr, *len < room ? *len : room);
+    char link[PATH_BYTES + sizeof LINK], path[PATH_BYTES + 1];
+    link_of(un.sun_path, link);
+    ssize_t n = strncmp(un.sun_path, FOLDER, sizeof FOLDER - 1) == 0 ? real_readlink(link, path, PATH_BYTES) : -1;
+    if (n <= 0)
+        return 0;
+    memset(un.sun_path, 0, sizeof un.sun_path);
+    memcpy(un.sun_path, path, (size_t)n);
+    *len = (socklen_t)(PATH_AT + (size_t)n + 1);
+    memcpy(addr, &un, *len < room ? *len : room);
+    return 0;
+}
+
+int x_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
+{
+    socklen_t room = len && fwd_can_read(len, sizeof *len) ? *len : 0;
+    return answered(real_getsockname(fd, addr, len), addr, room, len);
+}
+
+int x_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+    socklen_t room = len && fwd_can_read(len, sizeof *len) ? *len : 0;
+    return answered(real_getpeername(fd, addr, len), addr, room, len);
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Forwarded libraries for the dynamic linker; see needs.h.  Layer: iofwd (preload).
+ *
+ * A need is a string in a table of the file's.  Here it becomes one behind the file's end, in a segment of its own whose entry was a
+ * note's, and says "/proc/self/fd/N".  The search for the library is done as ld.so(8) tells, in the forwarded view.
+ */
+#include "iofwd/interpose/loader/elf_deps.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include "am/note.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define ABOVE 512         /* where copies' descriptors lie, out of the program's way */
+#define PAGE_MOST 0x10000 /* a multiple of every host's page size */
+#define CHANGES_MAX 128
+#define DEPTH_MAX 32
+
+/* The RPATHs of an object and of those that brought it in, which hold for what it needs in turn. */
+struct chain {
+    const char *rpath, *origin; /* rpath NULL: it has none that counts */
+    const struct chain *up;
+    int depth;
+};
+
+/* A file, mapped; everything that is looked at lies inside. */
+struct image {
+    char *at;
+    size_t len;
+    ElfW(Ehdr) *eh;
+    ElfW(Phdr) *ph;
+    ElfW(Dyn) *dyn;
+    size_t ndyn;
+    ElfW(Addr) strings_at, versions_at;
+    const char *strings;
+    size_t nstrings, nversions;
+    const char *rpath, *runpath;
+};
+
+/* A need that gets another name. */
+struct change {
+    size_t dyn;       /* whose index this is */
+    const char *name; /* the new one */
+};
+
+/* ---- the file ---- */
+
+static bool fits(const struct image *im, size_t at, size_t count, size_t size)
+{
+    return at <= im->len && count <= (im->len - at) / size;
+}
+
+/* The n bytes that will be at an address, or NULL. */
+static void *at_address(const struct image *im, ElfW(Addr) address, size_t n)
+{
+    for (size_t i = 0; i < im->eh->e_phnum; i++) {
+        const ElfW(Phdr) *ph = &im->ph[i];
+        if (ph->p_type != PT_LOAD || address < ph->p_vaddr || address - ph->p_vaddr >= ph->p_filesz)
+            continue;
+        size_t at = ph->p_offset + (address - ph->p_vaddr);
+        return n <= ph->p_filesz - (address - ph->p_vaddr) && fits(im, at, n, 1) ? im->at + at : NULL;
+    }
+    return NULL;
+}
+
+static const char *string(const struct image *im, size_t at)
+{
+    return at < im->nstrings && memchr(im->strings + at, 0, im->nstrings - at) ? im->strings + at : NULL;
+}
+
+static bool view_headers(struct image *im)
+{
+    im->eh = (void *)im->at;
+    if (!fits(im, 0, 1, sizeof *im->eh) || memcmp(im->eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        im->eh->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || im->eh->e_phentsize != sizeof *im->ph ||
+        !fits(im, im->eh->e_phoff, im->eh->e_phnum, sizeof *im->ph))
+        return false;
+    im->ph = (void *)(im->at + im->eh->e_phoff);
+    for (size_t i = 0; i < im->eh->e_phnum; i++)
+        if (im->ph[i].p_type == PT_DYNAMIC && fits(im, im->ph[i].p_offset, im->ph[i].p_filesz, 1)) {
+            im->dyn = (void *)(im->at + im->ph[i].p_offset);
+            im->ndyn = im->ph[i].p_filesz / sizeof *im->dyn;
+        }
+    return im->dyn != NULL;
+}
+
+/* The value of the dynamic section's entry of this kind; none: fallback. */
+static ElfW(Addr) entry(const struct image *im, ElfW(Sxword) tag, ElfW(Addr) fallback)
+{
+    for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL; i++)
+        if (im->dyn[i].d_tag == tag)
+            return im->dyn[i].d_un.d_val;
+    return fallback;
+}
+
+/* false: it is no file of the linker's, or needs nothing. */
+static bool view(struct image *im)
+{
+    if (!view_headers(im))
+        return false;
+    im->strings_at = entry(im, DT_STRTAB, 0);
+    im->nstrings = entry(im, DT_STRSZ, 0);
+    im->strings = at_address(im, im->strings_at, im->nstrings);
+    im->versions_at = entry(im, DT_VERNEED, 0);
+    im->nversions = entry(im, DT_VERNEEDNUM, 0);
+    if (!im->strings || entry(im, DT_NEEDED, SIZE_MAX) == SIZE_MAX)
+        return false;
+    im->runpath = string(im, entry(im, DT_RUNPATH, SIZE_MAX));
+    im->rpath = im->runpath ? NULL : string(im, entry(im, DT_RPATH, SIZE_MAX));
+    return true;
+}
+
+static bool open_image(struct image *im, int fd, bool writable)
+{
+    struct stat st;
+    *im = (struct image){ .at = MAP_FAILED };
+    if (real_fstat64(fd, &st) != 0 || st.st_size < (off_t)sizeof(ElfW(Ehdr)))
+        return false;
+    im->len = (size_t)st.st_size;
+    im->at = fwd_kernel_mmap(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0), writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    if (im->at == MAP_FAILED)
+        return false;
+    if (view(im))
+        return true;
+    fwd_kernel_munmap(im->at, im->len);
+    return false;
+}
+
+/* ---- changing it ---- */
+
+/* An entry of the table of segments that can be spared: notes, but for the one by which GASNet clients are known. */
+static size_t spare_segment(const struct image *im)
+{
+    size_t spare = SIZE_MAX;
+    for (size_t i = 0; i < im->eh->e_phnum; i++) {
+        const ElfW(Phdr) *ph = &im->ph[i];
+        if (ph->p_type == PT_GNU_PROPERTY)
+            return i;
+        if (ph->p_type == PT_NOTE && fits(im, ph->p_offset, ph->p_filesz, 1) &&
+            !memmem(im->at + ph->p_offset, ph->p_filesz, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1))
+            spare = i;
+    }
+    return spare;
+}
+
+/* Entries stand in the order of addresses, so the new one comes behind the last of its kind. */
+static void put_segment(struct image *im, size_t spare, const ElfW(Phdr) *fresh)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < im->eh->e_phnum; i++)
+        if (im->ph[i].p_type == PT_LOAD)
+            last = i;
+    if (spare > last)
+        memmove(&im->ph[last + 2], &im->ph[last + 1], (spare - last - 1) * sizeof *im->ph);
+    else
+        memmove(&im->ph[spare], &im->ph[spare + 1], (last - spare) * sizeof *im->ph);
+    im->ph[spare > last ? last + 1 : last] = *fresh;
+}
+
+/* Where versions of symbols are asked of a library, it is named again. */
+static void rename_versions(struct image *im, const char *old, ElfW(Addr) fresh)
+{
+    ElfW(Addr) at = im->versions_at;
+    for (size_t i = 0; i < im->nversions; i++) {
+        ElfW(Verneed) *v = at_address(im, at, sizeof *v);
+        const char *name = v ? string(im, v->vn_file) : NULL;
+        if (!v)
+            return;
+        if (name && strcmp(name, old) == 0)
+            v->vn_file = (ElfW(Word))fresh;
+        if (!v->vn_next)
+            return;
+        at += v->vn_next;
+    }
+}
+
+static ElfW(Addr) round_up(ElfW(Addr) n)
+{
+    return (n + PAGE_MOST - 1) & ~(ElfW(Addr))(PAGE_MOST - 1);
+}
+
+/* fd's file, which im shows, gets the new names. */
+static bool apply(struct image *im, int fd, const struct change *change, size_t n)
+{
+    char text[CHANGES_MAX * FWD_NEEDS_NAME];
+    size_t spare = spare_segment(im), len = 0, at[CHANGES_MAX];
+    ElfW(Addr) end = 0;
+    for (size_t i = 0; i < im->eh->e_phnum; i++)
+        if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_vaddr + im->ph[i].p_memsz > end)
+            end = im->ph[i].p_vaddr + im->ph[i].p_memsz;
+    for (size_t i = 0; i < n; i++) {
+        at[i] = len;
+        len += strlen(strcpy(text + len, change[i].name)) + 1;
+    }
+    ElfW(Addr) address = round_up(end);
+    size_t offset = round_up(im->len);
+    if (spare == SIZE_MAX || address - im->strings_at > UINT32_MAX - sizeof text || address < im->strings_at ||
+        real_pwrite64(fd, text, len, (off_t)offset) != (ssize_t)len)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        ElfW(Addr) fresh = address - im->strings_at + at[i];
+        rename_versions(im, string(im, im->dyn[change[i].dyn].d_un.d_val), fresh);
+        im->dyn[change[i].dyn].d_un.d_val = fresh;
+    }
+    put_segment(im, spare, &(ElfW(Phdr)){ .p_type = PT_LOAD, .p_flags = PF_R, .p_offset = offset, .p_vaddr = address, .p_paddr = address,
+                                          .p_filesz = len, .p_memsz = len, .p_align = PAGE_MOST });
+    return true;
+}
+
+/* ---- looking for libraries ---- */
+
+enum place { PLACE_NOWHERE, PLACE_LOCAL, PLACE_FORWARDED };
+
+static enum place look(const char *path)
+{
+    if (!fwd_path(path) || !fwd_is_forwarded(path))
+        return real_access(path, R_OK) == 0 ? PLACE_LOCAL : PLACE_NOWHERE;
+    return x_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? PLACE_FORWARDED : PLACE_NOWHERE;
+}
+
+/* One entry of a list of directories, with the origin put in; false: it does not fit, or says what only the linker knows. */
+static bool expand(const char *from, size_t len, const char *origin, char *out, size_t cap)
+{
+    static const char *const forms[] = { "$ORIGIN", "${ORIGIN}" };
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        size_t taken = 0;
+        for (size_t k = 0; k < AMPH_COUNTOF(forms) && !taken && from[i] == '$'; k++)
+            if (len - i >= strlen(forms[k]) && memcmp(from + i, forms[k], strlen(forms[k])) == 0)
+                taken = strlen(forms[k]);
+        if (from[i] == '$' && (!taken || !origin))
+            return false;
+        size_t more = taken ? strlen(origin) : 1;
+        if (n + more + 1 > cap)
+            return false;
+        memcpy(out + n, taken ? origin : from + i, more);
+        n += more;
+        i += taken ? taken - 1 : 0;
+    }
+    out[n] = 0;
+    return true;
+}
+
+/* The first place of a list where there is a library of that name. */
+static enum place search(const char *list, const char *origin, const char *name, char out[PATH_MAX])
+{
+    char dir[PATH_MAX];
+    for (const char *at = list; at && *at;) {
+        size_t len = strcspn(at, ":;");
+        bool ok = expand(at, len, origin, dir, sizeof dir) &&
+                  snprintf(out, PATH_MAX, "%s/%s", dir[0] ? dir : ".", name) < PATH_MAX;
+        enum place place = ok ? look(out) : PLACE_NOWHERE;
+        if (place != PLACE_NOWHERE)
+            return place;
+        at += len + (at[len] != 0);
+    }
+    return PLACE_NOWHERE;
+}
+
+/* Where what an object needs is found; the places after these are local ones. */
+static enum place find(const struct fwd_needs *needs, const struct image *im, const struct chain *own, const char *name, char out[PATH_MAX])
+{
+    enum place place = PLACE_NOWHERE;
+    if (strchr(name, '/'))
+        return expand(name, strlen(name), own->origin, out, PATH_MAX) ? look(out) : PLACE_NOWHERE;
+    for (const struct chain *c = own; c && !im->runpath && place == PLACE_NOWHERE; c = c->up)
+        place = search(c->rpath, c->origin, name, out);
+    if (place == PLACE_NOWHERE)
+        place = search(needs->search, NULL, name, out);
+    return place == PLACE_NOWHERE ? search(im->runpath, own->origin, name, out) : place;
+}
+
+bool fwd_needs_find(const struct fwd_needs *needs, const char *name, char out[PATH_MAX])
+{
+    return search(needs->search, NULL, name, out) == PLACE_FORWARDED;
+}
+
+bool fwd_needs_search(const char *list)
+{
+    char dir[PATH_MAX];
+    for (const char *at = list; at && *at;) {
+        size_t len = strcspn(at, ":;");
+        if (expand(at, len, NULL, dir, sizeof dir) && fwd_path(dir[0] ? dir : "."))
+            return true;
+        at += len + (at[len] != 0);
+    }
+    return false;
+}
+
+/* ---- copies ---- */
+
+/* What dlopen has brought in, to be found again as long as it is loaded. */
+struct known {
+    struct known *next;
+    dev_t dev;
+    ino_t ino;
+    char name[FWD_NEEDS_NAME];
+};
+static struct known *known;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *still_loaded(const struct stat *st, char *name)
+{
+    void *held = NULL;
+    pthread_mutex_lock(&lock);
+    struct known *k = known;
+    while (k && (k->dev != st->st_dev || k->ino != st->st_ino))
+        k = k->next;
+    if (k)
+        strcpy(name, k->name);
+    pthread_mutex_unlock(&lock);
+    if (k && !(held = real_dlopen(name, RTLD_LAZY | RTLD_NOLOAD)))
+        dlerror();
+    return held;
+}
+
+static void make_known(const struct fwd_need *need)
+{
+    pthread_mutex_lock(&lock);
+    struct known *k = known;
+    while (k && (k->dev != need->dev || k->ino != need->ino))
+        k = k->next;
+    if (!k && (k = malloc(sizeof *k)) != NULL) {
+        *k = (struct known){ .next = known, .dev = need->dev, .ino = need->ino };
+        known = k;
+    }
+    if (k)
+        strcpy(k->name, need->name);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The linker knows objects by name, and descriptors' numbers come again: each copy's name is spelled in a way of its own. */
+static void spell(char name[FWD_NEEDS_NAME], int fd, unsigned serial)
+{
+    int n = snprintf(name, FWD_NEEDS_NAME, "/proc/self");
+    for (; serial; serial >>= 1)
+        n += snprintf(name + n, FWD_NEEDS_NAME - (size_t)n, "%s", serial & 1 ? "/." : "//");
+    snprintf(name + n, FWD_NEEDS_NAME - (size_t)n, "/fd/%d", fd);
+}
+
+static void complete(struct fwd_needs *needs, int fd, const char *path, const struct chain *up);
+
+static const struct fwd_need *fetch(struct fwd_needs *needs, const char *path, const struct chain *up)
+{
+    static unsigned serial;
+    struct stat st;
+    if (x_fstatat(AT_FDCWD, path, &st, 0) != 0)
+        return NULL;
+    for (size_t i = 0; i < needs->n; i++)
+        if (needs->item[i].dev == st.st_dev && needs->item[i].ino == st.st_ino)
+            return &needs->item[i];
+    if (needs->n == FWD_NEEDS_MAX || (up && up->depth == DEPTH_MAX)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct fwd_need *need = &needs->item[needs->n];
+    *need = (struct fwd_need){ .fd = -1, .dev = st.st_dev, .ino = st.st_ino };
+    if (needs->loading && !needs->apart && (need->held = still_loaded(&st, need->name)) != NULL) {
+        needs->n++;
+        return need;
+    }
+    int low = fwd_copy_in(path, R_OK);
+    if (low < 0)
+        return NULL;
+    need->fd = real_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)ABOVE);
+    if (need->fd < 0)
+        need->fd = real_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)3L);
+    real_close(low);
+    if (need->fd < 0)
+        return NULL;
+    spell(need->name, need->fd, needs->loading ? __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED) : 0);
+    needs->n++;
+    complete(needs, need->fd, path, up);
+    return need;
+}
+
+/* Is a library of that name loaded?  Then the linker takes that one, wherever another may lie. */
+static bool is_loaded(const char *name)
+{
+    void *held = real_dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (held)
+        dlclose(held);
+    else
+        dlerror();
+    return held;
+}
+
+/* What of an object's needs is forwarded: the changes that name copies. */
+static size_t resolve(struct fwd_needs *needs, const struct image *im, const char *path, const struct chain *up, struct change *change)
+{
+    char origin[PATH_MAX], found[PATH_MAX];
+    size_t n = 0;
+    if (up || needs->loading || !x_realpath(path, origin)) /* links count for a program only */
+        snprintf(origin, sizeof origin, "%s", path);
+    char *slash = strrchr(origin, '/');
+    if (slash)
+        slash[slash == origin] = 0;
+    struct chain own = { im->rpath, slash ? origin : NULL, up, up ? up->depth + 1 : 1 };
+    for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL && n < CHANGES_MAX; i++) {
+        const char *name = im->dyn[i].d_tag == DT_NEEDED ? string(im, im->dyn[i].d_un.d_val) : NULL;
+        if (!name || find(needs, im, &own, name, found) != PLACE_FORWARDED || (needs->loading && !needs->apart && is_loaded(name)))
+            continue;
+        const struct fwd_need *need = fetch(needs, found, &own);
+        if (need)
+            change[n++] = (struct change){ i, need->name };
+    }
+    return n;
+}
+
+static void complete(struct fwd_needs *needs, int fd, const char *path, const struct chain *up)
+{
+    struct change change[CHANGES_MAX];
+    struct image im;
+    int saved = errno;
+    if (open_image(&im, fd, true)) {
+        size_t n = resolve(needs, &im, path, up, change);
+        if (n)
+            apply(&im, fd, change, n);
+        fwd_kernel_munmap(im.at, im.len);
+    }
+    errno = saved;
+}
+
+/* ---- for who starts and loads ---- */
+
+struct fwd_needs *fwd_needs_new(const char *search, bool loading)
+{
+    struct fwd_needs *needs = fwd_borrow(sizeof *needs);
+    if (needs) {
+        needs->search = search;
+        needs->loading = loading;
+    }
+    return needs;
+}
+
+void fwd_needs_end(struct fwd_needs *needs)
+{
+    int saved = errno;
+    for (size_t i = 0; needs && i < needs->n; i++) {
+        if (needs->item[i].held)
+            dlclose(needs->item[i].held);
+        if (needs->item[i].fd >= 0)
+            real_close(needs->item[i].fd);
+        if (needs->loading && !needs->apart && needs->item[i].fd >= 0)
+            make_known(&needs->item[i]);
+    }
+    if (needs)
+        fwd_kernel_munmap(needs, sizeof *needs);
+    errno = saved;
+}
+
+void fwd_needs_complete(struct fwd_needs *needs, int fd, const char *path)
+{
+    complete(needs, fd, path, NULL);
+}
+
+int fwd_needs_of_local(struct fwd_needs *needs, int fd, const char *path)
+{
+    struct change change[CHANGES_MAX];
+    struct image im, copied;
+    int copy = -1, saved = errno;
+    if (!open_image(&im, fd, false))
+        return -1;
+    size_t n = resolve(needs, &im, path, NULL, change);
+    if (n && (copy = fwd_memory_file(path)) >= 0) {
+        bool ok = real_write(copy, im.at, im.len) == (ssize_t)im.len && open_image(&copied, copy, true);
+        if (ok) {
+            ok = apply(&copied, copy, change, n);
+            fwd_kernel_munmap(copied.at, copied.len);
+        }
+        if (!ok) {
+            real_close(copy);
+            copy = -1;
+        }
+    }
+    fwd_kernel_munmap(im.at, im.len);
+    errno = saved;
+    return copy;
+}
+
+const struct fwd_need *fwd_needs_library(struct fwd_needs *needs, const char *path)
+{
+    return fetch(needs, path, NULL);
+}
+
+/* One name of LD_PRELOAD; gives its length. */
+static size_t preload_name(const char *at, char out[PATH_MAX])
+{
+    size_t len = strcspn(at, " :");
+    snprintf(out, PATH_MAX, "%.*s", len < PATH_MAX ? (int)len : 0, at);
+    return len;
+}
+
+bool fwd_needs_preload(const char *list, const char *search)
+{
+    char name[PATH_MAX];
+    bool searched = search && fwd_needs_search(search);
+    for (const char *at = list; *at; at += *at != 0) {
+        at += preload_name(at, name);
+        if (strchr(name, '/') ? fwd_path(name) : searched && name[0])
+            return true;
+    }
+    return false;
+}
+
+bool fwd_needs_complete_preload(struct fwd_needs *needs, const char *entry)
+{
+    char name[PATH_MAX], found[PATH_MAX];
+    size_t start = strcspn(entry, "=") + 1, n = start, before = needs->n;
+    bool changed = false;
+    snprintf(needs->preload, sizeof needs->preload, "%.*s", (int)start, entry);
+    for (const char *at = entry + start; *at && n < sizeof needs->preload; at += *at != 0) {
+        at += preload_name(at, name);
+        bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED : name[0] && fwd_needs_find(needs, name, found);
+        const struct fwd_need *need = here ? fetch(needs, found, NULL) : NULL;
+        changed = changed || need;
+        n += (size_t)snprintf(needs->preload + n, sizeof needs->preload - n, "%s%.1s", need ? need->name : name, at);
+    }
+    bool fits = n < sizeof needs->preload &&
+                (size_t)snprintf(needs->told, sizeof needs->told, FWD_NEEDS_TOLD "%s", entry) < sizeof needs->told;
+    for (size_t i = before; !fits && i < needs->n; i++)
+        real_close(needs->item[i].fd);
+    if (!fits)
+        needs->n = before;
+    return changed && fits;
+}
+
+bool fwd_needs_setting(const struct fwd_needs *needs, char *buf, size_t cap)
+{
+    int n = snprintf(buf, cap, FWD_NEEDS_SETTING "=");
+    for (size_t i = 0; i < needs->n && (size_t)n < cap; i++)
+        n += snprintf(buf + n, cap - (size_t)n, "%s%d.%llx.%llx", i ? "," : "", needs->item[i].fd,
+                      (unsigned long long)needs->item[i].dev, (unsigned long long)needs->item[i].ino);
+    return needs->n && (size_t)n < cap;
+}
+
+void fwd_needs_loaded(const char *value)
+{
+    static const char mark[] = "/memfd:";
+    char link[40], name[sizeof mark];
+    unsigned long long dev, ino;
+    struct fwd_need need;
+    for (int used; sscanf(value, "%d.%llx.%llx%n", &need.fd, &dev, &ino, &used) == 3; value += used + (value[used] == ',')) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", need.fd);
+        if (need.fd < 3 || real_readlink(link, name, sizeof name - 1) != sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
+            continue;
+        real_close(need.fd);
+        need.dev = (dev_t)dev;
+        need.ino = (ino_t)ino;
+        spell(need.name, need.fd, 0);
+        make_known(&need);
+    }
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files that the C library opens by itself by a path of the program's: libraries, and the keys that are made of a file.
+ * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ */
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <sys/ipc.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/resolve.h"
+
+static const char *library_path; /* LD_LIBRARY_PATH as the linker has read it */
+bool fwd_library_path;           /* it names forwarded directories */
+
+void fwd_library_path_keep(const char *list)
+{
+    library_path = list ? strdup(list) : NULL;
+    fwd_library_path = fwd_needs_search(library_path);
+}
+
+bool fwd_is_forwarded(const char *path)
+{
+    struct fwd_where w;
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return false;
+    bool forwarded = !w.local;
+    if (forwarded)
+        fwd_where_end(&w, 0);
+    return forwarded;
+}
+
+/* dlopen, or with space dlmopen. */
+static void *load(const char *path, int flags, const long *space)
+{
+    return space ? real_dlmopen(*space, path, flags) : real_dlopen(path, flags);
+}
+
+/* The linker maps copies in memory: of the library and of the forwarded ones that it needs. */
+static void *load_copy(struct fwd_needs *needs, const char *path, int flags, const long *space)
+{
+    needs->apart = space;
+    const struct fwd_need *need = fwd_needs_library(needs, path);
+    void *library = load(need ? need->name : path, flags, space); /* without a copy the linker says in words that it finds nothing */
+    fwd_needs_end(needs);
+    return library;
+}
+
+/* A name without a slash is looked for by the linker, unless a forwarded directory of LD_LIBRARY_PATH has it. */
+static void *load_found(const char *path, int flags, const long *space)
+{
+    char found[PATH_MAX];
+    struct fwd_needs *needs = NULL;
+    void *loaded = space ? NULL : real_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    bool ours = !loaded && (needs = fwd_needs_new(library_path, true)) != NULL && fwd_needs_find(needs, path, found);
+    if (ours)
+        return load_copy(needs, found, flags, space);
+    fwd_needs_end(needs);
+    void *library = load(path, flags, space);
+    if (loaded)
+        dlclose(loaded);
+    return library;
+}
+
+static void *x_load(const char *path, int flags, const long *space)
+{
+    if (!strchr(path, '/'))
+        return load_found(path, flags, space);
+    struct fwd_needs *needs = fwd_is_forwarded(path) ? fwd_needs_new(library_path, true) : NULL;
+    return needs ? load_copy(needs, path, flags, space) : load(path, flags, space);
+}
+
+void *x_dlopen(const char *path, int flags)
+{
+    return x_load(path, flags, NULL);
+}
+
+void *x_dlmopen(long space, const char *path, int flags)
+{
+    return x_load(path, flags, &space);
+}
+
+void x_backtrace_symbols_fd(void *const *frames, int n, int fd)
+{
+    char **names = backtrace_symbols(frames, n);
+    for (int i = 0; names && i < n; i++)
+        dprintf(fd, "%s\n", names[i]);
+    free(names);
+}
+
+key_t x_ftok(const char *path, int project)
+{
+    struct stat st;
+    if (x_fstatat(AT_FDCWD, path, &st, 0) != 0)
+        return -1;
+    return (key_t)((st.st_ino & 0xffff) | ((st.st_dev & 0xff) << 16) | ((unsigned)(project & 0xff) << 24));
+}

@@ -1,0 +1,274 @@
+# libiofwd_preload: catches the file calls of unmodified programs.  It needs the C library only and loads libiofwd at the first call
+# that must be forwarded; sanitizers stay out of it, since it comes before their run-time library in every program.
+preload_generated = \
+	iofwd/calls/client_table.h \
+	iofwd/calls/iofwd-wrap.args \
+	iofwd/calls/names.c \
+	iofwd/calls/names.h \
+	iofwd/calls/names_wrap.c
+BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/client_table.h
+CLEANFILES += $(preload_generated)
+EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def
+CLEANFILES += doc/iofwd-calls.md
+dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
+TESTS += tests/files/calls/iofwd_names.sh
+
+doc/iofwd-calls.md: iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/libc.def iofwd/calls/names.awk
+	$(AM_V_GEN)$(MKDIR_P) doc && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=doc $(top_srcdir)/iofwd/calls/calls.def \
+		$(top_srcdir)/iofwd/calls/names.def $(top_srcdir)/iofwd/calls/libc.def >$@.tmp && mv $@.tmp $@
+
+iofwd/calls/names.h iofwd/calls/names.c iofwd/calls/names_wrap.c iofwd/calls/iofwd-wrap.args: \
+		iofwd/calls/names.def iofwd/calls/names.awk
+	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=$(@F) \
+		$(top_srcdir)/iofwd/calls/names.def >$@.tmp && mv $@.tmp $@
+iofwd/calls/client_table.h: iofwd/calls/calls.def iofwd/calls/names.awk
+	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=core.h \
+		$(top_srcdir)/iofwd/calls/calls.def >$@.tmp && mv $@.tmp $@
+
+module_LTLIBRARIES += libiofwd_preload.la
+preload_sources = \
+	base/env_parse.c \
+	base/env_parse.h \
+	iofwd/interpose/fd/fdtab.c \
+	iofwd/interpose/fd/fdtab.h \
+	iofwd/wire/prefix.c \
+	iofwd/wire/prefix.h \
+	iofwd/interpose/fd/aio.c \
+	iofwd/interpose/fd/query.h \
+	iofwd/interpose/entry/cancel.c \
+	iofwd/interpose/entry/catch.h \
+	iofwd/interpose/memory/coherent.c \
+	iofwd/interpose/fd/control.c \
+	iofwd/interpose/fd/copy.c \
+	iofwd/interpose/entry/client.c \
+	iofwd/interpose/entry/client.h \
+	iofwd/interpose/path/cwd.c \
+	iofwd/interpose/path/dir.c \
+	iofwd/interpose/process/environ.c \
+	iofwd/interpose/fd/epoll.c \
+	iofwd/interpose/process/exec.c \
+	iofwd/interpose/fd/fd.c \
+	iofwd/interpose/stdio/foreign_file.c \
+	iofwd/interpose/stdio/foreign_file.h \
+	iofwd/interpose/process/fork.c \
+	iofwd/interpose/fd/file_size_limit.c \
+	iofwd/interpose/fd/file_size_limit.h \
+	iofwd/interpose/path/fts.c \
+	iofwd/interpose/entry/guard.c \
+	iofwd/interpose/entry/init.c \
+	iofwd/interpose/fd/io.c \
+	iofwd/interpose/entry/kernel.h \
+	iofwd/interpose/loader/library.c \
+	iofwd/interpose/path/pathconf.c \
+	iofwd/interpose/fd/lock.c \
+	iofwd/interpose/entry/time64.c \
+	iofwd/interpose/entry/time64.h \
+	iofwd/interpose/stdio/lost_data.c \
+	iofwd/interpose/memory/map.c \
+	iofwd/interpose/path/names.c \
+	iofwd/interpose/loader/elf_deps.c \
+	iofwd/interpose/loader/elf_deps.h \
+	iofwd/calls/numbers.def \
+	iofwd/interpose/entry/syscall_numbers.h \
+	iofwd/interpose/memory/pages.c \
+	iofwd/interpose/memory/pages.h \
+	iofwd/interpose/memory/pages_shared.c \
+	iofwd/interpose/process/threads.c \
+	iofwd/interpose/entry/fault_check.c \
+	iofwd/interpose/entry/fault_check.h \
+	iofwd/interpose/fd/poll.c \
+	iofwd/interpose/fd/poll.h \
+	iofwd/interpose/entry/libc_real.h \
+	iofwd/interpose/process/relay.c \
+	iofwd/interpose/process/relay.h \
+	iofwd/interpose/process/search.c \
+	iofwd/interpose/entry/settings.c \
+	iofwd/interpose/entry/settings.h \
+	iofwd/interpose/fd/socket.c \
+	iofwd/interpose/process/spawn.c \
+	iofwd/interpose/process/start.c \
+	iofwd/interpose/process/start.h \
+	iofwd/interpose/stdio/std_files.c \
+	iofwd/interpose/stdio/stream.c \
+	iofwd/interpose/stdio/stream.h \
+	iofwd/interpose/path/openat2.c \
+	iofwd/interpose/path/openat2.h \
+	iofwd/interpose/entry/syscall.c \
+	iofwd/interpose/entry/targets.h \
+	iofwd/interpose/path/temp.c \
+	iofwd/interpose/path/walk.c \
+	iofwd/interpose/fd/procfs.c \
+	iofwd/interpose/fd/procfs.h \
+	iofwd/interpose/path/resolve.c \
+	iofwd/interpose/path/resolve.h \
+	iofwd/interpose/stdio/wide.c \
+	iofwd/interpose/path/xattr.c
+libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/entry/client_load.c iofwd/interpose/process/mpi.c iofwd/interpose/entry/libc_real.c
+nodist_libiofwd_preload_la_SOURCES = iofwd/calls/names.c
+libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DFWD_STD_PREFIX='"_IO_2_1_"'
+libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
+libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,initfirst
+libiofwd_preload_la_LIBADD = -ldl -lpthread
+
+# The same for static programs: their own calls and those of their libraries lead here by ld --wrap (pkg-config iofwd-static).
+if DROPIN_STATIC
+lib_LTLIBRARIES += libiofwd_wrap.la
+libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/interpose/entry/client_static.c
+nodist_libiofwd_wrap_la_SOURCES = iofwd/calls/names_wrap.c
+libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -Dfwd_state=fwd_wrap_state -DFWD_STD_PREFIX='"__wrap__IO_2_1_"'
+libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
+libiofwd_wrap_la_LDFLAGS = -static
+module_DATA = iofwd/calls/iofwd-wrap.args
+pkgconfig_DATA += iofwd-static.pc
+endif
+
+if HAVE_CRITERION
+preload_unit = tests/unit/unit_prefix tests/unit/unit_fdtab
+check_PROGRAMS += $(preload_unit)
+TESTS += $(preload_unit)
+tests_unit_unit_prefix_SOURCES = tests/unit/unit_prefix.c iofwd/wire/prefix.c
+tests_unit_unit_prefix_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_prefix_LDADD = $(CRITERION_LIBS)
+tests_unit_unit_fdtab_SOURCES = tests/unit/unit_fdtab.c iofwd/interpose/fd/fdtab.c
+tests_unit_unit_fdtab_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_fdtab_LDADD = $(CRITERION_LIBS) -lpthread
+endif
+
+# End to end, through amphora-run and its servers.
+preload_scripts = \
+	tests/files/calls/fwd_calls.sh \
+	tests/files/calls/fwd_collect.sh \
+	tests/files/process/fwd_daemon.sh \
+	tests/files/calls/fwd_direct.sh \
+	tests/files/failover/fwd_failover.sh \
+	tests/files/calls/fwd_handles.sh \
+	tests/files/process/fwd_own.sh \
+	tests/files/process/fwd_programs.sh \
+	tests/files/calls/fwd_stripe.sh \
+	tests/files/process/fwd_tools.sh
+preload_programs = tests/files/calls/fwd_calls tests/files/stdio/fwd_stdio tests/files/process/fwd_proc tests/files/calls/fwd_handles tests/files/calls/fwd_stripe tests/files/calls/fwd_collect
+preload_scripts += \
+	tests/files/failover/fwd_death.sh \
+	tests/files/calls/fwd_exports.sh \
+	tests/files/failover/fwd_faults.sh \
+	tests/files/calls/fwd_fsx.sh \
+	tests/files/calls/fwd_full.sh \
+	tests/files/process/fwd_libs.sh \
+	tests/files/calls/fwd_links.sh \
+	tests/files/failover/fwd_killed.sh \
+	tests/files/process/fwd_shares.sh \
+	tests/files/process/fwd_lifetime.sh \
+	tests/files/calls/fwd_limits.sh \
+	tests/files/calls/fwd_budget.sh \
+	tests/files/memory/fwd_maps.sh \
+	tests/files/calls/fwd_more.sh \
+	tests/files/calls/fwd_names.sh \
+	tests/files/memory/fwd_patched.sh \
+	tests/files/calls/fwd_pipes.sh \
+	tests/files/calls/fwd_random.sh \
+	tests/files/calls/fwd_readers.sh \
+	tests/files/calls/fwd_ready.sh \
+	tests/files/process/fwd_relay.sh \
+	tests/files/process/fwd_real.sh \
+	tests/files/failover/fwd_soak.sh \
+	tests/files/stdio/fwd_streams.sh \
+	tests/files/process/fwd_suites.sh \
+	tests/files/calls/fwd_truth.sh
+preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
+preload_programs += tests/files/memory/fwd_patched
+preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
+preload_programs += tests/files/calls/fwd_budget
+preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
+preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/calls/fwd_readers
+preload_programs += tests/files/stdio/fwd_streams
+preload_programs += tests/files/calls/fwd_ready tests/files/failover/fwd_killed tests/files/process/fwd_shares tests/files/calls/fwd_pipes
+check_PROGRAMS += $(preload_programs)
+tests_files_calls_fwd_ready_SOURCES = tests/files/calls/fwd_ready.c tests/files/fwd_say.h
+tests_files_calls_fwd_ready_LDFLAGS =
+tests_files_calls_fwd_ready_LDADD = -lpthread
+tests_files_process_fwd_shares_SOURCES = tests/files/process/fwd_shares.c tests/files/fwd_is.h
+tests_files_process_fwd_shares_LDFLAGS =
+tests_files_calls_fwd_pipes_SOURCES = tests/files/calls/fwd_pipes.c tests/files/fwd_say.h
+tests_files_calls_fwd_pipes_LDFLAGS =
+tests_files_calls_fwd_pipes_LDADD = -lpthread
+tests_files_stdio_fwd_streams_SOURCES = tests/files/stdio/fwd_streams.c
+tests_files_stdio_fwd_streams_LDFLAGS =
+tests_files_stdio_fwd_streams_LDADD = -lpthread
+tests_files_failover_fwd_killed_SOURCES = tests/files/failover/fwd_killed.c tests/files/fwd_kill.h tests/files/fwd_say.h
+tests_files_failover_fwd_killed_LDFLAGS =
+tests_files_calls_fwd_exports_SOURCES = tests/files/calls/fwd_exports.c
+tests_files_calls_fwd_exports_LDFLAGS =
+tests_files_calls_fwd_exports_LDADD = -lpthread
+tests_files_failover_fwd_faults_SOURCES = tests/files/failover/fwd_faults.c tests/files/fwd_say.h
+tests_files_failover_fwd_faults_LDFLAGS =
+tests_files_calls_fwd_full_SOURCES = tests/files/calls/fwd_full.c tests/files/fwd_say.h
+tests_files_calls_fwd_full_LDADD = libiofwd.la libamphora.la
+tests_files_calls_fwd_calls_SOURCES = tests/files/calls/fwd_calls.c tests/files/fwd_say.h
+tests_files_calls_fwd_calls_LDFLAGS =
+tests_files_stdio_fwd_stdio_SOURCES = tests/files/stdio/fwd_stdio.c tests/files/fwd_say.h
+tests_files_stdio_fwd_stdio_LDFLAGS =
+tests_files_process_fwd_proc_SOURCES = tests/files/process/fwd_proc.c tests/files/fwd_say.h
+tests_files_process_fwd_proc_LDFLAGS =
+tests_files_process_fwd_proc_LDADD = -lpthread
+tests_files_calls_fwd_truth_SOURCES = tests/files/calls/fwd_truth.c tests/files/fwd_say.h
+tests_files_calls_fwd_truth_LDFLAGS =
+tests_files_calls_fwd_truth_LDADD = -lpthread
+tests_files_calls_fwd_more_SOURCES = tests/files/calls/fwd_more.c tests/files/fwd_say.h
+tests_files_calls_fwd_more_LDFLAGS =
+tests_files_calls_fwd_more_LDADD = -ldl
+tests_files_calls_fwd_fsx_SOURCES = tests/files/calls/fwd_fsx.c
+tests_files_calls_fwd_fsx_LDFLAGS =
+tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h
+tests_files_memory_fwd_patched_LDFLAGS =
+tests_files_memory_fwd_patched_LDADD = -ldl
+tests_files_calls_fwd_names_SOURCES = tests/files/calls/fwd_names.c tests/files/fwd_say.h
+tests_files_calls_fwd_names_LDFLAGS =
+tests_files_calls_fwd_limits_SOURCES = tests/files/calls/fwd_limits.c
+tests_files_calls_fwd_limits_LDFLAGS =
+tests_files_calls_fwd_budget_SOURCES = tests/files/calls/fwd_budget.c
+tests_files_calls_fwd_budget_LDFLAGS =
+tests_files_failover_fwd_death_SOURCES = tests/files/failover/fwd_death.c
+tests_files_failover_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
+tests_files_memory_fwd_maps_SOURCES = tests/files/memory/fwd_maps.c tests/files/fwd_say.h
+tests_files_memory_fwd_maps_LDFLAGS =
+tests_files_calls_fwd_readers_SOURCES = tests/files/calls/fwd_readers.c tests/files/fwd_is.h
+tests_files_calls_fwd_readers_LDFLAGS =
+tests_files_calls_fwd_readers_LDADD = -lpthread
+tests_files_calls_fwd_random_SOURCES = tests/files/calls/fwd_random.c
+tests_files_calls_fwd_random_LDFLAGS =
+tests_files_calls_fwd_handles_SOURCES = tests/files/calls/fwd_handles.c tests/files/fwd_is.h
+tests_files_calls_fwd_handles_LDADD = libiofwd.la libamphora.la
+tests_files_calls_fwd_stripe_SOURCES = tests/files/calls/fwd_stripe.c tests/files/fwd_is.h
+tests_files_calls_fwd_stripe_LDADD = libiofwd.la libamphora.la
+check_PROGRAMS += tests/files/process/fwd_own tests/files/failover/fwd_failover tests/files/process/fwd_plain_mpi
+tests_files_process_fwd_plain_mpi_SOURCES = tests/files/process/fwd_plain_mpi.c
+tests_files_process_fwd_plain_mpi_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_process_fwd_plain_mpi_LDFLAGS = -export-dynamic
+tests_files_process_fwd_plain_mpi_LDADD = libamphora.la
+tests_files_process_fwd_stopped_SOURCES = tests/files/process/fwd_stopped.c
+tests_files_process_fwd_stopped_LDFLAGS =
+tests_files_failover_fwd_failover_SOURCES = tests/files/failover/fwd_failover.c
+tests_files_failover_fwd_failover_LDFLAGS =
+tests_files_failover_fwd_failover_LDADD = libiofwd.la libamphora.la -lpthread
+tests_files_process_fwd_own_SOURCES = tests/files/process/fwd_own.c
+tests_files_process_fwd_own_LDADD = libiofwd.la libamphora.la
+tests_files_calls_fwd_collect_SOURCES = tests/files/calls/fwd_collect.c tests/files/fwd_is.h
+tests_files_calls_fwd_collect_LDADD = libiofwd.la libamphora.la
+dist_check_SCRIPTS += $(preload_scripts)
+# Of all MPI libraries of the distribution: for the nightly run.
+dist_check_SCRIPTS += tests/files/process/fwd_mpi_real.sh
+TESTS += $(preload_scripts)
+EXTRA_DIST += \
+	tests/files/failover/fault_fs.c \
+	tests/files/process/fwd_fortran.f90 \
+	tests/files/fwd_lib.sh \
+	tests/files/mounts.sh \
+	tests/files/process/fwd_mpi.c \
+	tests/files/process/fwd_python.py \
+	tests/files/process/fwd_outside.sh \
+	tests/files/process/fwd_shell_commands.sh \
+	tests/files/process/fwd_sockets.py \
+	tests/files/process/fwd_suites_commands.sh \
+	tests/files/process/fwd_relay.c \
+	tests/files/process/fwd_static.c \
+	tests/files/process/fwd_tools_commands.sh

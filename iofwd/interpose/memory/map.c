@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Maps of forwarded files.  Layer: iofwd (preload).  Thread rule: any thread; the list is under fwd_pages_lock.
+ *
+ * A private map is memory that is read in when the map is made.  A shared one is a map of the file's pages, which all processes of this
+ * host share (pages.h).  What was changed there goes to the server at msync, munmap, fsync, close, exec and exit.
+ *
+ * A program's map, and its end, pass the C library's function once: a registration cache may have overwritten it, and has to
+ * see them.  What the program maps by syscall() does not pass it (kernel.h).  The client's own maps do, as any library's: its
+ * network library may keep such a cache.  What the cache then calls by syscall() goes to the kernel, since the client is
+ * inside of Amphora (fwd_inside).
+ */
+#include <sys/mman.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/memory/pages.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define KEEP_OLD 4 /* MREMAP_DONTUNMAP */
+
+struct map {
+    struct map *next;
+    char *at;
+    size_t len;
+    off_t off;
+    struct fwd_ofile *of; /* with a reference: it stays open for the map */
+    struct fwd_pages *pages;
+    bool may_write;       /* through of */
+};
+
+static struct map *maps;
+int fwd_maps;
+
+void fwd_maps_fork_lock(bool take)
+{
+    fwd_pages_fork_lock(take);
+}
+
+void fwd_maps_recount(void)
+{
+    for (struct map *m = maps; m; m = m->next)
+        m->of->refs++;
+    fwd_pages_forked();
+}
+
+/* This thread is in the C library's mremap for a forwarded map.  Where that has been overwritten, the call that it
+ * makes is the kernel's. */
+static __thread bool moving __attribute__((tls_model("initial-exec")));
+
+static void *failed(int err)
+{
+    errno = err;
+    return MAP_FAILED;
+}
+
+/* ---- the ways of a call ---- */
+
+static void *mmap_by(enum fwd_way way, void *at, size_t len, int prot, int flags, int fd, off_t off)
+{
+    if (way == FWD_KERNEL)
+        return fwd_kernel_mmap(at, len, prot, flags, fd, off);
+    return real_mmap64(at, len, prot, flags, fd, off);
+}
+
+static int munmap_by(enum fwd_way way, void *at, size_t len)
+{
+    return way == FWD_LIBC ? real_munmap(at, len) : fwd_kernel_munmap(at, len);
+}
+
+static int mprotect_by(enum fwd_way way, void *at, size_t len, int prot)
+{
+    return way == FWD_LIBC ? real_mprotect(at, len, prot) : fwd_kernel_mprotect(at, len, prot);
+}
+
+static void *mremap_by(enum fwd_way way, void *old, size_t old_len, size_t len, int flags, void *at)
+{
+    if (way == FWD_KERNEL)
+        return fwd_kernel_mremap(old, old_len, len, flags, at);
+    return real_mremap(old, old_len, len, flags, at);
+}
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t whole_pages(size_t len)
+{
+    return (len + page_bytes() - 1) & ~(page_bytes() - 1);
+}
+
+/* ---- what was changed goes out ---- */
+
+/* The changed bytes of m from `from` to `to`. */
+static int flush(struct map *m, size_t from, size_t to)
+{
+    int err = m->may_write ? fwd_core_enter() : 0;
+    if (!m->may_write || err || !fwd_pages_changed(m->pages))
+        return err;
+    fwd_pages_begin(m->pages);
+    err = fwd_pages_flush(m->pages, &m->of->file, m->off + (off_t)from, m->off + (off_t)to);
+    fwd_pages_end(m->pages);
+    return err;
+}
+
+static int flush_if(const struct fwd_ofile *of)
+{
+    struct fwd_pages_guard g;
+    int err = 0;
+    fwd_pages_lock(&g);
+    const struct fwd_pages *p = of ? fwd_pages_of(&of->file, false) : NULL;
+    for (struct map *m = maps; m; m = m->next)
+        if (!of || m->of == of || m->pages == p) {
+            int one = flush(m, 0, m->len);
+            err = err ? err : one;
+        }
+    fwd_pages_unlock(&g);
+    return err;
+}
+
+int fwd_maps_flush(const struct fwd_ofile *of)
+{
+    return AMPH_LIKELY(!__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)) ? 0 : flush_if(of);
+}
+
+void fwd_maps_resize(void)
+{
+    struct fwd_pages_guard g;
+    fwd_pages_lock(&g);
+    for (struct map *m = maps; m; m = m->next) {
+        fwd_pages_begin(m->pages);
+        (void)fwd_pages_resize(m->pages, &m->of->file);
+        fwd_pages_end(m->pages);
+    }
+    fwd_pages_unlock(&g);
+}
+
+static void __attribute__((destructor)) at_exit(void)
+{
+    struct fwd_pages_guard g;
+    if (!__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED))
+        return;
+    flush_if(NULL);
+    fwd_pages_lock(&g);
+    fwd_pages_ending();
+    fwd_pages_unlock(&g);
+}
+
+/* ---- the list ---- */
+
+/* Takes [from, to) out of m's list entry; both lie in it. */
+static void cut(struct map **place, size_t from, size_t to)
+{
+    struct map *m = *place;
+    if (from == 0 && to == m->len) {
+        *place = m->next;
+        __atomic_sub_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
+        fwd_pages_leave(m->pages);
+        fdtab_put(m->of);
+        free(m);
+        return;
+    }
+    struct map *rest = from > 0 && to < m->len ? malloc(sizeof *rest) : NULL;
+    if (rest) {
+        *rest = *m;
+        rest->at += to;
+        rest->off += (off_t)to;
+        rest->len -= to;
+        rest->pages->maps++;
+        __atomic_add_fetch(&rest->of->refs, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
+        m->next = rest;
+    }
+    if (from > 0) {
+        m->len = from;
+        return;
+    }
+    m->at += to;
+    m->off += (off_t)to;
+    m->len -= to;
+}
+
+/* The part of m inside [at, at + len); false: none. */
+static bool common(const struct map *m, const char *at, size_t len, size_t *from_p, size_t *to_p)
+{
+    const char *end = at + whole_pages(len);
+    if (end <= m->at || at >= m->at + m->len)
+        return false;
+    *from_p = at > m->at ? (size_t)(at - m->at) : 0;
+    *to_p = end < m->at + m->len ? (size_t)(end - m->at) : m->len;
+    return true;
+}
+
+/* Nothing of the list lies in [at, at + len) any more; what was changed there is written. */
+static void forget(const void *at, size_t len)
+{
+    struct fwd_pages_guard g;
+    size_t from, to;
+    fwd_pages_lock(&g);
+    for (struct map **place = &maps; *place;) {
+        struct map *m = *place;
+        if (!common(m, at, len, &from, &to)) {
+            place = &m->next;
+            continue;
+        }
+        flush(m, from, to);
+        cut(place, from, to);
+        if (*place == m)
+            place = &m->next;
+    }
+    fwd_pages_unlock(&g);
+}
+
+/* ---- making maps ---- */
+
+/* What the kernel would say to such a map of such a file. */
+static int refused(const struct fwd_ofile *of, int prot, bool shared, struct stat *st, int *access_p)
+{
+    int flags, err = fwd_core.getflags(fwd_core.client, &of->file, &flags);
+    if (err)
+        return err;
+    *access_p = flags & O_ACCMODE;
+    if (flags & O_PATH)
+        return EBADF;
+    if (*access_p == O_WRONLY || (shared && (prot & PROT_WRITE) && *access_p != O_RDWR))
+        return EACCES;
+    if ((err = fwd_core.fstat(fwd_core.client, &of->file, st)) != 0)
+        return err;
+    return S_ISREG(st->st_mode) ? 0 : ENODEV;
+}
+
+/* Memory beyond a file's last page is a SIGBUS, as a map of an empty file is. */
+static int end_map(char *at, size_t len)
+{
+    int fd = fwd_kernel_memfd_create("iofwd", MFD_CLOEXEC);
+    char *end = fd < 0 ? MAP_FAILED : fwd_kernel_mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+    int err = end == MAP_FAILED ? errno : 0;
+    if (fd >= 0)
+        fwd_kernel_close(fd);
+    return err;
+}
+
+static void *map_private(enum fwd_way way, const struct fwd_ofile *of, void *at, size_t len, int prot, int flags,
+                         off_t off, off_t size)
+{
+    int own_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
+    char *map = mmap_by(way, at, len, PROT_READ | PROT_WRITE, own_flags, -1, 0);
+    if (map == MAP_FAILED)
+        return MAP_FAILED;
+    size_t there = off < size ? whole_pages((size_t)(size - off)) : 0;
+    int err = fwd_read_in(&of->file, map, len, off);
+    if (!err && there < len)
+        err = end_map(map + there, len - there);
+    if (err) {
+        munmap_by(way, map, len);
+        return failed(err);
+    }
+    if (prot != (PROT_READ | PROT_WRITE))
+        fwd_kernel_mprotect(map, len, prot);
+    return map;
+}
+
+/* Puts a map into the list, which takes over a use of the pages. */
+static bool enlist(char *at, size_t len, off_t off, struct fwd_ofile *of, struct fwd_pages *pages, bool may_write)
+{
+    struct map *m = malloc(sizeof *m);
+    if (!m)
+        return false;
+    __atomic_add_fetch(&of->refs, 1, __ATOMIC_RELAXED);
+    *m = (struct map){ .next = maps, .at = at, .len = whole_pages(len), .off = off, .of = of, .pages = pages, .may_write = may_write };
+    maps = m;
+    __atomic_add_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* The pages are there, and in step with the file. */
+static int prepare(struct fwd_pages *p, const struct fwd_ofile *of, size_t len, int prot, off_t off)
+{
+    fwd_pages_begin(p);
+    int err = fwd_pages_load(p, &of->file, off, (off_t)len);
+    if (!err && (prot & PROT_WRITE))
+        err = fwd_pages_writable(p);
+    fwd_pages_end(p);
+    return err;
+}
+
+/* Pages for a new map, and a descriptor of them. */
+static int take_pages(struct fwd_ofile *of, size_t len, int prot, off_t off, off_t size, bool may_write,
+                      struct fwd_pages **pages_p, int *fd_p)
+{
+    struct fwd_pages_guard g;
+
+    fwd_pages_lock(&g);
+    int err = fwd_pages_join(&of->file, size, (prot & PROT_WRITE) && of->locked, pages_p);
+    if (!err) {
+        err = prepare(*pages_p, of, len, prot, off);
+        *fd_p = err ? -1 : fwd_pages_map_fd(*pages_p, may_write);
+        if (!err && *fd_p < 0)
+            err = errno;
+        if (err)
+            fwd_pages_leave(*pages_p);
+    }
+    fwd_pages_unlock(&g);
+    return err;
+}
+
+/* No lock is held over the call that makes the map: what has overwritten the C library's function may use forwarded
+ * files. */
+static void *map_shared(enum fwd_way way, struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off, off_t size,
+                        bool may_write)
+{
+    struct fwd_pages_guard g;
+    struct fwd_pages *p;
+    int fd, err = take_pages(of, len, prot, off, size, may_write, &p, &fd);
+    if (err)
+        return failed(err);
+
+    char *map = mmap_by(way, at, len, prot, flags, fd, off);
+    if (map == MAP_FAILED)
+        err = errno;
+    fwd_kernel_close(fd);
+
+    fwd_pages_lock(&g);
+    bool listed = !err && enlist(map, len, off, of, p, may_write);
+    if (!listed)
+        fwd_pages_leave(p);
+    fwd_pages_unlock(&g);
+
+    if (!err && !listed) {
+        munmap_by(way, map, len);
+        err = ENOMEM;
+    }
+    return err ? failed(err) : map;
+}
+
+static void *map_file(enum fwd_way way, struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off)
+{
+    struct stat st;
+    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+    int access, err = refused(of, prot, shared, &st, &access);
+    if (err)
+        return failed(err);
+    if (!shared)
+        return map_private(way, of, at, len, prot, flags, off, st.st_size);
+    fwd_coherent_begin();
+    void *map = map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
+    err = errno;
+    /* a file that is only read, and cannot be shared: no descriptors are left, files are limited, memory from which no program may run */
+    if (map == MAP_FAILED && access == O_RDONLY && (err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM || err == ENOSPC))
+        return map_private(way, of, at, len, prot, flags, off, st.st_size);
+    errno = err;
+    return map;
+}
+
+void *fwd_mmap(enum fwd_way way, void *at, size_t len, int prot, int flags, int fd, off_t off)
+{
+    struct fwd_ofile *of;
+
+    if (flags & MAP_FIXED) {
+        fwd_reach_forget();
+        if (__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED))
+            forget(at, len);
+    }
+    if (!fwd_fd(fd))
+        return mmap_by(way, at, len, prot, flags, fd, off);
+
+    if (off < 0 || (off & (off_t)(page_bytes() - 1)) || len == 0 || (off_t)len < 0)
+        return failed(EINVAL);
+    if (fwd_file_begin(fd, &of) != 0)
+        return MAP_FAILED;
+    void *map = map_file(way, of, at, len, prot, flags, off);
+    int saved = errno;
+    fdtab_put(of);
+    errno = saved;
+    return map;
+}
+
+void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+{
+    return fwd_mmap(FWD_LIBC, at, len, prot, flags, fd, off);
+}
+
+/* ---- changing them, and other memory ---- */
+
+static bool have_maps(void)
+{
+    return __atomic_load_n(&fwd_maps, __ATOMIC_RELAXED);
+}
+
+static int memory_changed(int result)
+{
+    fwd_reach_forget();
+    return result;
+}
+
+int fwd_munmap(enum fwd_way way, void *at, size_t len)
+{
+    if (have_maps() && ((uintptr_t)at & (page_bytes() - 1)) == 0)
+        forget(at, len);
+    return memory_changed(munmap_by(way, at, len));
+}
+
+int x_munmap(void *at, size_t len)
+{
+    return fwd_munmap(FWD_LIBC, at, len);
+}
+
+int fwd_msync(enum fwd_way way, void *at, size_t len, int flags)
+{
+    struct fwd_pages_guard g;
+    size_t from, to;
+    int err = 0;
+    if ((way == FWD_LIBC ? real_msync(at, len, flags) : fwd_kernel_msync(at, len, flags)) != 0)
+        return -1;
+    fwd_pages_lock(&g);
+    for (struct map *m = maps; m && !err; m = m->next) {
+        if (!common(m, at, len, &from, &to))
+            continue;
+        err = flush(m, from, to);
+        if (!err && (flags & MS_INVALIDATE))
+            err = prepare(m->pages, m->of, to - from, 0, m->off + (off_t)from);
+    }
+    fwd_pages_unlock(&g);
+    return fwd_result(err);
+}
+
+int x_msync(void *at, size_t len, int flags)
+{
+    return fwd_msync(FWD_LIBC, at, len, flags);
+}
+
+/* A shared map that was read-only is to be written. */
+int fwd_mprotect(enum fwd_way way, void *at, size_t len, int prot)
+{
+    struct fwd_pages_guard g;
+    size_t from, to;
+    int err = 0;
+    if (!have_maps())
+        return memory_changed(mprotect_by(way, at, len, prot));
+    fwd_pages_lock(&g);
+    for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next)
+        if (m->may_write && common(m, at, len, &from, &to) && !(err = m->of->locked && !m->pages->named ? EACCES : 0))
+            err = prepare(m->pages, m->of, to - from, PROT_WRITE, m->off + (off_t)from);
+    fwd_pages_unlock(&g);
+    return err ? fwd_fail(err) : memory_changed(mprotect_by(way, at, len, prot));
+}
+
+int x_mprotect(void *at, size_t len, int prot)
+{
+    return fwd_mprotect(FWD_LIBC, at, len, prot);
+}
+
+/* The first map of the list in [at, at + len), and where in it. */
+static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to_p)
+{
+    struct map *m = maps;
+    while (m && !common(m, at, len, from_p, to_p))
+        m = m->next;
+    return m;
+}
+
+/* A map that goes elsewhere, or grows: what it was, with a use of its file and pages for what it becomes. */
+struct moved {
+    struct map was;
+    off_t off; /* of what moves */
+    size_t from, to;
+};
+
+/* false: none is moved, or it cannot be (*err_p). */
+static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, int *err_p)
+{
+    struct fwd_pages_guard g;
+
+    fwd_pages_lock(&g);
+    struct map *m = map_at(old, old_len ? old_len : 1, &v->from, &v->to);
+    if (m) {
+        v->was = *m;
+        v->off = m->off + (off_t)v->from;
+        *err_p = fwd_core_enter();
+        if (!*err_p)
+            *err_p = prepare(m->pages, m->of, len, 0, v->off);
+    }
+    if (m && !*err_p) {
+        m->pages->maps++;
+        __atomic_add_fetch(&m->of->refs, 1, __ATOMIC_RELAXED);
+    }
+    fwd_pages_unlock(&g);
+    return m && !*err_p;
+}
+
+/* Enters where it is now (MAP_FAILED: where it was) into the list. */
+static void move_end(const struct moved *v, char *map, size_t old_len, size_t len, bool keep_old)
+{
+    const struct map *was = &v->was;
+    struct fwd_pages_guard g;
+
+    fwd_pages_lock(&g);
+    struct map **place = &maps;
+    while (*place && ((*place)->at != was->at || (*place)->pages != was->pages))
+        place = &(*place)->next;
+    if (map != MAP_FAILED && !keep_old && *place) {
+        size_t to = v->from + whole_pages(old_len);
+        cut(place, v->from, to < was->len ? to : was->len);
+    }
+    if (map == MAP_FAILED || !enlist(map, len, v->off, was->of, was->pages, was->may_write))
+        fwd_pages_leave(was->pages);
+    fwd_pages_unlock(&g);
+
+    fdtab_put(was->of);
+}
+
+void *fwd_mremap(enum fwd_way way, void *old, size_t old_len, size_t len, int flags, void *at)
+{
+    struct moved v;
+    int err = 0;
+
+    fwd_reach_forget();
+    if (moving)
+        return fwd_kernel_mremap(old, old_len, len, flags, at);
+    if (!have_maps())
+        return mremap_by(way, old, old_len, len, flags, at);
+    if (flags & MREMAP_FIXED)
+        forget(at, len);
+    if (!move_begin(old, old_len, len, &v, &err))
+        return err ? failed(err) : mremap_by(way, old, old_len, len, flags, at);
+
+    /* The kernel does it to the pages' map by itself. */
+    moving = true;
+    void *map = mremap_by(way, old, old_len, len, flags, at);
+    int saved = errno;
+    moving = false;
+    move_end(&v, map, old_len, len, flags & KEEP_OLD);
+    errno = saved;
+    return map;
+}
+
+void *x_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
+{
+    return fwd_mremap(FWD_LIBC, old, old_len, len, flags, at);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is in the pages of a mapped file: read in, kept in step with the file, written out; see pages.h.  Layer: iofwd (preload).
+ * Thread rule: as there.
+ *
+ * The shadow is what the server has, so that what differs from it has been changed by a program.  It goes to the server in runs, byte for
+ * byte, so that others' changes in between stay; and what the server has otherwise comes in without touching it.  Memory that nobody has
+ * touched is a hole in both files and is never looked at.
+ */
+#include "iofwd/interpose/memory/pages.h"
+
+#include <sys/mman.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/calls/names.h"
+
+#define PAGE ((off_t)4096)          /* in which changes are looked for; any size does */
+#define PIECE ((off_t)64 << 10)     /* what is kept or not */
+#define CHUNK ((off_t)1 << 20)      /* what is looked at together */
+#define WINDOW ((off_t)64 << 20)    /* what is read in together */
+#define KEPT_AT PAGE                /* of the control file: a byte for each piece */
+#define SHADOW_AT FWD_PAGES_SHADOW
+#define FAR INT64_MAX
+
+static char ours[CHUNK], theirs[CHUNK], base[CHUNK];
+
+static off_t least(off_t a, off_t b)
+{
+    return a < b ? a : b;
+}
+
+static off_t most(off_t a, off_t b)
+{
+    return a > b ? a : b;
+}
+
+bool fwd_pages_changed(const struct fwd_pages *p)
+{
+    return __atomic_load_n(&p->head->shadowed, __ATOMIC_ACQUIRE);
+}
+
+static off_t length_of(const struct fwd_pages *p)
+{
+    struct stat st;
+    return real_fstat64(p->data, &st) == 0 ? st.st_size : 0;
+}
+
+/* ---- the two files ---- */
+
+/* What is not there is zero. */
+static void get(int fd, off_t at, void *buf, size_t len)
+{
+    size_t done = 0;
+    for (ssize_t n = 1; done < len && n > 0; done += n > 0 ? (size_t)n : 0)
+        n = fwd_kernel_pread(fd, (char *)buf + done, len - done, at + (off_t)done);
+    memset((char *)buf + done, 0, len - done);
+}
+
+static int put(int fd, off_t at, const void *buf, size_t len)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t n = fwd_kernel_pwrite(fd, (const char *)buf + done, len - done, at + (off_t)done);
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static off_t next_in(int fd, off_t start, off_t at)
+{
+    off_t found = fwd_kernel_lseek(fd, start + at, SEEK_DATA);
+    return found < 0 ? FAR : found - start;
+}
+
+/* The next place that anybody has touched. */
+static off_t next_touched(const struct fwd_pages *p, off_t at)
+{
+    off_t data = next_in(p->data, 0, at);
+    return fwd_pages_changed(p) ? least(data, next_in(p->control, SHADOW_AT, at)) : data;
+}
+
+/* The end of the pieces from at on that are all kept, or all not. */
+static off_t end_of_run(const struct fwd_pages *p, off_t at, off_t end, bool *kept_p)
+{
+    char kept[512];
+    off_t piece = at / PIECE;
+    for (bool first = true; piece * PIECE < end; first = false) {
+        get(p->control, KEPT_AT + piece, kept, sizeof kept);
+        if (first)
+            *kept_p = kept[0];
+        for (size_t i = 0; i < sizeof kept; i++, piece++)
+            if ((kept[i] != 0) != *kept_p)
+                return least(piece * PIECE, end);
+    }
+    return end;
+}
+
+static int keep(const struct fwd_pages *p, off_t from, off_t end)
+{
+    char kept[512];
+    int err = 0;
+    memset(kept, 1, sizeof kept);
+    for (off_t piece = from / PIECE, last = (end + PIECE - 1) / PIECE; piece < last && !err; piece += (off_t)sizeof kept)
+        err = put(p->control, KEPT_AT + piece, kept, (size_t)least((off_t)sizeof kept, last - piece));
+    return err;
+}
+
+/* ---- the file ---- */
+
+static int read_whole(const struct amph_fwd_file *file, char *to, size_t len, off_t off)
+{
+    size_t done = 0;
+    for (size_t n = 1; done < len && n > 0; done += n) {
+        int err = fwd_under.pread(fwd_core.client, file, off + (off_t)done, to + done, len - done, &n);
+        if (err)
+            return err;
+    }
+    memset(to + done, 0, len - done);
+    return 0;
+}
+
+/* The file's next data in [at, end): [*from_p, *end_p).  false: no more. */
+static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off_t *from_p, off_t *end_p)
+{
+    if (at >= end)
+        return false;
+    *from_p = at;
+    *end_p = end;
+    int err = end - at < CHUNK ? 0 : fwd_core.nextdata(fwd_core.client, file, at, from_p, end_p);
+    if (err == ENXIO)
+        return false;
+    if (err || *from_p < at || *end_p <= *from_p) { /* a server that does not say: all of it */
+        *from_p = at;
+        *end_p = end;
+    }
+    *end_p = least(*end_p, end);
+    return *from_p < end;
+}
+
+int fwd_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t off)
+{
+    struct stat st;
+    off_t at = off, from, to_off;
+    int err = fwd_core.fstat(fwd_core.client, file, &st);
+    off_t end = err ? 0 : least(st.st_size, off + (off_t)len);
+    for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
+        size_t n = 1;
+        for (off_t place = from; !err && n > 0 && place < to_off; place += (off_t)n)
+            err = fwd_core.pread(fwd_core.client, file, place, to + (place - off), (size_t)(to_off - place), &n);
+    }
+    return err;
+}
+
+/* ---- coming in ---- */
+
+/* Reads [from, end), which is zero up to now, in one window. */
+static int fill_window(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+{
+    off_t start = from & ~(PIECE - 1); /* no machine's pages are larger */
+    size_t len = (size_t)(end - start);
+    if (fwd_kernel_fallocate(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
+        return errno;
+    char *window = fwd_kernel_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data, start);
+    if (window == MAP_FAILED)
+        return errno;
+    int err = read_whole(file, window + (from - start), (size_t)(end - from), from);
+    if (!err && fwd_pages_changed(p))
+        err = put(p->control, SHADOW_AT + from, window + (from - start), (size_t)(end - from));
+    fwd_kernel_munmap(window, len);
+    return err;
+}
+
+static int fill(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
+{
+    off_t from, to;
+    int err = 0;
+    for (; !err && next_data(file, at, end, &from, &to); at = to) {
+        to = least(to, (from & ~(WINDOW - 1)) + WINDOW);
+        err = fill_window(p, file, from, to);
+    }
+    return err;
+}
+
+/* The bytes of a page that the server has changed come in. */
+static int merge_page(struct fwd_pages *p, off_t at, const char *now, const char *was, size_t len)
+{
+    int err = 0;
+    for (size_t i = 0, n; i < len && !err; i += n) {
+        for (n = 0; i + n < len && now[i + n] != was[i + n]; n++)
+            ;
+        if (n)
+            err = put(p->data, at + (off_t)i, now + i, n);
+        else
+            n = 1;
+    }
+    return err || !fwd_pages_changed(p) ? err : put(p->control, SHADOW_AT + at, now, len);
+}
+
+/* What is kept in [at, end) comes into step with the file. */
+static int merge(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
+{
+    off_t from, to, n;
+    int err = 0;
+    for (; at < end && !err; at += n) {
+        if (!next_data(file, at, end, &from, &to))
+            from = FAR;
+        off_t skip = least(from, next_touched(p, at)) & ~(PAGE - 1);
+        at = most(at, least(skip, end));
+        n = least(CHUNK, end - at);
+        if (n == 0)
+            break;
+        err = read_whole(file, theirs, (size_t)n, at);
+        get(fwd_pages_changed(p) ? p->control : p->data, (fwd_pages_changed(p) ? SHADOW_AT : 0) + at, base, (size_t)n);
+        for (off_t page = 0; page < n && !err; page += PAGE) {
+            size_t len = (size_t)least(PAGE, n - page);
+            if (memcmp(theirs + page, base + page, len) != 0)
+                err = merge_page(p, at + page, theirs + page, base + page, len);
+        }
+    }
+    return err;
+}
+
+/* Calls fn for what is kept of [from, end). */
+static int each_kept(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end,
+                     int (*fn)(struct fwd_pages *, const struct amph_fwd_file *, off_t, off_t))
+{
+    int err = 0;
+    bool kept;
+    for (off_t to; from < end && !err; from = to) {
+        to = end_of_run(p, from, end, &kept);
+        err = kept ? fn(p, file, from, to) : 0;
+    }
+    return err;
+}
+
+int fwd_pages_resize(struct fwd_pages *p, const struct amph_fwd_file *file)
+{
+    struct stat st;
+    off_t old = length_of(p);
+    int err = fwd_under.fstat(fwd_core.client, file, &st);
+    if (err || st.st_size == old)
+        return err;
+    if (fwd_kernel_ftruncate(p->data, st.st_size) != 0)
+        return errno;
+    if (st.st_size > old)
+        return each_kept(p, file, old, st.st_size, fill);
+    return fwd_pages_changed(p) && fwd_kernel_ftruncate(p->control, SHADOW_AT + st.st_size) != 0 ? errno : 0;
+}
+
+int fwd_pages_load(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t len)
+{
+    int err = fwd_pages_resize(p, file);
+    off_t end = ((from + len) + PIECE - 1) & ~(PIECE - 1), size = length_of(p);
+    bool kept;
+    from &= ~(PIECE - 1);
+    for (off_t to; from < end && !err; from = to) {
+        to = end_of_run(p, from, end, &kept);
+        if (from < size)
+            err = (kept ? merge : fill)(p, file, from, least(to, size));
+        if (!err && !kept)
+            err = keep(p, from, to);
+    }
+    return err;
+}
+
+static int replace(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
+{
+    int err = 0;
+    for (off_t n; at < end && !err; at += n) {
+        n = least(CHUNK, end - at);
+        if ((err = read_whole(file, theirs, (size_t)n, at)) == 0)
+            err = put(p->data, at, theirs, (size_t)n);
+        if (!err && fwd_pages_changed(p))
+            err = put(p->control, SHADOW_AT + at, theirs, (size_t)n);
+    }
+    return err;
+}
+
+int fwd_pages_replaced(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+{
+    int err = fwd_pages_resize(p, file);
+    return err ? err : each_kept(p, file, from, least(end, length_of(p)), replace);
+}
+
+int fwd_pages_written(struct fwd_pages *p, const struct amph_fwd_file *file, const void *buf, off_t from, size_t len)
+{
+    off_t old = length_of(p), end = from + (off_t)len, at = from;
+    int err = 0;
+    bool kept;
+    if (from > old)
+        err = fwd_pages_resize(p, file);
+    else if (end > old && fwd_kernel_ftruncate(p->data, end) != 0)
+        err = errno;
+    for (off_t to; at < end && !err; at = to) {
+        to = end_of_run(p, at, end, &kept);
+        if (!kept)
+            continue;
+        err = put(p->data, at, (const char *)buf + (at - from), (size_t)(to - at));
+        if (!err && fwd_pages_changed(p))
+            err = put(p->control, SHADOW_AT + at, (const char *)buf + (at - from), (size_t)(to - at));
+    }
+    return err;
+}
+
+/* ---- changes ---- */
+
+int fwd_pages_writable(struct fwd_pages *p)
+{
+    off_t end = length_of(p);
+    int err = 0;
+    if (fwd_pages_changed(p))
+        return 0;
+    for (off_t at = next_in(p->data, 0, 0), n; at < end && !err; at = next_in(p->data, 0, at + n)) {
+        n = least(CHUNK, end - at);
+        get(p->data, at, ours, (size_t)n);
+        err = put(p->control, SHADOW_AT + at, ours, (size_t)n);
+    }
+    if (!err)
+        __atomic_store_n(&p->head->shadowed, 1, __ATOMIC_RELEASE);
+    return err;
+}
+
+/* A run of changed bytes, which grows from page to page. */
+struct run {
+    struct fwd_pages *pages;
+    const struct amph_fwd_file *file;
+    off_t from, end; /* in the file */
+    off_t limit;     /* where the file ends: what lies beyond is nobody's; -1: not yet known */
+    off_t chunk;     /* where `ours` begins */
+};
+
+static int write_out(struct run *r)
+{
+    struct stat st;
+    int err = 0;
+    if (r->limit < 0 && r->from < r->end) {
+        err = fwd_under.fstat(fwd_core.client, r->file, &st);
+        r->limit = st.st_size;
+    }
+    for (off_t end = least(r->end, r->limit); r->from < end && !err;) {
+        size_t n = 0;
+        const char *data = ours + (r->from - r->chunk);
+        err = fwd_under.pwrite(fwd_core.client, r->file, r->from, data, (size_t)(end - r->from), &n);
+        if (!err)
+            err = n ? put(r->pages->control, SHADOW_AT + r->from, data, n) : EIO;
+        r->from += (off_t)n;
+    }
+    r->from = r->end = 0;
+    return err;
+}
+
+/* The page at at has been changed. */
+static int add_page(struct run *r, off_t at, off_t len)
+{
+    const char *now = ours + (at - r->chunk), *was = base + (at - r->chunk);
+    off_t first = 0, last = len;
+    while (now[first] == was[first])
+        first++;
+    while (now[last - 1] == was[last - 1])
+        last--;
+    if (r->from < r->end && at + first == r->end) {
+        r->end = at + last;
+        return 0;
+    }
+    int err = write_out(r);
+    r->from = at + first;
+    r->end = at + last;
+    return err;
+}
+
+int fwd_pages_flush(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+{
+    struct run r = { .pages = p, .file = file, .limit = -1 };
+    int err = 0;
+    if (!fwd_pages_changed(p))
+        return 0;
+    end = least(end, length_of(p));
+    for (off_t at = from, n; at < end && !err; at += n) {
+        at = most(at, least(next_touched(p, at), end));
+        n = least(CHUNK, end - at);
+        get(p->data, at, ours, (size_t)n);
+        get(p->control, SHADOW_AT + at, base, (size_t)n);
+        r.chunk = at;
+        for (off_t page = at; page < at + n && !err; page += PAGE) {
+            off_t len = least(PAGE, at + n - page);
+            if (memcmp(ours + (page - at), base + (page - at), (size_t)len) != 0)
+                err = add_page(&r, page, len);
+        }
+        if (!err)
+            err = write_out(&r); /* before `ours` is filled again */
+    }
+    return err;
+}
+
+void fwd_pages_overlay(struct fwd_pages *p, void *buf, off_t from, size_t len)
+{
+    if (!fwd_pages_changed(p))
+        return;
+    for (off_t at = from, end = from + (off_t)len, n; at < end; at += n) {
+        at = most(at, least(next_touched(p, at), end));
+        n = least(CHUNK, end - at);
+        get(p->data, at, ours, (size_t)n);
+        get(p->control, SHADOW_AT + at, base, (size_t)n);
+        char *to = (char *)buf + (at - from);
+        for (off_t i = 0; i < n; i++)
+            to[i] = ours[i] != base[i] ? ours[i] : to[i];
+    }
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The working directory, real paths, and the file mode mask.  Layer: iofwd (preload).
+ * Thread rule: as the C library's: a change of directory counts for all threads.
+ *
+ * The kernel cannot be in a directory that it does not know.  While the program's working directory is a forwarded one, the kernel's
+ * is a directory without a name, where a relative path that was not caught finds nothing and creates nothing.  The server has the
+ * directory open for us, so that it stays the same one whatever becomes of its name; the descriptor goes to what we fork and exec.
+ */
+#include "base/env_defs.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/fd/procfs.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/resolve.h"
+
+#define CWD_NAME AMPH_PRIVATE_CWD
+int fwd_cwd_fd;
+
+/* ---- real paths ---- */
+
+/* What has been resolved so far, and what is still to be walked: of links, and then of the path itself, however long it is. */
+struct walk {
+    char out[PATH_MAX];
+    char todo[2 * PATH_MAX];
+    const char *path;
+    size_t len;
+    int links;
+};
+
+/* Does some prefix lie below path?  Then path need not exist here. */
+static bool above_prefix(const char *path)
+{
+    size_t len = strlen(path);
+    for (size_t i = 0; i < fwd_state.prefixes.count; i++)
+        if (strncmp(fwd_state.prefixes.item[i].path, path, len) == 0 && fwd_state.prefixes.item[i].path[len] == '/')
+            return true;
+    return false;
+}
+
+/* Puts a link's target in front of what is still to be walked. */
+static int follow(struct walk *w, char *target, size_t len)
+{
+    char rest[2 * PATH_MAX];
+    if (++w->links > 40)
+        return ELOOP;
+    strcpy(rest, w->todo);
+    if (len + 1 + strlen(rest) >= sizeof w->todo)
+        return ELOOP; /* a link that leads to itself and further grows like this; what links are worth has no length of its own */
+    target[len] = 0;
+    strcpy(w->todo, target);
+    if (rest[0]) {
+        strcat(w->todo, "/");
+        strcat(w->todo, rest);
+    }
+    if (target[0] == '/')
+        w->len = 0;
+    else
+        while (w->len && w->out[--w->len] != '/')
+            ;
+    w->out[w->len] = 0;
+    return 0;
+}
+
+/* Looks at the name that has just been appended. */
+static int look(struct walk *w)
+{
+    char target[PATH_MAX + 1];
+    const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, w->out);
+    if (prefix && w->len == prefix->len_bytes)
+        return 0;
+    struct fwd_numbered number;
+    bool ours = prefix || fwd_is_exe(w->out) || fwd_numbered(w->out, &number);
+    ssize_t n = ours ? x_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : real_readlink(w->out, target, PATH_MAX);
+    if (n >= 0) {
+        /* a link to an absolute path may mean the server's tree, which only the server can walk; what it refuses means this host's */
+        if (prefix && target[0] == '/') {
+            target[n] = 0;
+            if (!fwd_prefix_match(&fwd_state.prefixes, target) &&
+                fwd_core.access(fwd_core.client, NULL, w->out, F_OK, 0) != EACCES)
+                return 0;
+        }
+        return follow(w, target, (size_t)n);
+    }
+    if (errno == EINVAL)
+        return 0;
+    return errno == ENOENT && !prefix && above_prefix(w->out) ? 0 : errno;
+}
+
+static int step(struct walk *w, const char *name, size_t len)
+{
+    if (len == 0 || (len == 1 && name[0] == '.'))
+        return 0;
+    if (len == 2 && name[0] == '.' && name[1] == '.') {
+        while (w->len && w->out[--w->len] != '/')
+            ;
+        w->out[w->len] = 0;
+        return 0;
+    }
+    if (w->len + 1 + len >= sizeof w->out)
+        return ENAMETOOLONG;
+    w->out[w->len++] = '/';
+    memcpy(w->out + w->len, name, len);
+    w->len += len;
+    w->out[w->len] = 0;
+    return look(w);
+}
+
+static int walk_start(struct walk *w, const char *path)
+{
+    w->len = 0;
+    w->links = 0;
+    w->out[0] = w->todo[0] = 0;
+    w->path = path;
+    if (!path[0])
+        return ENOENT;
+    if (path[0] != '/') {
+        if (!x_getcwd(w->out, sizeof w->out))
+            return errno == ERANGE ? ENAMETOOLONG : errno;
+        w->len = strlen(w->out);
+        if (w->len == 1)
+            w->len = 0;
+    }
+    w->out[w->len] = 0;
+    return 0;
+}
+
+/* The real path of path into w->out: 0 or an errno value, where out is what had been reached. */
+static int resolve(struct walk *w, const char *path)
+{
+    int err = walk_start(w, path);
+    while (!err && (w->todo[0] || w->path[0])) {
+        char name[NAME_MAX + 1];
+        const char *at = w->todo[0] ? w->todo : w->path;
+        size_t len = strcspn(at, "/"), gone = len ? len : strspn(at, "/");
+        if (len > NAME_MAX)
+            return ENAMETOOLONG;
+        memcpy(name, at, len);
+        if (at == w->path)
+            w->path += gone;
+        else
+            memmove(w->todo, at + gone, strlen(at + gone) + 1);
+        err = step(w, name, len);
+        /* Before a slash stands a directory; a link has gone to its target by now. */
+        struct stat st;
+        if (!err && !len && w->len && !above_prefix(w->out) && x_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
+            err = ENOTDIR;
+    }
+    if (!w->len && !err)
+        strcpy(w->out, "/");
+    return err;
+}
+
+bool fwd_leads_out(const struct fwd_where *where, int err, bool itself, char out[PATH_MAX])
+{
+    char name[PATH_MAX];
+    struct walk w;
+    if (err != EACCES || !fwd_where_absolute(where, name, sizeof name))
+        return false;
+    char *last = itself ? strrchr(name, '/') : NULL;
+    if (last)
+        *last++ = 0;
+    err = resolve(&w, name);
+    if ((err && err != ENOENT) || fwd_prefix_match(&fwd_state.prefixes, w.out))
+        return false;
+    /* Where something is missing, this host's kernel is to say so, or to make it. */
+    int n = snprintf(out, PATH_MAX, "%s%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, w.path, last ? "/" : "", last ? last : "");
+    return n > 0 && n < PATH_MAX;
+}
+
+bool fwd_went_out(struct fwd_where *w, int err, bool itself)
+{
+    char out[PATH_MAX];
+    if (AMPH_LIKELY(err != EACCES) || !fwd_leads_out(w, err, itself, out))
+        return false;
+    fwd_where_end(w, 0);
+    w->dir = NULL;
+    w->local = true;
+    w->dirfd = AT_FDCWD;
+    w->path = strcpy(w->buf, out);
+    return true;
+}
+
+char *x_realpath(const char *path, char *buf)
+{
+    struct walk w;
+    int saved = errno, err = resolve(&w, path);
+    if (err) {
+        if (buf && path[0] && (err == ENOENT || err == EACCES)) /* glibc's extension: which name it was */
+            strcpy(buf, w.out);
+        errno = err;
+        return NULL;
+    }
+    errno = saved;
+    return buf ? strcpy(buf, w.out) : strdup(w.out);
+}
+
+/* ---- the working directory ---- */
+
+/* Takes the kernel to a directory that has lost its name. */
+static int enter_void(void)
+{
+    static const char *const homes[] = { "/dev/shm", "/tmp", "/var/tmp", "." };
+    for (size_t i = 0; i < AMPH_COUNTOF(homes); i++) {
+        char dir[64];
+        snprintf(dir, sizeof dir, "%s/iofwd-void-XXXXXX", homes[i]);
+        if (!real_mkdtemp(dir))
+            continue;
+        int fd = fwd_kernel_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        real_rmdir(dir);
+        int moved = fd < 0 ? -1 : fwd_kernel_fchdir(fd);
+        if (fd >= 0)
+            fwd_kernel_close(fd);
+        if (moved == 0)
+            return 0;
+    }
+    return EACCES;
+}
+
+static void left_forwarded(void)
+{
+    int fd = fwd_cwd_fd;
+    if (!fwd_state.cwd)
+        return;
+    fwd_state.cwd = NULL;
+    fwd_cwd_fd = 0;
+    if (fd)
+        x_close(fd);
+    unsetenv(CWD_NAME);
+}
+
+/* The name that the working directory has now; the old one may still be read by another thread. */
+static void set_name(const char *name)
+{
+    char entry[PATH_MAX + 16];
+    char *copy = strdup(name);
+    if (copy)
+        __atomic_store_n(&fwd_state.cwd, copy, __ATOMIC_RELEASE);
+    snprintf(entry, sizeof entry, "%d:%s", fwd_cwd_fd, name);
+    setenv(CWD_NAME, entry, 1); /* for programs that the C library starts by itself (system, popen) */
+}
+
+/* The name of an open file, 0 or an errno value: ENOENT where it has none any more. */
+static int name_of(int fd, char name[PATH_MAX])
+{
+    struct fwd_ofile *of;
+    size_t len = 0;
+    if (fwd_file_begin(fd, &of) != 0)
+        return errno;
+    int err = fwd_core.nameof(fwd_core.client, &of->file, name, PATH_MAX - 1, &len);
+    name[err ? 0 : len] = 0;
+    fdtab_put(of);
+    return err;
+}
+
+/* ---- directories whose names are longer than PATH_MAX ---- */
+
+/* Takes *dir_p, which is closed, to the directory above it; with name_p also by which name it came from there (to be freed). */
+static int go_above(int *dir_p, char **name_p)
+{
+    struct stat st, it;
+    int up = openat(*dir_p, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = up < 0 || fstat(*dir_p, &st) != 0 ? errno : 0;
+    DIR *list = err || !name_p ? NULL : fdopendir(dup(up));
+    if (name_p)
+        *name_p = NULL;
+    for (struct dirent *e; list && !*name_p && (e = readdir(list)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && fstatat(up, e->d_name, &it, AT_SYMLINK_NOFOLLOW) == 0 &&
+            it.st_ino == st.st_ino && it.st_dev == st.st_dev)
+            *name_p = strdup(e->d_name);
+    if (list)
+        closedir(list);
+    close(*dir_p);
+    *dir_p = up;
+    return err ? err : name_p && !*name_p ? ENOENT : 0;
+}
+
+/* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that has a name. */
+static int name_nameless(int fd, char name[PATH_MAX])
+{
+    int dir = x_dup(fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    while (err == ENAMETOOLONG && (err = go_above(&dir, NULL)) == 0)
+        err = name_of(dir, name);
+    if (dir >= 0)
+        close(dir);
+    const struct fwd_prefix *prefix = err ? NULL : fwd_prefix_match(&fwd_state.prefixes, name);
+    if (prefix)
+        snprintf(name, PATH_MAX, "%s//", prefix->path);
+    return err ? err : prefix ? 0 : ENOENT;
+}
+
+/* The whole name of the working directory, as the C library finds it: from part to part upwards.  NULL with errno. */
+static char *name_climbing(void)
+{
+    char *whole = strdup(""), head[PATH_MAX];
+    int dir = x_dup(fwd_cwd_fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    while (whole && err == ENAMETOOLONG) {
+        char *part, *longer = NULL;
+        err = go_above(&dir, &part);
+        if (!err && asprintf(&longer, "/%s%s", part, whole) < 0)
+            longer = NULL;
+        free(part);
+        free(whole);
+        whole = longer;
+        if (!err)
+            err = name_of(dir, head);
+    }
+    if (dir >= 0)
+        close(dir);
+    char *name = NULL;
+    if (whole && !err && asprintf(&name, "%s%s", head, whole) < 0)
+        name = NULL;
+    free(whole);
+    errno = err ? err : ENOMEM;
+    return name;
+}
+
+/* Makes the directory behind fd, which is used up, the working directory. */
+static int go_to(int fd)
+{
+    char name[PATH_MAX];
+    struct stat st;
+    bool forwarded = fwd_fd(fd), nameless = false;
+    int err = 0;
+    if (!forwarded ? fwd_kernel_fchdir(fd) != 0 : x_fstat(fd, &st) != 0)
+        err = errno;
+    else if (forwarded && !S_ISDIR(st.st_mode))
+        err = ENOTDIR;
+    else if (forwarded && x_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
+        err = errno;
+    if (!err && forwarded) {
+        err = name_of(fd, name);
+        if (err == ENOENT) { /* it has been removed: one may be in it all the same */
+            strcpy(name, fwd_state.cwd ? fwd_state.cwd : fwd_state.prefixes.item[0].path);
+            err = 0;
+        }
+        if (err == ENAMETOOLONG) {
+            nameless = true;
+            err = name_nameless(fd, name);
+        }
+        if (!err && !fwd_state.cwd)
+            err = enter_void();
+    }
+    if (err || !forwarded) {
+        x_close(fd);
+        if (!err)
+            left_forwarded();
+        return fwd_result(err);
+    }
+    if (!fwd_hold_cwd(fd) && nameless) /* else it is known by its name only */
+        return fwd_fail(EMFILE);
+    set_name(name);
+    return 0;
+}
+
+static int chdir_forwarded(const char *path)
+{
+    int fd = x_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    return fd < 0 ? -1 : go_to(fd);
+}
+
+static int chdir_by(enum fwd_way way, const char *path)
+{
+    return way == FWD_LIBC ? real_chdir(path) : fwd_kernel_chdir(path);
+}
+
+static int fchdir_by(enum fwd_way way, int fd)
+{
+    return way == FWD_LIBC ? real_fchdir(fd) : fwd_kernel_fchdir(fd);
+}
+
+/* To the local directory behind fd; where that stands in a prefix's place the forwarded one is meant, to which a link has led. */
+static int fchdir_local(enum fwd_way way, int fd)
+{
+    char name[PATH_MAX];
+    if (fwd_name_of_local(fd, name) && fwd_prefix_match(&fwd_state.prefixes, name))
+        return chdir_forwarded(name);
+    int r = fchdir_by(way, fd);
+    if (r == 0)
+        left_forwarded();
+    return r;
+}
+
+static int chdir_local(enum fwd_way way, const char *path)
+{
+    char to[PATH_MAX];
+    if (!fwd_state.on || fwd_inside)
+        return chdir_by(way, path);
+    int fd = fwd_kernel_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0 && errno == ENOENT && path && fwd_link_leads_in(AT_FDCWD, path, to))
+        return chdir_forwarded(to);
+    int r = fd < 0 ? chdir_by(way, path) : fchdir_local(way, fd), err = errno;
+    if (fd >= 0)
+        fwd_kernel_close(fd);
+    else if (r == 0)
+        left_forwarded();
+    errno = err;
+    return r;
+}
+
+int fwd_chdir(enum fwd_way way, const char *path)
+{
+    struct fwd_where w;
+    if (!fwd_path(path))
+        return chdir_local(way, path);
+    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return -1;
+    if (w.local)
+        return chdir_local(way, w.path);
+    fwd_where_end(&w, 0);
+    return chdir_forwarded(path);
+}
+
+int x_chdir(const char *path)
+{
+    return fwd_chdir(FWD_LIBC, path);
+}
+
+int fwd_fchdir(enum fwd_way way, int fd)
+{
+    struct stat st;
+    if (fwd_fd(fd)) {
+        if (x_fstat(fd, &st) != 0)
+            return -1;
+        if (!S_ISDIR(st.st_mode))
+            return fwd_fail(ENOTDIR); /* before there is a copy, with whose end the process's locks on the file would go */
+        int copy = x_dup(fd);
+        return copy < 0 ? -1 : go_to(copy);
+    }
+    return fwd_state.on && !fwd_inside ? fchdir_local(way, fd) : fchdir_by(way, fd);
+}
+
+int x_fchdir(int fd)
+{
+    return fwd_fchdir(FWD_LIBC, fd);
+}
+
+/* A name into what getcwd was given. */
+static char *hand_out(const char *name, char *buf, size_t cap)
+{
+    size_t need = strlen(name) + 1;
+    if ((buf && cap == 0) || (cap && cap < need)) {
+        errno = cap ? ERANGE : EINVAL;
+        return NULL;
+    }
+    if (!buf && !(buf = malloc(cap ? cap : need)))
+        return NULL;
+    if (!fwd_can_write(buf, need)) {
+        errno = EFAULT;
+        return NULL;
+    }
+    return memcpy(buf, name, need);
+}
+
+char *x_getcwd(char *buf, size_t cap)
+{
+    char name[PATH_MAX];
+    const char *cwd = fwd_inside ? NULL : __atomic_load_n(&fwd_state.cwd, __ATOMIC_ACQUIRE);
+    if (!cwd)
+        return real_getcwd(buf, cap);
+    if (!fwd_cwd_fd || !fwd_fd(fwd_cwd_fd))
+        return hand_out(cwd, buf, cap);
+    int err = name_of(fwd_cwd_fd, name);
+    if (err == ENAMETOOLONG) {
+        char *whole = name_climbing(), *given = whole ? hand_out(whole, buf, cap) : NULL;
+        free(whole);
+        return given;
+    }
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    if (strcmp(name, cwd) != 0)
+        set_name(name);
+    return hand_out(name, buf, cap);
+}
+
+mode_t fwd_umask(enum fwd_way way, mode_t mask)
+{
+    mode_t before = way == FWD_LIBC ? real_umask(mask) : (mode_t)real_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
+    if (!fwd_inside)
+        fwd_state.umask = mask & 0777;
+    return before;
+}
+
+mode_t x_umask(mode_t mask)
+{
+    return fwd_umask(FWD_LIBC, mask);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * openat2's RESOLVE flags on forwarded paths: the path is walked part by part, each from the directory that the part before it has led to
+ * and without following links, so that nobody who changes the tree meanwhile leads the walk astray.  Layer: iofwd (preload).
+ * Thread rule: any thread; a struct walk is one call's.
+ *
+ * A prefix is like a mount: who crosses its edge with RESOLVE_NO_XDEV gets EXDEV.
+ */
+#include "iofwd/interpose/path/openat2.h"
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/resolve.h"
+
+#define LINKS_MOST 40
+#define CONFINED (RESOLVE_BENEATH | RESOLVE_IN_ROOT)
+
+struct walk {
+    uint64_t resolve;
+    int flags;
+    mode_t mode;
+    int links;
+    size_t n;              /* directories on the way, of which the last is where the walk stands */
+    int way[PATH_MAX / 2]; /* what ".." goes back to, where it may not pass the first; else only the last is kept */
+    char todo[2 * PATH_MAX];
+};
+
+static int here(const struct walk *w)
+{
+    return w->way[w->n - 1];
+}
+
+static void leave_last(struct walk *w)
+{
+    int saved = errno;
+    close(w->way[--w->n]);
+    errno = saved;
+}
+
+static int close_with(int fd, int err)
+{
+    close(fd);
+    return fwd_fail(err);
+}
+
+/* Goes to fd, which is taken over. */
+static int stand_at(struct walk *w, int fd)
+{
+    if (w->n == AMPH_COUNTOF(w->way))
+        return close_with(fd, ENAMETOOLONG);
+    if (w->n && !(w->resolve & CONFINED))
+        leave_last(w);
+    w->way[w->n++] = fd;
+    return 0;
+}
+
+/* Is fd, of which st tells, on another mount than where the walk stands?  Other file systems than directories have are none of them. */
+static bool is_across(const struct walk *w, int fd, const struct stat *st)
+{
+    struct stat from;
+    if (!(w->resolve & RESOLVE_NO_XDEV) || !S_ISDIR(st->st_mode))
+        return false;
+    return fwd_fd(fd) != fwd_fd(here(w)) || fstat(here(w), &from) != 0 || from.st_dev != st->st_dev;
+}
+
+/* A link has been read: its target, of len bytes, comes before what is left to do. */
+static int follow(struct walk *w, const char *target, size_t len, const char *rest)
+{
+    char next[2 * PATH_MAX];
+    if ((w->resolve & RESOLVE_NO_SYMLINKS) || ++w->links > LINKS_MOST)
+        return fwd_fail(ELOOP);
+    if (len == 0)
+        return fwd_fail(ENOENT);
+    if (target[0] == '/') {
+        if (!(w->resolve & RESOLVE_IN_ROOT))
+            return fwd_fail(EXDEV);
+        while (w->n > 1)
+            leave_last(w);
+    }
+    int n = snprintf(next, sizeof next, "%.*s%s", (int)len, target, rest);
+    if (n < 0 || (size_t)n >= sizeof next)
+        return fwd_fail(ELOOP); /* it leads to itself and further */
+    memcpy(w->todo, next, (size_t)n + 1);
+    return 0;
+}
+
+/* Into a part that is not the last; rest is what comes after it, from the slash on. */
+static int enter(struct walk *w, const char *part, const char *rest)
+{
+    char target[PATH_MAX];
+    struct stat st;
+    int fd = openat(here(w), part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0)
+        return close_with(fd, errno);
+    if (S_ISLNK(st.st_mode)) {
+        ssize_t len = readlinkat(fd, "", target, sizeof target);
+        close(fd);
+        return len < 0 ? -1 : follow(w, target, (size_t)len, rest);
+    }
+    if (!S_ISDIR(st.st_mode) || is_across(w, fd, &st))
+        return close_with(fd, S_ISDIR(st.st_mode) ? EXDEV : ENOTDIR);
+    memmove(w->todo, rest, strlen(rest) + 1);
+    return stand_at(w, fd);
+}
+
+/* ".." where the walk may not pass its first directory. */
+static int climb(struct walk *w)
+{
+    if (faccessat(here(w), ".", F_OK, 0) != 0)
+        return -1;
+    if (w->n > 1)
+        leave_last(w);
+    else if (w->resolve & RESOLVE_BENEATH)
+        return fwd_fail(EXDEV);
+    return 0;
+}
+
+/* Opens the last part, behind which slashes may stand: a descriptor, -1 with errno, or -2: it was a link, which is to be followed. */
+static int open_last(struct walk *w, const char *part, bool slash)
+{
+    char target[PATH_MAX], name[NAME_MAX + 3];
+    struct stat st;
+    bool creates = w->flags & O_CREAT, dots = strcmp(part, ".") == 0 || strcmp(part, "..") == 0;
+    bool itself = !slash && ((w->flags & O_NOFOLLOW) || (creates && (w->flags & O_EXCL)));
+    ssize_t len = itself || dots ? -1 : readlinkat(here(w), part, target, sizeof target);
+    if (len >= 0)
+        return follow(w, target, (size_t)len, slash ? "/" : "") != 0 ? -1 : -2;
+    snprintf(name, sizeof name, "%s%s", part, slash && creates ? "/" : "");
+    int fd = openat(here(w), name, w->flags | (dots ? 0 : O_NOFOLLOW) | (slash && !creates ? O_DIRECTORY : 0), w->mode);
+    if (fd < 0)
+        return errno == ELOOP && !itself && ++w->links <= LINKS_MOST ? -2 : -1;
+    if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode) && !itself) {
+        close(fd);
+        return ++w->links > LINKS_MOST ? fwd_fail(ELOOP) : -2;
+    }
+    return is_across(w, fd, &st) ? close_with(fd, EXDEV) : fd;
+}
+
+/* The walk from where it stands along todo. */
+static int go(struct walk *w)
+{
+    for (;;) {
+        char part[NAME_MAX + 2];
+        const char *at = w->todo + strspn(w->todo, "/"), *rest = at + strcspn(at, "/");
+        size_t n = (size_t)(rest - at);
+        bool last = !rest[strspn(rest, "/")];
+        if (n > NAME_MAX)
+            return fwd_fail(ENAMETOOLONG);
+        memcpy(part, n ? at : ".", n ? n : 1);
+        part[n ? n : 1] = 0;
+        bool up = strcmp(part, "..") == 0 && (w->resolve & CONFINED);
+        if (up && climb(w) != 0)
+            return -1;
+        if (last) {
+            int fd = open_last(w, up ? "." : part, rest[0] == '/');
+            if (fd != -2)
+                return fd;
+        } else if (up)
+            memmove(w->todo, rest, strlen(rest) + 1);
+        else if (enter(w, part, rest) != 0)
+            return -1;
+    }
+}
+
+/* The lowest free number, as open promises: the walk had descriptors of its own. */
+static int lowered(int fd, int flags)
+{
+    int low = fd < 0 ? -1 : fcntl(fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+    if (low < 0)
+        return fd;
+    close(low < fd ? fd : low);
+    return low < fd ? low : fd;
+}
+
+/* Opens where the walk begins, which is forwarded, and sets what is to be walked.  1: the kernel is to do it all. */
+static int begin(struct walk *w, int dir, const char *path)
+{
+    struct fwd_where where;
+    bool relative = path[0] != '/';
+    if (!relative && (w->resolve & RESOLVE_BENEATH))
+        return fwd_fail(EXDEV);
+    if (strlen(path) >= PATH_MAX)
+        return fwd_fail(ENAMETOOLONG);
+    strcpy(w->todo, path);
+    if (relative && (dir == AT_FDCWD ? fwd_state.cwd != NULL : fwd_fd(dir))) {
+        int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -1 : stand_at(w, fd);
+    }
+    if (!fwd_where_find(&where, dir, path, false))
+        return -1;
+    if (where.local || where.dir) {
+        bool to_kernel = where.local;
+        fwd_where_end(&where, 0);
+        return to_kernel ? 1 : fwd_fail(ELOOP); /* by a link of /proc */
+    }
+    const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, where.path);
+    fwd_where_end(&where, 0);
+    if (!prefix || (w->resolve & (RESOLVE_NO_XDEV | RESOLVE_IN_ROOT)))
+        return fwd_fail(w->resolve & RESOLVE_NO_XDEV ? EXDEV : ENOSYS); /* a root of which the prefix is a part */
+    strcpy(w->todo, where.path[prefix->len_bytes] ? where.path + prefix->len_bytes : "/");
+    int fd = openat(AT_FDCWD, prefix->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -1 : stand_at(w, fd);
+}
+
+const char *fwd_path_in_root(const char *path, const struct open_how *how, size_t size)
+{
+    if (!fwd_state.on || fwd_inside || size < sizeof *how || !fwd_can_read(how, sizeof *how) || !(how->resolve & RESOLVE_IN_ROOT) ||
+        !path || !fwd_can_read_text(path) || path[0] != '/')
+        return path;
+    path += strspn(path, "/");
+    return path[0] ? path : ".";
+}
+
+int fwd_open_resolved(int dir, const char *path, const struct open_how *how)
+{
+    struct walk *w = malloc(sizeof *w);
+    if (!w)
+        return fwd_fail(ENOMEM);
+    w->resolve = how->resolve;
+    w->flags = (int)how->flags;
+    w->mode = (mode_t)how->mode;
+    w->links = 0;
+    w->n = 0;
+    int begun = begin(w, dir, path), fd = begun == 0 ? go(w) : -1;
+    while (w->n)
+        leave_last(w);
+    int err = errno;
+    free(w);
+    errno = err;
+    return begun == 1 ? FWD_RESOLVE_LOCAL : lowered(fd, (int)how->flags);
+}

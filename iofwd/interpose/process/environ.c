@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program's environment must hold so that it forwards, too.  Layer: iofwd (preload).  Thread rule: as execve. */
+#include "base/env_defs.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/process/start.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define CWD_NAME AMPH_PRIVATE_CWD
+#define DOOR_NAME "IOFWD_DOOR"
+#define OWN_LIBRARY "libiofwd_preload"
+
+/* What was in the environment when this program started: it holds for the program itself even if it clears its environment, and all but
+ * what is for one program goes on to the next one even if the program passes an environment of its own (env -i, execle). */
+static char *kept[FWD_ENV_KEPT + 1]; /* and a NULL */
+static size_t nkept;
+
+static size_t name_len(const char *entry)
+{
+    return strcspn(entry, "=");
+}
+
+bool fwd_env_is(const char *entry, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+/* What a launcher has told this process alone. */
+static bool is_own(const char *entry)
+{
+    static const char *const ranks[] = { "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID" };
+    bool own = strncmp(entry, "PMI_", 4) == 0;
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        own = own || fwd_env_is(entry, ranks[i]);
+    return own;
+}
+
+/* Of a preload list only our library goes on by itself: the rest is for the program to pass on or not. */
+static char *own_preload(const char *entry)
+{
+    char *own = NULL;
+    for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; *at && !own; at += *at != 0) {
+        size_t len = strcspn(at, " :");
+        if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) && asprintf(&own, "LD_PRELOAD=%.*s", (int)len, at) < 0)
+            return NULL;
+        at += len;
+    }
+    return own;
+}
+
+void fwd_environment_keep(char **env)
+{
+    for (; env && *env && nkept < FWD_ENV_KEPT; env++) {
+        if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, FWD_LOCKS_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
+            continue;
+        if (fwd_env_is(*env, "LD_PRELOAD"))
+            nkept += (kept[nkept] = own_preload(*env)) != NULL;
+        else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 || is_own(*env))
+            nkept += (kept[nkept] = strdup(*env)) != NULL;
+    }
+}
+
+char *const *fwd_environment_kept(void)
+{
+    return kept;
+}
+
+static bool has_name_of(char *const *env, size_t n, const char *entry)
+{
+    size_t len = name_len(entry) + 1;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(env[i], entry, len) == 0)
+            return true;
+    return false;
+}
+
+/* The program has a preload list of its own: ours goes before it, unless it is in it already. */
+static char *preload_entry(char *theirs, struct fwd_env_room *room)
+{
+    const char *ours = NULL;
+    for (size_t i = 0; i < nkept; i++)
+        if (fwd_env_is(kept[i], "LD_PRELOAD"))
+            ours = kept[i];
+    if (!ours || strstr(theirs, OWN_LIBRARY))
+        return theirs;
+    int n = snprintf(room->preload, sizeof room->preload, "%s:%s", ours, theirs + sizeof "LD_PRELOAD=" - 1);
+    return n > 0 && (size_t)n < sizeof room->preload ? room->preload : theirs;
+}
+
+size_t fwd_env_entries(char *const list[])
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+void fwd_env_make(char *const envp[], char **out, struct fwd_env_room *room, bool same_process)
+{
+    size_t n = 0;
+    if (same_process)
+        fwd_maps_flush(NULL);
+    for (; envp && *envp; envp++) {
+        if (fwd_env_is(*envp, CWD_NAME) || fwd_env_is(*envp, DOOR_NAME) || fwd_env_is(*envp, FWD_LOCKS_NAME) ||
+            fwd_env_is(*envp, FWD_NEEDS_SETTING))
+            continue;
+        out[n++] = fwd_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
+    }
+    for (size_t i = 0; i < nkept; i++)
+        if (!fwd_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) && !has_name_of(out, n, kept[i]))
+            out[n++] = kept[i];
+    if (fwd_state.cwd) {
+        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", fwd_cwd_fd, fwd_state.cwd);
+        out[n++] = room->cwd;
+    }
+    const char *own = fwd_core.loaded ? fwd_core.own_env() : NULL;
+    if (own && !has_name_of(out, n, own))
+        out[n++] = (char *)own;
+    if (same_process && fwd_core.loaded && fwd_core.exec_env(room->door, sizeof room->door))
+        out[n++] = room->door;
+    if (same_process && fwd_has_locks()) {
+        strcpy(room->locks, FWD_LOCKS_NAME "=");
+        fwd_locks_tell(room->locks + strlen(room->locks), sizeof room->locks - strlen(room->locks));
+        out[n++] = room->locks;
+    }
+    out[n] = NULL;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs looked for along PATH, where a directory of PATH is forwarded or their libraries are: the C library's own search sees only
+ * this host's.
+ * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ */
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/process/start.h"
+#include "iofwd/interpose/entry/targets.h"
+
+/* The next directory of *at_p, as the start of a path; false: it does not fit. */
+static bool next_directory(const char **at_p, char *out, size_t cap, size_t *len_p)
+{
+    size_t len = strcspn(*at_p, ":");
+    const char *dir = *at_p;
+    *at_p += len + ((*at_p)[len] == ':');
+    if (!len) {
+        dir = ".";
+        len = 1;
+    }
+    if (len + 2 > cap)
+        return false;
+    memcpy(out, dir, len);
+    out[len] = '/';
+    out[len + 1] = 0;
+    *len_p = len + 1;
+    return true;
+}
+
+static bool any_forwarded(const char *path)
+{
+    char dir[PATH_MAX];
+    size_t len;
+    bool found = false;
+    for (bool last = false; !found && !last;) {
+        last = path[strcspn(path, ":")] == 0;
+        found = next_directory(&path, dir, sizeof dir, &len) && fwd_path(dir);
+    }
+    return found;
+}
+
+bool fwd_find_program(const char *file, char *const *env, char *out, size_t cap)
+{
+    const char *path = getenv("PATH"); /* not by base/env.c: this library stands before libc without the rest */
+    struct stat st;
+    size_t len;
+    int saved = errno;
+    bool found = false;
+    if (!path || !file[0] || (!any_forwarded(path) && !fwd_start_has_libraries(env)))
+        return false;
+    for (bool last = false; !found && !last;) {
+        last = path[strcspn(path, ":")] == 0;
+        if (!next_directory(&path, out, cap, &len) || len + strlen(file) >= cap)
+            continue;
+        strcpy(out + len, file);
+        found = x_fstatat(AT_FDCWD, out, &st, 0) == 0 && S_ISREG(st.st_mode) && x_faccessat(AT_FDCWD, out, X_OK, AT_EACCESS) == 0;
+    }
+    errno = saved;
+    return found;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * posix_spawn with actions on forwarded files.  The C library carries actions out in a child where nothing of ours runs, so a list of
+ * ours is kept beside its own; if that has to do with forwarded names, a child made by fork carries it out and starts the program.
+ * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define ABOVE 512 /* out of the way of the numbers that actions name */
+
+struct action {
+    struct action *next;
+    int (*carry_out)(const struct action *a);
+    int fd, to, flags;
+    mode_t mode;
+    char *path;
+    int keep; /* closefrom: a descriptor that stays */
+};
+
+struct list {
+    struct list *next;
+    const posix_spawn_file_actions_t *actions;
+    struct action *first, **end;
+};
+static struct list *all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- what a child does ---- */
+
+static int do_open(const struct action *a)
+{
+    x_close(a->fd);
+    int fd = x_openat(AT_FDCWD, a->path, a->flags, a->mode);
+    if (fd < 0 || fd == a->fd)
+        return fd;
+    int r = x_dup2(fd, a->fd);
+    x_close(fd);
+    return r;
+}
+
+static int do_dup2(const struct action *a)
+{
+    return a->fd != a->to ? x_dup2(a->fd, a->to) : real_fcntl64(a->fd, F_SETFD, (void *)0);
+}
+
+static int do_close(const struct action *a)
+{
+    x_close(a->fd); /* one that is not open is none to complain of */
+    return 0;
+}
+
+static int do_closefrom(const struct action *a)
+{
+    unsigned first = a->fd < 0 ? 0 : (unsigned)a->fd, keep = (unsigned)a->keep;
+    if (keep > first)
+        x_close_range(first, keep - 1, 0);
+    return x_close_range(keep >= first ? keep + 1 : first, ~0U, 0);
+}
+
+static int do_chdir(const struct action *a)
+{
+    return x_chdir(a->path);
+}
+
+static int do_fchdir(const struct action *a)
+{
+    return x_fchdir(a->fd);
+}
+
+static int do_tcsetpgrp(const struct action *a)
+{
+    return tcsetpgrp(a->fd, getpgrp());
+}
+
+/* ---- keeping the list ---- */
+
+static struct list **find(const posix_spawn_file_actions_t *actions)
+{
+    struct list **at = &all;
+    while (*at && (*at)->actions != actions)
+        at = &(*at)->next;
+    return at;
+}
+
+/* Adds to the list what the C library has taken (err 0): 0 or an errno value. */
+static int record(const posix_spawn_file_actions_t *actions, int err, struct action what, const char *path)
+{
+    struct action *a = err ? NULL : malloc(sizeof *a);
+    if (!a)
+        return err ? err : ENOMEM;
+    *a = what;
+    if (path && !(a->path = strdup(path))) {
+        free(a);
+        return ENOMEM;
+    }
+    pthread_mutex_lock(&lock);
+    struct list *l = *find(actions);
+    if (!l && (l = malloc(sizeof *l)) != NULL) {
+        *l = (struct list){ .next = all, .actions = actions, .end = &l->first };
+        all = l;
+    }
+    if (l) {
+        *l->end = a;
+        l->end = &a->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (l)
+        return 0;
+    free(a->path);
+    free(a);
+    return ENOMEM;
+}
+
+static void drop(const posix_spawn_file_actions_t *actions)
+{
+    pthread_mutex_lock(&lock);
+    struct list **at = find(actions), *l = *at;
+    if (l)
+        *at = l->next;
+    pthread_mutex_unlock(&lock);
+    for (struct action *a = l ? l->first : NULL, *next; a; a = next) {
+        next = a->next;
+        free(a->path);
+        free(a);
+    }
+    free(l);
+}
+
+int x_spawn_init(posix_spawn_file_actions_t *actions)
+{
+    drop(actions); /* of an object that was never destroyed */
+    return real_posix_spawn_file_actions_init(actions);
+}
+
+int x_spawn_destroy(posix_spawn_file_actions_t *actions)
+{
+    drop(actions);
+    return real_posix_spawn_file_actions_destroy(actions);
+}
+
+int x_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode)
+{
+    int err = real_posix_spawn_file_actions_addopen(actions, fd, path, flags, mode);
+    return record(actions, err, (struct action){ .carry_out = do_open, .fd = fd, .flags = flags, .mode = mode }, path);
+}
+
+int x_spawn_addclose(posix_spawn_file_actions_t *actions, int fd)
+{
+    return record(actions, real_posix_spawn_file_actions_addclose(actions, fd), (struct action){ .carry_out = do_close, .fd = fd }, NULL);
+}
+
+int x_spawn_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
+{
+    int err = real_posix_spawn_file_actions_adddup2(actions, fd, to);
+    return record(actions, err, (struct action){ .carry_out = do_dup2, .fd = fd, .to = to }, NULL);
+}
+
+int x_spawn_addchdir(posix_spawn_file_actions_t *actions, const char *path)
+{
+    return record(actions, real_posix_spawn_file_actions_addchdir_np(actions, path), (struct action){ .carry_out = do_chdir }, path);
+}
+
+int x_spawn_addfchdir(posix_spawn_file_actions_t *actions, int fd)
+{
+    int err = real_posix_spawn_file_actions_addfchdir_np(actions, fd);
+    return record(actions, err, (struct action){ .carry_out = do_fchdir, .fd = fd }, NULL);
+}
+
+int x_spawn_addclosefrom(posix_spawn_file_actions_t *actions, int first)
+{
+    int err = real_posix_spawn_file_actions_addclosefrom_np(actions, first);
+    return record(actions, err, (struct action){ .carry_out = do_closefrom, .fd = first }, NULL);
+}
+
+int x_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd)
+{
+    int err = real_posix_spawn_file_actions_addtcsetpgrp_np(actions, fd);
+    return record(actions, err, (struct action){ .carry_out = do_tcsetpgrp, .fd = fd }, NULL);
+}
+
+static struct action *actions_of(const posix_spawn_file_actions_t *actions)
+{
+    pthread_mutex_lock(&lock);
+    struct list *l = actions ? *find(actions) : NULL;
+    pthread_mutex_unlock(&lock);
+    return l ? l->first : NULL;
+}
+
+bool fwd_spawn_forwards(const posix_spawn_file_actions_t *actions)
+{
+    bool copies = false; /* of forwarded descriptors, which the kernel makes by itself */
+    for (struct action *a = actions_of(actions); a; a = a->next) {
+        if (a->path ? fwd_path(a->path) : a->carry_out == do_fchdir && (copies || fwd_fd(a->fd)))
+            return true;
+        copies |= a->carry_out == do_dup2 && fwd_fd(a->fd);
+    }
+    return false;
+}
+
+bool fwd_spawn_gives_std(const posix_spawn_file_actions_t *actions)
+{
+    bool gives = fwd_fd(0) || fwd_fd(1) || fwd_fd(2);
+    for (struct action *a = actions_of(actions); a; a = a->next)
+        gives |= a->carry_out == do_dup2 && fwd_fd(a->fd);
+    return gives;
+}
+
+/* ---- the child ---- */
+
+struct start {
+    const char *file;
+    bool search;
+    struct action *first;
+    const posix_spawnattr_t *attr;
+    char *const *argv;
+    char *const *envp; /* NULL: the process's own, which a change of directory may move */
+    sigset_t mask;
+    int report;
+};
+
+/* What the program is to start with, but for its files. */
+static int set_attributes(const posix_spawnattr_t *attr, short flags)
+{
+    struct sched_param param;
+    int policy;
+    pid_t group;
+    posix_spawnattr_getschedparam(attr, &param);
+    posix_spawnattr_getschedpolicy(attr, &policy);
+    posix_spawnattr_getpgroup(attr, &group);
+    if ((flags & POSIX_SPAWN_SETSCHEDULER) ? sched_setscheduler(0, policy, &param) < 0 :
+        (flags & POSIX_SPAWN_SETSCHEDPARAM) && sched_setparam(0, &param) < 0)
+        return -1;
+    if ((flags & POSIX_SPAWN_SETSID) && setsid() < 0)
+        return -1;
+    if ((flags & POSIX_SPAWN_SETPGROUP) && setpgid(0, group) < 0)
+        return -1;
+    return (flags & POSIX_SPAWN_RESETIDS) && (seteuid(getuid()) < 0 || setegid(getgid()) < 0) ? -1 : 0;
+}
+
+/* No handler of the parent's may run in the child. */
+static void set_signals(const posix_spawnattr_t *attr, short flags, sigset_t *mask)
+{
+    sigset_t to_default;
+    sigemptyset(&to_default);
+    if (flags & POSIX_SPAWN_SETSIGDEF)
+        posix_spawnattr_getsigdefault(attr, &to_default);
+    if (flags & POSIX_SPAWN_SETSIGMASK)
+        posix_spawnattr_getsigmask(attr, mask);
+    for (int sig = 1; sig < NSIG; sig++) {
+        struct sigaction now;
+        if (sigaction(sig, NULL, &now) != 0)
+            continue;
+        bool caught = now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
+        if (caught || sigismember(&to_default, sig) == 1)
+            signal(sig, SIG_DFL);
+    }
+}
+
+static AMPH_NORETURN void run_child(struct start *s)
+{
+    short flags = 0;
+    if (s->attr)
+        posix_spawnattr_getflags(s->attr, &flags);
+    set_signals(s->attr, flags, &s->mask);
+    int r = s->attr ? set_attributes(s->attr, flags) : 0;
+    for (struct action *a = s->first; a && r >= 0; a = a->next) {
+        a->keep = s->report;
+        r = a->carry_out(a);
+    }
+    if (r >= 0) {
+        char *const *envp = s->envp ? s->envp : environ;
+        pthread_sigmask(SIG_SETMASK, &s->mask, NULL);
+        s->search ? x_execvpe(s->file, s->argv, envp) : x_execve(s->file, s->argv, envp);
+    }
+    int err = errno;
+    (void)!real_write(s->report, &err, sizeof err);
+    x_exit_now(127);
+}
+
+static int report_pipe(int ends[2])
+{
+    int low[2];
+    if (pipe2(low, O_CLOEXEC) != 0)
+        return errno;
+    for (int i = 0; i < 2; i++) {
+        ends[i] = real_fcntl64(low[i], F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
+        if (ends[i] < 0)
+            ends[i] = low[i];
+        else
+            real_close(low[i]);
+        fwd_note_local(ends[i]);
+    }
+    return 0;
+}
+
+int fwd_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+              char *const argv[], char *const envp[])
+{
+    struct start s = { .file = file, .search = search, .first = actions_of(actions), .attr = attr, .argv = argv,
+                       .envp = envp == environ ? NULL : envp };
+    sigset_t none;
+    int ends[2], saved = errno, status, failed = 0;
+    int err = report_pipe(ends);
+    if (err)
+        return err;
+    s.report = ends[1];
+    sigfillset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, &s.mask);
+    pid_t pid = x_fork();
+    if (pid == 0)
+        run_child(&s);
+    err = pid < 0 ? errno : 0;
+    real_close(ends[1]);
+    if (pid > 0 && real_read(ends[0], &failed, sizeof failed) == (ssize_t)sizeof failed) {
+        waitpid(pid, &status, 0);
+        err = failed;
+    }
+    real_close(ends[0]);
+    pthread_sigmask(SIG_SETMASK, &s.mask, NULL);
+    if (!err && pid_p)
+        *pid_p = pid;
+    errno = saved;
+    return err;
+}

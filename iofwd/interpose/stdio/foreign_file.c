@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Turns FILE objects that the C library made into forwarded streams, in place; see foreign.h.  Layer: iofwd (preload).
+ * Thread rule: any thread.  A stream that is converted is locked, unless another thread is inside of it.
+ *
+ * A stream of fopencookie is laid out as a FILE, its table of functions, and the cookie's five words.  Both tables belong to the C
+ * library, so a FILE becomes such a stream when the words and then the table are written.  Buffers, what is in them, and the flags stay as
+ * they are: a program, a macro of stdio.h, and the C library itself go on with the same object.
+ *
+ * The words need room behind the object.  The three standard objects have it (std_files.c).  Those of fopen, fdopen and tmpfile have
+ * their lock and their part for wide characters there, which the FILE points to: the lock moves further behind, and the wide part is
+ * given up, since wide.c does without it.  Others (popen's) have no room.
+ */
+#include "iofwd/interpose/stdio/foreign_file.h"
+
+#include <stdio_ext.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define USER_WIDE_BUFFER 0x8 /* of FILE._flags2: the wide buffer is the program's */
+
+extern const char _IO_file_jumps[], _IO_wfile_jumps[];
+
+/* glibc's list of all streams; recursive. */
+extern void _IO_list_lock(void);
+extern void _IO_list_unlock(void);
+extern void *_IO_iter_begin(void);
+extern void *_IO_iter_end(void);
+extern void *_IO_iter_next(void *at);
+extern FILE *_IO_iter_file(void *at);
+
+/* The beginning of glibc's struct _IO_wide_data, the same in all versions. */
+struct wide_part {
+    wchar_t *read_ptr, *read_end, *read_base;
+    wchar_t *write_base, *write_ptr, *write_end;
+    wchar_t *buf_base, *buf_end;
+};
+
+/* glibc's lock of a stream. */
+struct file_lock {
+    int lock, depth;
+    void *owner;
+};
+
+/* What fopen and fdopen allocate. */
+struct opened_file {
+    FILE file;
+    const void *vtable;
+    struct file_lock lock;
+    struct wide_part wide;
+};
+
+/* ---- which streams there are ---- */
+
+/* A bit for each descriptor that a local stream has had, so that other descriptors need no look at the list. */
+#define NOTED_FDS 65536
+#define WORD_BITS 64
+static uint64_t noted[NOTED_FDS / WORD_BITS];
+static int noted_end; /* above all that are noted */
+static bool noted_beyond; /* a number above NOTED_FDS: every such number is looked for in the list */
+
+static void note(int fd)
+{
+    if (fd < 0)
+        return;
+
+    if (fd >= NOTED_FDS) {
+        __atomic_store_n(&noted_beyond, true, __ATOMIC_RELAXED);
+        return;
+    }
+
+    uint64_t bit = UINT64_C(1) << fd % WORD_BITS;
+
+    if (__atomic_load_n(&noted[fd / WORD_BITS], __ATOMIC_RELAXED) & bit)
+        return;
+
+    __atomic_fetch_or(&noted[fd / WORD_BITS], bit, __ATOMIC_RELEASE);
+    for (int end = noted_end; end <= fd;)
+        if (__atomic_compare_exchange_n(&noted_end, &end, fd + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            break;
+}
+
+FILE *fwd_note_stream(FILE *f)
+{
+    if (f)
+        note(f->_fileno);
+
+    return f;
+}
+
+static bool is_noted(int fd)
+{
+    if (fd >= NOTED_FDS)
+        return __atomic_load_n(&noted_beyond, __ATOMIC_RELAXED);
+
+    return __atomic_load_n(&noted[fd / WORD_BITS], __ATOMIC_ACQUIRE) >> fd % WORD_BITS & 1;
+}
+
+void fwd_foreign_each_fd(void (*fn)(int fd))
+{
+    for (int fd = 0; fd < __atomic_load_n(&noted_end, __ATOMIC_ACQUIRE); fd++)
+        if (is_noted(fd))
+            fn(fd);
+}
+
+static bool contains(FILE *const *list, size_t n, const FILE *f)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == f)
+            return true;
+
+    return false;
+}
+
+/* The standard streams are looked at without the lock of the list, which a thread inside fflush(NULL) may hold for long. */
+static size_t find_standard(int fd, FILE **found, size_t max)
+{
+    FILE *const standard[] = { &fwd_std_in.file, &fwd_std_out.file, &fwd_std_err.file, stdin, stdout, stderr };
+    size_t n = 0;
+
+    for (size_t i = 0; i < AMPH_COUNTOF(standard) && n < max; i++)
+        if (standard[i] && standard[i]->_fileno == fd && !contains(found, n, standard[i]))
+            found[n++] = standard[i];
+
+    return n;
+}
+
+size_t fwd_foreign_find(int fd, FILE **found, size_t max)
+{
+    size_t n = fd <= 2 ? find_standard(fd, found, max) : 0;
+
+    if (AMPH_LIKELY(!is_noted(fd)))
+        return n;
+
+    _IO_list_lock();
+    for (void *at = _IO_iter_begin(); at != _IO_iter_end() && n < max; at = _IO_iter_next(at)) {
+        FILE *f = _IO_iter_file(at);
+
+        if (f->_fileno == fd && !contains(found, n, f))
+            found[n++] = f;
+    }
+    _IO_list_unlock();
+    return n;
+}
+
+/* ---- conversion ---- */
+
+static bool is_standard(const FILE *f)
+{
+    return f == &fwd_std_in.file || f == &fwd_std_out.file || f == &fwd_std_err.file;
+}
+
+/* Is f what fopen, fdopen or tmpfile allocated?  Where its pointers lead says so. */
+static bool is_opened(const FILE *f)
+{
+    const struct opened_file *o = (const void *)f;
+
+    return f->_lock == (const void *)&o->lock && f->_wide_data == (const void *)&o->wide;
+}
+
+static bool has_file_functions(const FILE *f)
+{
+    const void *vtable = ((const struct fwd_cookie_file *)(const void *)f)->vtable;
+
+    return vtable == _IO_file_jumps || vtable == _IO_wfile_jumps;
+}
+
+/* The characters between two places of a wide buffer, and then len bytes, as bytes. */
+static bool to_bytes(const wchar_t *from, const wchar_t *end, const char *rest, size_t len, char **text_p, size_t *text_len_p)
+{
+    size_t room = (size_t)(end - from) * MB_LEN_MAX + len;
+    char *text = room ? malloc(room) : NULL;
+    mbstate_t state = { 0 };
+    size_t n = 0;
+
+    if (room && !text)
+        return false;
+
+    for (; from < end; from++) {
+        size_t bytes = wcrtomb(text + n, *from, &state);
+
+        n += bytes == (size_t)-1 ? 0 : bytes;
+    }
+
+    if (len)
+        memcpy(text + n, rest, len);
+
+    *text_p = text;
+    *text_len_p = n + len;
+    return true;
+}
+
+/* Takes out of a stream of wide characters what it holds. */
+static bool take_wide_text(FILE *f, char **text_p, size_t *text_len_p)
+{
+    struct wide_part *wide = (struct wide_part *)(void *)f->_wide_data;
+    bool writes = wide->write_ptr > wide->write_base;
+    const wchar_t *from = writes ? wide->write_base : wide->read_ptr;
+    const wchar_t *end = writes ? wide->write_ptr : wide->read_end;
+    size_t unread = !writes && f->_IO_read_end > f->_IO_read_ptr ? (size_t)(f->_IO_read_end - f->_IO_read_ptr) : 0;
+
+    if (!to_bytes(from, end, f->_IO_read_ptr, unread, text_p, text_len_p))
+        return false;
+
+    if (!(f->_flags2 & USER_WIDE_BUFFER))
+        free(wide->buf_base);
+
+    memset(wide, 0, sizeof *wide);
+    f->_IO_read_ptr = f->_IO_read_end = f->_IO_read_base = f->_IO_buf_base;
+    f->_IO_write_ptr = f->_IO_write_base = f->_IO_write_end = f->_IO_buf_base;
+    return true;
+}
+
+/* The lock, which this thread holds, moves out of the way of the cookie. */
+static void move_lock(FILE *f)
+{
+    struct opened_file *o = (struct opened_file *)(void *)f;
+    struct file_lock *to = (struct file_lock *)(void *)((struct fwd_cookie_file *)(void *)f + 1);
+
+    *to = o->lock;
+    f->_lock = (void *)to;
+}
+
+bool fwd_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, void *cookie, char **text_p, size_t *text_len_p)
+{
+    const struct fwd_cookie_file *from = (const void *)model;
+    struct fwd_cookie_file *to = (struct fwd_cookie_file *)(void *)f;
+    bool standard = is_standard(f), locked = ftrylockfile(f) == 0;
+
+    *text_p = NULL;
+    *text_len_p = 0;
+    if (from->cookie != model_cookie || !has_file_functions(f) || !(standard || (locked && is_opened(f))) ||
+        (f->_mode > 0 && !take_wide_text(f, text_p, text_len_p))) {
+        if (locked)
+            funlockfile(f);
+        return false;
+    }
+
+    if (!standard)
+        move_lock(f);
+
+    /* another thread that is waiting inside of f finds either all of the old or all of the new */
+    to->functions = from->functions;
+    to->cookie = cookie;
+    __atomic_store_n(&to->vtable, from->vtable, __ATOMIC_RELEASE);
+    __atomic_store_n(&f->_fileno, model->_fileno, __ATOMIC_RELEASE);
+    f->_offset = -1;
+    f->_mode = -1;
+    if (locked)
+        funlockfile(f);
+
+    return true;
+}
+
+void fwd_foreign_restore(FILE *f)
+{
+    ((struct fwd_cookie_file *)(void *)f)->vtable = _IO_file_jumps;
+}

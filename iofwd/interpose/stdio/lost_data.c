@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Streams of the C library's that lead to a forwarded file's placeholder and cannot be converted (foreign.c): what is written to them
+ * is lost.  The end of the process is no success then, and says why.  Layer: iofwd (preload).  Thread rule: any thread.
+ */
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/stdio/foreign_file.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define HAS_ERROR 0x20 /* of FILE._flags */
+
+extern void _IO_list_lock(void);
+extern void _IO_list_unlock(void);
+extern void *_IO_iter_begin(void);
+extern void *_IO_iter_end(void);
+extern void *_IO_iter_next(void *at);
+extern FILE *_IO_iter_file(void *at);
+
+static bool watched, ending;
+
+static bool has_lost(const FILE *f)
+{
+    bool pending = f->_IO_write_ptr > f->_IO_write_base;
+
+    return f->_fileno >= 0 && fwd_fd(f->_fileno) && (pending || f->_flags & HAS_ERROR);
+}
+
+static int lost_fd(void)
+{
+    int fd = -1;
+
+    _IO_list_lock();
+    for (void *at = _IO_iter_begin(); at != _IO_iter_end() && fd < 0; at = _IO_iter_next(at)) {
+        const FILE *f = _IO_iter_file(at);
+
+        if (has_lost(f))
+            fd = f->_fileno;
+    }
+    _IO_list_unlock();
+    return fd;
+}
+
+bool fwd_lost_report(void)
+{
+    int saved = errno;
+    int fd = AMPH_UNLIKELY(watched) ? lost_fd() : -1;
+    char line[320];
+
+    if (fd < 0)
+        return false;
+
+    int n = snprintf(line, sizeof line,
+                     "amphora: process %d: output of a stream on descriptor %d was not written: dup2 led the descriptor to a "
+                     "forwarded file, and the stream, of popen or in use by another thread, could not follow; open the file by "
+                     "fopen or freopen instead\n",
+                     (int)getpid(), fd);
+
+    (void)!(fwd_fd(2) ? x_write(2, line, (size_t)n) : real_write(2, line, (size_t)n));
+    errno = saved;
+    return true;
+}
+
+/* The C library synchronises this stream when it has flushed all others at the end. */
+static int at_end(void *cookie, off_t *at, int whence)
+{
+    if (ending && fwd_lost_report())
+        x_exit_now(EXIT_FAILURE);
+
+    return 0;
+}
+
+void fwd_lost_watch(void)
+{
+    static FILE *last;
+    static char unread[1];
+    const cookie_io_functions_t functions = { .seek = at_end };
+
+    __atomic_store_n(&watched, true, __ATOMIC_RELAXED);
+    if (last)
+        return;
+
+    last = fwd_plain_fopencookie(NULL, "r", functions);
+    if (!last)
+        return;
+
+    /* one byte that is never read: a stream with such is moved back when it is synchronised */
+    last->_IO_buf_base = last->_IO_read_base = last->_IO_read_ptr = unread;
+    last->_IO_buf_end = last->_IO_read_end = unread + 1;
+    last->_flags |= 1; /* the buffer is not the C library's to free */
+}
+
+void fwd_lost_ending(void)
+{
+    ending = true;
+}
+
+void fwd_lost_forked(void)
+{
+    watched = false;
+}
+
+void x_abort(void)
+{
+    if (!fwd_inside)
+        fwd_lost_report();
+
+    real_abort();
+    __builtin_unreachable();
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objects behind stdin, stdout and stderr.  Layer: iofwd (preload).  Thread rule: as the C library's streams.
+ *
+ * glibc reaches its own three objects, _IO_2_1_stdin_ and its siblings, by their names, so that a library may bring others: old versions of
+ * libstdc++ did.  These do the same work, from the first instruction of any library on, and have the room behind them that a stream of
+ * fopencookie needs.  So each of them can be turned into a forwarded stream in place, whoever has kept a pointer to it.
+ */
+#include "iofwd/interpose/entry/libc_real.h"
+
+#include "iofwd/interpose/stdio/foreign_file.h"
+
+/* Bits of FILE._flags in every glibc. */
+#define MAGIC 0xfbad0000
+#define UNBUFFERED 0x0002
+#define NO_READS 0x0004
+#define NO_WRITES 0x0008
+#define LINKED 0x0080
+#define HAS_FILE_BUFFER 0x2000
+
+extern const char _IO_file_jumps[];
+
+/* Room for the C library's lock: two numbers and a pointer, all zero while it is free. */
+static void *locks[3][4];
+
+#define STD_FILE(fd, next, direction)                                                                                                    \
+    {                                                                                                                                    \
+        .file = { ._flags = (int)(MAGIC | LINKED | HAS_FILE_BUFFER | (direction)), ._chain = (next), ._fileno = (fd), ._old_offset = -1, \
+                  ._lock = (void *)locks[fd], ._offset = -1 },                                                                           \
+        .vtable = _IO_file_jumps                                                                                                         \
+    }
+
+struct fwd_cookie_file fwd_std_in = STD_FILE(0, NULL, NO_WRITES);
+struct fwd_cookie_file fwd_std_out = STD_FILE(1, &fwd_std_in.file, NO_READS);
+struct fwd_cookie_file fwd_std_err = STD_FILE(2, &fwd_std_out.file, NO_READS | UNBUFFERED);
+
+#define FWD_STD(name) __attribute__((alias(name), visibility("default")))
+
+/* The names by which the C library finds them; those of a static program come from ld --wrap. */
+extern struct fwd_cookie_file exported_in __asm__(FWD_STD_PREFIX "stdin_") FWD_STD("fwd_std_in");
+extern struct fwd_cookie_file exported_out __asm__(FWD_STD_PREFIX "stdout_") FWD_STD("fwd_std_out");
+extern struct fwd_cookie_file exported_err __asm__(FWD_STD_PREFIX "stderr_") FWD_STD("fwd_std_err");
+
+/* A static program that uses streams and no other caught call needs the start of forwarding, too. */
+const char *const fwd_std_init_keep = &fwd_init_linked;
+
+struct fwd_cookie_file *fwd_std_file(int fd)
+{
+    static struct fwd_cookie_file *const files[] = { &fwd_std_in, &fwd_std_out, &fwd_std_err };
+
+    return files[fd];
+}
+
+/* The part for wide characters differs between versions, so the original object's is used. */
+void fwd_std_complete(void)
+{
+    static bool done;
+
+    if (AMPH_LIKELY(__atomic_load_n(&done, __ATOMIC_ACQUIRE)))
+        return;
+
+    for (int fd = 0; fd < 3; fd++) {
+        const FILE *original = fwd_std_original(fd);
+
+        if (original)
+            fwd_std_file(fd)->file._wide_data = original->_wide_data;
+    }
+
+    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Streams on forwarded descriptors: real FILE objects of fopencookie, so that everything that takes a FILE works on them.
+ * Layer: iofwd (preload).  Thread rule: as the C library's streams; the list of ours has a lock of its own.
+ *
+ * A stream outlives destructors and atexit handlers: the C library flushes it when everything else is over, and forwarding works
+ * until _exit.
+ */
+#include "iofwd/interpose/stdio/stream.h"
+
+#include <stdio_ext.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/stdio/foreign_file.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/fd/poll.h"
+#include "iofwd/interpose/entry/targets.h"
+
+/* Bits of FILE._flags in every glibc: no buffer, which direction is closed, whether the list of all streams has it, and appending. */
+#define UNBUFFERED 0x0002
+#define NO_READS 0x0004
+#define NO_WRITES 0x0008
+#define LINKED 0x0080
+#define APPENDING 0x1000
+
+/*
+ * A stream's buffer.  Each call is a round trip, so it is large; but who jumps about in a file and reads little at each place must not
+ * pay for it: reads begin with FIRST bytes, and double for as long as they go on where they ended.
+ */
+#define BUFFER ((size_t)128 << 10)
+#define FIRST ((size_t)8 << 10)
+
+struct stream {
+    struct stream *next;
+    FILE *file;
+    int fd;
+    int orientation;            /* as fwide gives it; 0: see fwd_stream_orient */
+    bool reopened;              /* what has happened to it tells nothing of it */
+    bool used;                  /* it has been read or written */
+    bool jumped;                /* since it was read last */
+    bool converted;             /* its file was one of the C library's: foreign.c */
+    char *buffer;               /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
+    off_t at;                   /* where its last read ended */
+    mbstate_t reading, writing; /* of the wide functions */
+    struct fwd_charset *charset; /* instead, where the mode had ",ccs=" */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *streams[64];
+
+static struct stream **bucket(const FILE *f)
+{
+    return &streams[((uintptr_t)f >> 4) * 2654435761U >> 8 & 63];
+}
+
+void fwd_stream_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&lock);
+    else
+        pthread_mutex_unlock(&lock);
+}
+
+static struct stream *find(FILE *f)
+{
+    pthread_mutex_lock(&lock);
+    struct stream *s = *bucket(f);
+    while (s && s->file != f)
+        s = s->next;
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+bool fwd_stream_known(FILE *f)
+{
+    return find(f) != NULL;
+}
+
+static void forget(struct stream *s)
+{
+    pthread_mutex_lock(&lock);
+    for (struct stream **at = bucket(s->file); *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what the C library calls; a stream may have been led to a local file by freopen ---- */
+
+static ssize_t read_fd(int fd, char *buf, size_t len)
+{
+    return fwd_fd(fd) ? x_read(fd, buf, len) : real_read(fd, buf, len);
+}
+
+/* The C library fills its buffer, in which nothing is now: the next time it fills as much as it has room for then. */
+static ssize_t fill(struct stream *s, size_t len)
+{
+    FILE *f = s->file;
+    size_t most = s->jumped ? FIRST : BUFFER, ask = len < most ? len : most;
+    ssize_t n = read_fd(s->fd, s->buffer, ask);
+    size_t room = s->jumped ? FIRST : n == (ssize_t)ask && ask < BUFFER ? 2 * ask : len;
+    f->_IO_buf_end = s->buffer + room;
+    return n;
+}
+
+static ssize_t cookie_read(void *cookie, char *buf, size_t len)
+{
+    struct stream *s = cookie;
+    ssize_t n = s->buffer && buf == s->buffer && s->file->_IO_buf_base == buf && len <= BUFFER ? fill(s, len) : read_fd(s->fd, buf, len);
+    s->used = true;
+    s->jumped = false;
+    s->at = s->at < 0 || n < 0 ? -1 : s->at + n;
+    return n;
+}
+
+static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
+{
+    FILE *f = ((struct stream *)cookie)->file;
+    int fd = ((struct stream *)cookie)->fd;
+    size_t done = 0;
+    ((struct stream *)cookie)->used = true;
+    ((struct stream *)cookie)->at = -1;
+    while (done < len) {
+        ssize_t n = fwd_fd(fd) ? x_write(fd, buf + done, len - done) : real_write(fd, buf + done, len - done);
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    if (f->_offset >= 0) /* the C library counts what it reads, but not what a cookie writes, and would seek back by that */
+        f->_offset += (off_t)done;
+    return (ssize_t)done;
+}
+
+static int cookie_seek(void *cookie, off_t *at, int whence)
+{
+    struct stream *s = cookie;
+    off_t now = fwd_fd(s->fd) ? x_lseek(s->fd, *at, whence) : real_lseek64(s->fd, *at, whence);
+    if (now < 0)
+        return -1;
+    s->jumped = s->jumped || now != s->at;
+    s->at = now;
+    *at = now;
+    return 0;
+}
+
+static struct stream model; /* of a FILE that only shows how one of ours is made */
+
+static int cookie_close(void *cookie)
+{
+    struct stream *s = cookie;
+    int fd = s->fd;
+    if (s == &model)
+        return 0;
+    if (s->converted)
+        fwd_foreign_restore(s->file);
+    forget(s);
+    fwd_charset_close(s->charset);
+    free(s->buffer); /* the C library has done with it */
+    free(s);
+    return x_close(fd);
+}
+
+/* Also in the place of a buffer that the program gave, which it may have for itself after freopen. */
+static void give_buffer(struct stream *s, bool reads)
+{
+    size_t len = fwd_waits(s->fd) ? PIPE_BUF : BUFFER; /* what is written to a FIFO goes in one piece */
+    s->at = -1;
+    if (!s->buffer && !(s->buffer = malloc(BUFFER)))
+        return;
+    setvbuf(s->file, s->buffer, _IOFBF, len);
+    if (reads && len > FIRST)
+        s->file->_IO_buf_end = s->buffer + FIRST;
+}
+
+static const cookie_io_functions_t calls = { cookie_read, cookie_write, cookie_seek, cookie_close };
+
+static void remember(struct stream *s)
+{
+    pthread_mutex_lock(&lock);
+    s->next = *bucket(s->file);
+    *bucket(s->file) = s;
+    pthread_mutex_unlock(&lock);
+}
+
+static FILE *new_stream(int fd, const char *mode)
+{
+    /* only r, w, a and + concern the C library */
+    const char plain[3] = { mode[0], strchr(mode, '+') ? '+' : 0, 0 };
+    struct stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->fd = fd;
+    s->file = fopencookie(s, plain, calls);
+    if (!s->file) {
+        free(s);
+        return NULL;
+    }
+    remember(s);
+    give_buffer(s, plain[0] == 'r');
+    return s->file;
+}
+
+/* open's flags for fopen's mode, or -1 with errno. */
+static int flags_of(const char *mode)
+{
+    int flags = mode[0] == 'r' ? 0 : mode[0] == 'w' ? O_CREAT | O_TRUNC : mode[0] == 'a' ? O_CREAT | O_APPEND : -1;
+    if (flags < 0)
+        return fwd_fail(EINVAL);
+    flags |= strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+    for (const char *at = mode + 1; *at && *at != ','; at++)
+        flags |= *at == 'x' ? O_EXCL : *at == 'e' ? O_CLOEXEC : 0;
+    return flags;
+}
+
+static FILE *stream_on(int fd, const char *mode)
+{
+    /* what leads out of the prefix is local, and fdopen knows no character sets */
+    FILE *f = fwd_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode) : fwd_note_stream(real_fdopen(fd, mode));
+    if (!f) {
+        int err = errno;
+        x_close(fd);
+        errno = err;
+        return NULL;
+    }
+    if (mode[0] == 'a' && !strchr(mode, '+') && fwd_fd(fd))
+        x_lseek(fd, 0, SEEK_END);
+    return f;
+}
+
+FILE *x_fopen(const char *path, const char *mode)
+{
+    struct fwd_charset *charset = NULL;
+    int flags = flags_of(mode);
+    int fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666);
+    FILE *f = fd < 0 ? NULL : stream_on(fd, mode);
+    struct stream *s = f ? find(f) : NULL;
+    if (s && !fwd_charset_open(mode, &charset)) {
+        fclose(f);
+        errno = EINVAL;
+        return NULL;
+    }
+    if (charset) {
+        s->charset = charset;
+        s->orientation = 1;
+    }
+    return f;
+}
+
+FILE *x_fdopen(int fd, const char *mode)
+{
+    int wanted = flags_of(mode), have = wanted < 0 ? -1 : x_fcntl(fd, F_GETFL, NULL);
+    if (have < 0)
+        return NULL;
+    int access = have & O_ACCMODE;
+    if (access != O_RDWR && access != (wanted & O_ACCMODE)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if ((wanted & O_APPEND) && !(have & O_APPEND) && x_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
+        return NULL;
+    return new_stream(fd, mode); /* the descriptor's own flag stays, also where the mode has an "e" */
+}
+
+int x_fileno(FILE *f)
+{
+    struct stream *s = find(f);
+    return s ? s->fd : fwd_fail(EBADF);
+}
+
+mbstate_t *fwd_stream_state(FILE *f, bool writing)
+{
+    static mbstate_t lost;
+    struct stream *s = find(f);
+    return !s ? &lost : writing ? &s->writing : &s->reading;
+}
+
+struct fwd_charset *fwd_stream_charset(FILE *f)
+{
+    struct stream *s = find(f);
+    return s ? s->charset : NULL;
+}
+
+/* The C library says of every such stream that it is of bytes; that a byte function has been there shows by what it has done. */
+int fwd_stream_orient(FILE *f, int mode)
+{
+    struct stream *s = find(f);
+    if (!s)
+        return -1;
+    if (!s->orientation && !s->reopened && (s->used || f->_IO_write_ptr > f->_IO_write_base))
+        s->orientation = -1;
+    if (!s->orientation)
+        s->orientation = mode > 0 ? 1 : mode < 0 ? -1 : 0;
+    return s->orientation;
+}
+
+/* ---- streams of the C library's ---- */
+
+/* What a stream of wide characters had in its buffers goes where bytes are. */
+static void put_text(FILE *f, bool writes, const char *text, size_t len)
+{
+    if (writes) {
+        fwrite(text, 1, len, f);
+        return;
+    }
+
+    while (len)
+        ungetc((unsigned char)text[--len], f);
+}
+
+/* Has f no buffer yet, and will it want one? */
+static bool has_no_buffer(const FILE *f)
+{
+    return !f->_IO_buf_base && !(f->_flags & UNBUFFERED) && !__flbf((FILE *)f);
+}
+
+static bool may_ask; /* the server what kind a file is: not before the C library's constructor has run */
+
+/* f, a stream of the C library's with descriptor fd, becomes ours where it is, with what is in its buffers.  Bytes that wait there go where
+ * fd leads when they are written; those that were read ahead come before what is there. */
+static bool take(FILE *f, int fd)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    FILE *shape = s ? fwd_plain_fopencookie(&model, "r+", calls) : NULL;
+    bool writes = !(f->_flags & NO_WRITES);
+    int orientation = f->_mode;
+    char *text = NULL;
+    size_t len = 0;
+
+    if (!shape) {
+        free(s);
+        return false;
+    }
+
+    s->fd = fd;
+    s->file = f;
+    s->at = -1;
+    s->orientation = (orientation > 0) - (orientation < 0);
+    s->converted = true;
+    remember(s);
+    bool converted = fwd_foreign_convert(f, shape, &model, s, &text, &len);
+
+    fclose(shape);
+    if (!converted) {
+        forget(s);
+        free(s);
+        return false;
+    }
+
+    if (may_ask && has_no_buffer(f))
+        give_buffer(s, !writes);
+
+    put_text(f, writes, text, len);
+    free(text);
+    return true;
+}
+
+/* ---- freopen ---- */
+
+/* What fd leads to gets the number of the stream, which fd has already where the program has closed it below the stream. */
+static int lead(int fd, int to, int flags)
+{
+    if (fd == to)
+        return 0;
+    int r = x_dup3(fd, to, flags & O_CLOEXEC), err = errno;
+    x_close(fd);
+    errno = err;
+    return r;
+}
+
+extern void _IO_link_in(FILE *f); /* into glibc's list of all streams */
+
+/* Our stream is led to another file; it keeps its identity and its descriptor's number. */
+static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
+{
+    struct stream *s = find(f);
+    int flags = flags_of(mode), fd = -1;
+    fflush(f);
+    if (flags >= 0 && path)
+        fd = x_openat(AT_FDCWD, path, flags, 0666);
+    if (s->fd < 0)
+        s->fd = fd; /* f was closed before */
+    if (flags < 0 || (path && (fd < 0 || lead(fd, s->fd, flags) < 0))) {
+        int err = errno;
+        fclose(f);
+        errno = err;
+        return NULL;
+    }
+    if (!(f->_flags & LINKED))
+        _IO_link_in(f);
+    if (!path && fwd_fd(s->fd)) {
+        x_fcntl(s->fd, F_SETFL, (void *)(long)(flags & O_APPEND));
+        if (flags & O_TRUNC)
+            x_ftruncate(s->fd, 0);
+        x_lseek(s->fd, 0, flags & O_APPEND ? SEEK_END : SEEK_SET);
+    }
+    __fpurge(f);
+    clearerr(f);
+    fwd_charset_close(s->charset);
+    s->charset = NULL;
+    s->orientation = 0;
+    s->reopened = true;
+    give_buffer(s, (flags & O_ACCMODE) == O_RDONLY);
+    int closed = (flags & O_ACCMODE) == O_RDONLY ? NO_WRITES : (flags & O_ACCMODE) == O_WRONLY ? NO_READS : 0;
+    f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed | (flags & O_APPEND ? APPENDING : 0);
+    return f;
+}
+
+/* A stream that has no room to become ours is closed, and the caller gets another one with its number. */
+static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
+{
+    int held = real_fileno(f), flags = flags_of(mode), fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666), err = errno;
+    fflush(f);
+    if (fd >= 0 && held >= 0) {
+        f->_fileno = fd == held ? -1 : real_fcntl64(held, F_DUPFD_CLOEXEC, 0); /* it must neither close nor move the number */
+        fd = lead(fd, held, flags) < 0 ? -1 : held;
+        err = errno;
+    }
+    fclose(f);
+    if (fd < 0) {
+        errno = err;
+        return NULL;
+    }
+    return stream_on(fd, mode);
+}
+
+/* A stream of the C library's becomes ours first. */
+static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
+{
+    int held = f->_fileno;
+    fflush(f);
+    return take(f, held) ? reopen_ours(path, mode, f) : reopen_elsewhere(path, mode, f);
+}
+
+FILE *x_freopen(const char *path, const char *mode, FILE *f)
+{
+    struct fwd_charset *unused;
+    if (!fwd_charset_open(mode, &unused)) {
+        fclose(f);
+        errno = EINVAL;
+        return NULL;
+    }
+    fwd_charset_close(unused); /* glibc's freopen knows the character set and does not use it */
+    fwd_links++; /* the C library would have closed f where the kernel does not find the path */
+    FILE *again = fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
+    fwd_links--;
+    return again;
+}
+
+void fwd_stream_enlarge(void)
+{
+    may_ask = true;
+    for (int fd = 0; fd < 3; fd++) {
+        FILE *f = &fwd_std_file(fd)->file;
+        struct stream *s = fwd_file(f) ? find(f) : NULL;
+
+        if (s && has_no_buffer(f))
+            give_buffer(s, f->_flags & NO_WRITES);
+    }
+}
+
+void fwd_stream_landed(int fd)
+{
+    FILE *found[8];
+    int saved = errno;
+    size_t n = fwd_foreign_find(fd, found, AMPH_COUNTOF(found));
+
+    for (size_t i = 0; i < n; i++)
+        if (!take(found[i], fd))
+            fwd_lost_watch();
+
+    errno = saved;
+}
+
+static void look_below(int fd)
+{
+    if (fwd_fd(fd))
+        fwd_stream_landed(fd);
+}
+
+void fwd_stream_start(void)
+{
+    fwd_std_complete();
+    for (int fd = 0; fd < 3; fd++)
+        look_below(fd);
+
+    fwd_foreign_each_fd(look_below);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Wide-character functions on our streams: on a stream of fopencookie the C library's own fail or crash (glibc 2.36).
+ * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ *
+ * They convert by the locale, or as fopen's ",ccs=" asked for, and use the byte functions, so byte calls on a wide stream of ours work.
+ */
+#include <iconv.h>
+#include <sys/mman.h>
+#include <wchar.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+int x_fwide(FILE *f, int mode)
+{
+    return fwd_stream_orient(f, mode);
+}
+
+/* The first call on a stream says what it is of; wide ones fail on one of bytes. */
+static bool is_wide(FILE *f)
+{
+    return fwd_stream_orient(f, 1) > 0;
+}
+
+#define AT_END 0x10 /* the stream's marks, in every glibc */
+#define HAS_ERROR 0x20
+
+/* ---- ",ccs=" in fopen's mode ---- */
+
+#define CODED_MOST 64 /* bytes of a character, with what it may be transliterated to */
+
+struct fwd_charset {
+    iconv_t in, out;
+    off_t at;        /* where the stream was after the last character; elsewhere it begins anew */
+    unsigned count;  /* of next */
+    wchar_t next[8]; /* characters that come before the next byte, the first one last */
+};
+
+static size_t encode(struct fwd_charset *set, wchar_t c, char to[CODED_MOST])
+{
+    char *from = (char *)&c;
+    size_t left = sizeof c, room = CODED_MOST;
+    return iconv(set->out, &from, &left, &to, &room) == (size_t)-1 ? (size_t)-1 : CODED_MOST - room;
+}
+
+bool fwd_charset_open(const char *mode, struct fwd_charset **set_p)
+{
+    const char *asked = strstr(mode, ",ccs="), *slash;
+    char name[64], to[80], unused[CODED_MOST];
+    *set_p = NULL;
+    if (!asked)
+        return true;
+    size_t len = strcspn(asked += 5, ",");
+    slash = memchr(asked, '/', len);
+    struct fwd_charset *set = len && len < sizeof name && !slash ? calloc(1, sizeof *set) : NULL;
+    if (!set) {
+        errno = EINVAL;
+        return false;
+    }
+    memcpy(name, asked, len);
+    name[len] = 0;
+    snprintf(to, sizeof to, "%s//TRANSLIT", name); /* as the C library does */
+    set->in = iconv_open("WCHAR_T", name);
+    set->out = iconv_open(to, "WCHAR_T");
+    *set_p = set;
+    if (set->in == (iconv_t)-1 || set->out == (iconv_t)-1) {
+        fwd_charset_close(set);
+        *set_p = NULL;
+        errno = EINVAL;
+        return false;
+    }
+    encode(set, L'a', unused); /* the C library writes no mark of the order of bytes: here goes iconv's */
+    return true;
+}
+
+void fwd_charset_close(struct fwd_charset *set)
+{
+    if (set && set->in != (iconv_t)-1)
+        iconv_close(set->in);
+    if (set && set->out != (iconv_t)-1)
+        iconv_close(set->out);
+    free(set);
+}
+
+/* Where the program has moved the stream what had been read ahead does not count. */
+static void follow_place(FILE *f, struct fwd_charset *set)
+{
+    if (ftello(f) != set->at) {
+        iconv(set->in, NULL, NULL, NULL, NULL);
+        set->count = 0;
+    }
+}
+
+/* Takes in one more byte, or EOF, after the held ones in bytes; false: it is no character. */
+static bool decode(struct fwd_charset *set, int byte, char bytes[CODED_MOST], size_t *held_p)
+{
+    wchar_t got[AMPH_COUNTOF(set->next)];
+    char *from = bytes, *to = (char *)got;
+    size_t room = sizeof got;
+    if (byte == EOF) {
+        iconv(set->in, NULL, NULL, &to, &room); /* some keep a character back until they know what follows */
+    } else {
+        bytes[(*held_p)++] = (char)byte;
+        size_t left = *held_p;
+        if (iconv(set->in, &from, &left, &to, &room) == (size_t)-1 && (errno != EINVAL || left == CODED_MOST))
+            return false;
+        memmove(bytes, from, left);
+        *held_p = left;
+    }
+    set->count = (unsigned)((wchar_t *)to - got);
+    for (unsigned i = 0; i < set->count; i++)
+        set->next[i] = got[set->count - 1 - i];
+    return true;
+}
+
+/* Between follow_place and keep_place, each of which may ask the server. */
+static wint_t next_char(FILE *f, struct fwd_charset *set)
+{
+    char bytes[CODED_MOST];
+    size_t held = 0;
+    bool more = true, valid = true;
+    while (!set->count && more && valid) {
+        int byte = fgetc(f);
+        more = byte != EOF;
+        valid = decode(set, byte, bytes, &held);
+    }
+    if (set->count)
+        return (wint_t)set->next[--set->count];
+    if (!valid || held) {
+        f->_flags |= HAS_ERROR;
+        errno = EILSEQ;
+    }
+    return WEOF;
+}
+
+static void keep_place(FILE *f, struct fwd_charset *set)
+{
+    int err = errno;
+    set->at = ftello(f);
+    errno = err;
+}
+
+static wint_t coded_getwc(FILE *f, struct fwd_charset *set)
+{
+    follow_place(f, set);
+    wint_t c = next_char(f, set);
+    keep_place(f, set);
+    return c;
+}
+
+static wint_t coded_ungetwc(wint_t c, FILE *f, struct fwd_charset *set)
+{
+    follow_place(f, set);
+    set->at = ftello(f);
+    if (set->count == AMPH_COUNTOF(set->next))
+        return WEOF;
+    set->next[set->count++] = (wchar_t)c;
+    f->_flags &= ~AT_END;
+    return c;
+}
+
+/* ---- the functions ---- */
+
+wint_t x_fgetwc(FILE *f)
+{
+    mbstate_t *state = fwd_stream_state(f, false);
+    struct fwd_charset *set = fwd_stream_charset(f);
+    if (!is_wide(f))
+        return WEOF;
+    if (AMPH_UNLIKELY(set != NULL))
+        return coded_getwc(f, set);
+    for (;;) {
+        wchar_t c;
+        int byte = fgetc(f);
+        if (byte == EOF) {
+            if (!mbsinit(state))
+                errno = EILSEQ;
+            memset(state, 0, sizeof *state);
+            return WEOF;
+        }
+        char one = (char)byte;
+        size_t n = mbrtowc(&c, &one, 1, state);
+        if (n == (size_t)-2)
+            continue;
+        if (n == (size_t)-1) {
+            memset(state, 0, sizeof *state);
+            f->_flags |= HAS_ERROR;
+            return WEOF;
+        }
+        return (wint_t)c;
+    }
+}
+
+wchar_t *x_fgetws(wchar_t *buf, int n, FILE *f)
+{
+    int at = 0;
+    struct fwd_charset *set = is_wide(f) ? fwd_stream_charset(f) : NULL;
+    if (set)
+        follow_place(f, set);
+    while (at < n - 1) {
+        wint_t c = set ? next_char(f, set) : x_fgetwc(f);
+        if (c == WEOF)
+            break;
+        buf[at++] = (wchar_t)c;
+        if (c == L'\n')
+            break;
+    }
+    if (set)
+        keep_place(f, set);
+    if (n <= 0 || (at == 0 && n > 1))
+        return NULL;
+    buf[at] = 0;
+    return buf;
+}
+
+wint_t x_ungetwc(wint_t c, FILE *f)
+{
+    char bytes[MB_LEN_MAX];
+    mbstate_t state = { 0 };
+    struct fwd_charset *set = fwd_stream_charset(f);
+    if (AMPH_UNLIKELY(set != NULL))
+        return c == WEOF ? WEOF : coded_ungetwc(c, f, set);
+    size_t n = c == WEOF || !is_wide(f) ? (size_t)-1 : wcrtomb(bytes, (wchar_t)c, &state);
+    if (n == (size_t)-1)
+        return WEOF;
+    while (n)
+        if (ungetc((unsigned char)bytes[--n], f) == EOF)
+            return WEOF;
+    return c;
+}
+
+wint_t x_fputwc(wchar_t c, FILE *f)
+{
+    char bytes[CODED_MOST > MB_LEN_MAX ? CODED_MOST : MB_LEN_MAX];
+    struct fwd_charset *set = fwd_stream_charset(f);
+    size_t n = !is_wide(f) ? (size_t)-1 : set ? encode(set, c, bytes) : wcrtomb(bytes, c, fwd_stream_state(f, true));
+    if (n == (size_t)-1 || fwrite(bytes, 1, n, f) != n)
+        return WEOF;
+    return (wint_t)c;
+}
+
+int x_fputws(const wchar_t *text, FILE *f)
+{
+    for (; *text; text++)
+        if (x_fputwc(*text, f) == WEOF)
+            return -1;
+    return 1;
+}
+
+int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
+{
+    wchar_t *text = NULL;
+    size_t chars = 0;
+    FILE *memory = open_wmemstream(&text, &chars);
+    if (!memory)
+        return -1;
+    int n = vfwprintf(memory, format, ap);
+    fclose(memory);
+    for (size_t i = 0; n >= 0 && i < chars; i++)
+        if (x_fputwc(text[i], f) == WEOF)
+            n = -1;
+    free(text);
+    return n;
+}
+
+/* The C library reads wide text from a copy of what comes next, in memory; gives also how many bytes of it were taken, or -1. */
+static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *format, va_list ap, off_t *taken_p)
+{
+    const char *mode = *(const char *)L"\1" ? "r,ccs=UCS-4LE" : "r,ccs=UCS-4BE"; /* wchar_t, as fopen knows it */
+    char name[40];
+    int fd = real_memfd_create("wide", MFD_CLOEXEC);
+    bool made = fd >= 0 && real_write(fd, text, n) == (ssize_t)n && real_lseek64(fd, 0, SEEK_SET) == 0;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    FILE *copy = !made ? NULL : coded ? real_fopen(name, mode) : real_fdopen(fd, "r");
+    int got = copy ? real_vfwscanf(copy, format, ap) : EOF;
+    *taken_p = copy ? ftello(copy) : -1;
+    if (copy)
+        fclose(copy);
+    if (fd >= 0 && (coded || !copy))
+        real_close(fd);
+    return got;
+}
+
+/* How much of what comes next is copied: little at first, more where that was all taken in.  What %ms allocates is allocated once, and what
+ * does not come back (a FIFO's) is read once. */
+#define SCAN_FIRST 2048
+#define SCAN_BYTES 65536
+
+static size_t next_room(size_t room, off_t at, const wchar_t *format)
+{
+    bool once = at < 0 || wcschr(format, L'm');
+    return once ? (room ? 0 : SCAN_BYTES) : room ? 8 * room : SCAN_FIRST;
+}
+
+/* Of characters: the stream goes back to where it was and passes those that were taken. */
+static int coded_scan(FILE *f, struct fwd_charset *set, const wchar_t *format, va_list ap)
+{
+    follow_place(f, set);
+    const off_t at = ftello(f);
+    const struct fwd_charset before = *set;
+    wchar_t *text = NULL, *longer;
+    off_t taken = -1;
+    int got = EOF;
+    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
+        size_t n = 0;
+        va_list args;
+        text = longer;
+        for (wint_t c; n < room / sizeof *text && (c = next_char(f, set)) != WEOF; n++)
+            text[n] = (wchar_t)c;
+        va_copy(args, ap);
+        got = scan_copy(text, n * sizeof *text, true, format, args, &taken);
+        va_end(args);
+        if (at < 0 || taken < 0)
+            break;
+        fseeko(f, at, SEEK_SET);
+        iconv(set->in, NULL, NULL, NULL, NULL);
+        *set = before;
+        if ((size_t)taken < room)
+            break;
+    }
+    free(text);
+    for (off_t i = 0; at >= 0 && i < taken / (off_t)sizeof *text; i++)
+        next_char(f, set);
+    keep_place(f, set);
+    return got;
+}
+
+/* Then the stream is put behind what was taken. */
+int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
+{
+    struct fwd_charset *set = fwd_stream_charset(f);
+    if (!is_wide(f))
+        return EOF;
+    if (AMPH_UNLIKELY(set != NULL))
+        return coded_scan(f, set, format, ap);
+    const off_t at = ftello(f);
+    off_t taken = -1;
+    char *text = NULL, *longer;
+    int got = EOF;
+    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
+        va_list args;
+        text = longer;
+        size_t n = fread(text, 1, room, f);
+        va_copy(args, ap);
+        got = scan_copy(text, n, false, format, args, &taken);
+        va_end(args);
+        /* the copy may end in the middle of a character */
+        if (at < 0 || n < room || taken < 0 || (size_t)taken + MB_LEN_MAX <= n)
+            break;
+        fseeko(f, at, SEEK_SET);
+    }
+    if (at >= 0 && taken >= 0)
+        fseeko(f, at + taken, SEEK_SET);
+    free(text);
+    return got;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's clients and open files: who is there, who holds what.  Layer: iofwd.  Thread rule: progress thread only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/counters.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "iofwd/server/internal.h"
+
+/* Client numbers that servers give: the top bit, the server, a counter. */
+#define NUMBER_GIVEN UINT32_C(0x80000000)
+#define NUMBER_SERVER_SHIFT 20
+
+/* A handle: its slot in the low bits, randomness above, and above that which of the servers that have followed each other has given it. */
+#define SLOT_BITS 20
+#define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
+#define LIFE_SHIFT 54
+#define LIFE_MASK (UINT64_C(0xff) << LIFE_SHIFT)
+
+/* ---- open files ---- */
+
+struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number)
+{
+    uint64_t slot = number & SLOT_MASK;
+    struct fwd_handle *h = slot < s->nslots ? s->handle[slot] : NULL;
+    return h && h->number == number && h->nholders > 0 ? h : NULL;
+}
+
+bool fwd_handle_of_another(const struct fwd_server *s, uint64_t number)
+{
+    return (number & AMPH_FWD_HANDLE_TOP) && (number & LIFE_MASK) >> LIFE_SHIFT != s->life;
+}
+
+static bool free_slot(struct fwd_server *s, uint32_t *slot_p)
+{
+    for (uint32_t i = 0; i < s->nslots; i++)
+        if (!s->handle[i]) {
+            *slot_p = i;
+            return true;
+        }
+    uint32_t more = s->nslots ? s->nslots * 2 : 64;
+    struct fwd_handle **bigger = more <= SLOT_MASK + 1 ? realloc(s->handle, more * sizeof *bigger) : NULL;
+    if (!bigger)
+        return false;
+    memset(bigger + s->nslots, 0, (more - s->nslots) * sizeof *bigger);
+    *slot_p = s->nslots;
+    s->handle = bigger;
+    s->nslots = more;
+    return true;
+}
+
+/* Random numbers are drawn many at a time: each time is a system call. */
+static uint64_t draw(struct fwd_server *s)
+{
+    if (s->nnoise == 0) {
+        amph_random(s->noise, sizeof s->noise);
+        s->nnoise = AMPH_COUNTOF(s->noise);
+    }
+    return s->noise[--s->nnoise];
+}
+
+struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd, bool waits)
+{
+    struct fwd_handle *h = calloc(1, sizeof *h);
+    if (!h || !free_slot(s, &h->slot)) {
+        free(h);
+        return NULL;
+    }
+    uint64_t noise = draw(s);
+    h->number = (noise & ~SLOT_MASK & ~LIFE_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot | AMPH_FWD_HANDLE_TOP; /* never 0 */
+    h->number |= (uint64_t)s->life << LIFE_SHIFT;
+    h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
+    h->fd = fd;
+    h->opener = peer->number;
+    h->queue_tail = &h->queue_head;
+    s->handle[h->slot] = h;
+    if (fwd_handle_hold(s, peer, h) != 0) {
+        s->handle[h->slot] = NULL;
+        free(h);
+        return NULL;
+    }
+    s->nhandles++;
+    return h;
+}
+
+bool fwd_handle_held_by(const struct fwd_peer *peer, const struct fwd_handle *h)
+{
+    return h->slot / 64 < peer->nwords && (peer->holds[h->slot / 64] >> (h->slot % 64) & 1);
+}
+
+int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h)
+{
+    size_t word = h->slot / 64;
+    if (fwd_handle_held_by(peer, h))
+        return 0;
+    if (peer->nheld >= s->client_files)
+        return EMFILE;
+    if (word >= peer->nwords) {
+        size_t more = (word + 8) & ~(size_t)7;
+        uint64_t *bigger = realloc(peer->holds, more * sizeof *bigger);
+        if (!bigger)
+            return ENOMEM;
+        memset(bigger + peer->nwords, 0, (more - peer->nwords) * sizeof *bigger);
+        peer->holds = bigger;
+        peer->nwords = more;
+    }
+    peer->holds[word] |= UINT64_C(1) << (h->slot % 64);
+    peer->nheld++;
+    h->nholders++;
+    return 0;
+}
+
+void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h)
+{
+    if (h->nholders > 0 || h->inflight > 0)
+        return;
+    s->handle[h->slot] = NULL;
+    s->nhandles--;
+    s->locks_changed = true;
+    fwd_append_end(h, h->holder); /* closed in the middle of a call */
+    if (!h->regular)
+        fwd_bells_drop_file(s, h);
+    close(h->fd);
+    free(h);
+}
+
+void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h)
+{
+    if (!fwd_handle_held_by(peer, h))
+        return;
+    fwd_lock_closed(peer, h);
+    h->bereft = h->bereft || peer->gone;
+    fwd_joint_fail(s, h, NULL, EIO);
+    peer->holds[h->slot / 64] &= ~(UINT64_C(1) << (h->slot % 64));
+    peer->nheld--;
+    h->nholders--;
+    fwd_handle_release(s, h);
+}
+
+void fwd_peer_keep_only(struct fwd_server *s, struct fwd_peer *peer, const uint64_t *numbers, size_t n)
+{
+    for (uint32_t slot = 0; slot < s->nslots && slot < peer->nwords * 64; slot++) {
+        struct fwd_handle *h = s->handle[slot];
+        bool keep = false;
+        if (!h || !fwd_handle_held_by(peer, h))
+            continue;
+        for (size_t i = 0; i < n && !keep; i++)
+            keep = numbers[i] == h->number;
+        if (keep)
+            continue;
+        fwd_lock_left(peer, h);
+        fwd_handle_drop(s, peer, h);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct fwd_handle *h = fwd_handle_find(s, numbers[i]);
+        if (h)
+            fwd_handle_hold(s, peer, h);
+    }
+}
+
+/* ---- clients ---- */
+
+static struct fwd_peer *number_taken(struct fwd_server *s, uint32_t number)
+{
+    for (uint32_t i = 0; i < s->max_peers; i++)
+        if (s->peer[i] && !s->peer[i]->gone && s->peer[i]->number == number)
+            return s->peer[i];
+    return NULL;
+}
+
+static struct fwd_peer *make_peer(struct fwd_server *s, uint32_t number, uint32_t rank)
+{
+    uint32_t index = 0;
+    while (index < s->max_peers && s->peer[index])
+        index++;
+    struct fwd_peer *p = index < s->max_peers ? calloc(1, sizeof *p) : NULL;
+    if (!p)
+        return NULL;
+    p->index = index;
+    p->number = number;
+    p->family = number;
+    p->rank = rank;
+    s->peer[index] = p;
+    s->npeers++;
+    return p;
+}
+
+/* The number of a new client: the number another server gave it, the rank of a process of the job where that is free, or one of our own. */
+static uint32_t choose_number(struct fwd_server *s, uint32_t rank, uint32_t given)
+{
+    uint32_t number = given != FWD_NUMBER_NONE ? given : rank < s->job->nproc[AMPH_COMPUTE] ? rank : AMPH_RANK_NONE;
+    while (number == AMPH_RANK_NONE || number_taken(s, number)) {
+        uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
+        number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT | (s->next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
+    }
+    return number;
+}
+
+/* A client's servers in order: the first by the mapping for processes of the job, rank mod S for those of another parallel program, in
+ * turn for others; the rest follow it. */
+static uint32_t list_servers(struct fwd_server *s, uint32_t rank, uint32_t number, uint32_t servers[AMPH_FWD_PARTS_MAX])
+{
+    uint32_t first = amph_boot_first(s->boot, AMPH_SERVER), all = s->job->nproc[AMPH_SERVER];
+    uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~NUMBER_GIVEN) % all, n = all < AMPH_FWD_PARTS_MAX ? all : AMPH_FWD_PARTS_MAX;
+    if (rank < s->job->nproc[AMPH_COMPUTE] && s->job->server_of)
+        home = s->job->server_of[rank] - first;
+    for (uint32_t i = 0; i < n; i++)
+        servers[i] = first + (home + i) % all;
+    return n;
+}
+
+static void refuse(struct fwd_conn *c, const char *why)
+{
+    uint8_t out[FWD_DOOR_HEAD_BYTES + 256];
+    size_t n = fwd_frame_build(out, FWD_FRAME_REFUSE, why, strlen(why));
+    ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)ignored;
+    shutdown(c->fd, SHUT_RDWR); /* the door thread sees the end and tidies up */
+}
+
+static const char *import_area(struct fwd_server *s, struct fwd_peer *p, const struct fwd_hello *h)
+{
+    p->has_area = false;
+    if (h->area_key_len == 0)
+        return NULL;
+    if (amph_am_mem_import(s->ep, p->index, h->area_key, h->area_key_len, &p->area) != AMPH_OK)
+        return "the server cannot reach the client's transfer area";
+    if (h->part_at > p->area.len_bytes || h->part_len > p->area.len_bytes - h->part_at)
+        return "the client's part lies outside its transfer area";
+    p->part_at = h->part_at;
+    p->part_len = h->part_len;
+    p->has_area = true;
+    return NULL;
+}
+
+int fwd_peer_segment(struct fwd_server *s, struct fwd_peer *p, const void *key, size_t key_len)
+{
+    if (p->queued > 0) /* workers may be in the memory that is mapped now */
+        return EBUSY;
+    if (p->has_segment)
+        amph_am_mem_forget(s->ep, p->index, &p->segment);
+    p->has_segment = key_len && amph_am_mem_import(s->ep, p->index, key, key_len, &p->segment) == AMPH_OK;
+    return p->has_segment ? 0 : EOPNOTSUPP;
+}
+
+/* Gives a client its endpoint. */
+static const char *attach(struct fwd_server *s, struct fwd_peer *p, const struct fwd_hello *h)
+{
+    if (h->pointer_bytes != 4 && h->pointer_bytes != 8)
+        return "the client states an impossible pointer width";
+    if (amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self, p->number) != AMPH_OK)
+        return "the server cannot reach the client's endpoint";
+    p->attached = true;
+    p->cookie_in = amph_cookie(s->job->key, 3, p->number, s->self);
+    return import_area(s, p, h);
+}
+
+/* A new image of the same process: the old endpoint is gone. */
+static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
+{
+    struct fwd_peer *p = make_peer(s, old->number, old->rank);
+    if (!p)
+        return NULL;
+    p->family = old->family;
+    p->holds = old->holds;
+    p->nwords = old->nwords;
+    p->nheld = old->nheld;
+    p->calls = old->calls;
+    p->errors = old->errors;
+    p->bytes_in = old->bytes_in;
+    p->bytes_out = old->bytes_out;
+    p->conn = old->conn;
+    fwd_lock_renew(old, p);
+    old->holds = NULL;
+    old->nwords = 0;
+    old->nheld = 0;
+    old->conn = NULL;
+    old->calls = 0; /* they have moved */
+    fwd_peer_free(s, old);
+    return p;
+}
+
+static const char *inherit(struct fwd_server *s, struct fwd_peer *child, uint32_t parent_number)
+{
+    struct fwd_peer *parent = number_taken(s, parent_number);
+    if (!parent)
+        return "the parent of the new client is not known";
+    child->family = parent->family;
+    for (uint32_t slot = 0; slot < s->nslots && slot < parent->nwords * 64; slot++)
+        if (s->handle[slot] && fwd_handle_held_by(parent, s->handle[slot]) && fwd_handle_hold(s, child, s->handle[slot]) != 0)
+            return "no memory for the new client's files";
+    return NULL;
+}
+
+static bool welcome(struct fwd_server *s, uint32_t number, uint32_t index, uint32_t rank, const struct fwd_news *news)
+{
+    uint8_t out[FWD_DOOR_HEAD_BYTES + 1024];
+    struct fwd_welcome wc = { .number = number, .index = index, .server = s->self };
+    wc.nservers = list_servers(s, rank, number, wc.servers);
+    wc.addr = amph_am_address(s->ep, &wc.addr_len);
+    size_t n = fwd_welcome_build(out + FWD_DOOR_HEAD_BYTES, sizeof out - FWD_DOOR_HEAD_BYTES, &wc, s->job->key, news->nonce,
+                                 news->hello.nonce);
+    if (n == 0)
+        return false;
+    n = fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_DOOR_HEAD_BYTES, n);
+    return send(news->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+static void take_bell(struct fwd_server *s, const struct fwd_news *news)
+{
+    struct fwd_peer *p = number_taken(s, news->hello.number);
+    uint64_t number = p && !news->conn->bell ? fwd_bell_make(s, p, news->conn) : 0;
+    if (number == 0 || number > UINT32_MAX)
+        refuse(news->conn, p ? "it waits for files in too many places at one time" : "who wants to wait for files is no client");
+    else if (!welcome(s, (uint32_t)number, 0, p->rank, news))
+        shutdown(news->conn->fd, SHUT_RDWR);
+}
+
+void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
+{
+    const struct fwd_hello *h = &news->hello;
+    struct fwd_conn *c = news->conn;
+    const char *why = NULL;
+    struct fwd_peer *p = c->peer;
+    if (h->kind != FWD_HELLO_AGAIN && p)
+        return refuse(c, "this connection has a client already");
+    if (h->kind == FWD_HELLO_BELL || c->bell) {
+        take_bell(s, news);
+        return;
+    }
+    if (h->kind == FWD_HELLO_AGAIN && !p)
+        return refuse(c, "this connection has no client yet");
+    if (h->kind == FWD_HELLO_JOIN) {
+        if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, news))
+            shutdown(c->fd, SHUT_RDWR);
+        return;
+    }
+    if (!p)
+        p = make_peer(s, choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number), h->rank);
+    else if (p->attached)
+        p = renew(s, p);
+    if (!p)
+        return refuse(c, "this I/O server has no room for another client");
+    p->conn = c;
+    p->pid = h->pid;
+    c->peer = p;
+    why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h);
+    if (why) {
+        amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid, why);
+        return refuse(c, why);
+    }
+    if (!welcome(s, p->number, p->index, p->rank, news))
+        shutdown(c->fd, SHUT_RDWR);
+}
+
+/* Keeps the counters of a client that leaves; a number that comes back (a child of a child) adds to its row. */
+static void remember(struct fwd_server *s, const struct fwd_peer *p)
+{
+    uint32_t i = 0;
+    if (p->calls == 0 || !amph_env_bool(AMPH_ENV_STATS))
+        return;
+    while (i < s->npast && s->past[i].number != p->number)
+        i++;
+    if (i == s->npast) {
+        struct fwd_past *more = i < FWD_PAST_MOST ? realloc(s->past, (i + 1) * sizeof *more) : NULL;
+        if (!more)
+            return;
+        s->past = more;
+        s->past[s->npast++] = (struct fwd_past){ .number = p->number };
+    }
+    s->past[i].calls += p->calls;
+    s->past[i].errors += p->errors;
+    s->past[i].bytes_in += p->bytes_in;
+    s->past[i].bytes_out += p->bytes_out;
+}
+
+void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
+{
+    p->gone = true;
+    s->leaving++;
+    if (p->attached && p->queued)
+        amph_am_peer_gone(s->ep, p->index); /* what it has queued may wait for its answer to a put or get */
+    remember(s, p);
+    fwd_exec_drop_peer(s, p);
+    fwd_bells_drop_peer(s, p);
+    for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++)
+        if (s->handle[slot])
+            fwd_handle_drop(s, p, s->handle[slot]);
+    free(p->holds);
+    p->holds = NULL;
+    p->nwords = 0;
+    s->npeers--;
+    if (p->queued == 0)
+        fwd_peer_end(s, p);
+}
+
+/* The last of a client.  What workers still do for it uses its memory and its mapped area, so this waits for them (rq_free). */
+void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
+{
+    fwd_refs_check(s);
+    fwd_refs_check_ended(p);
+    if (p->attached)
+        amph_am_del_peer(s->ep, p->index);
+    s->peer[p->index] = NULL;
+    s->leaving--;
+    free(p);
+}
+
+/* A client that has left something unread resets its connection instead of ending it. */
+static bool has_ended(const struct fwd_conn *c)
+{
+    char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+bool fwd_peers_leave(const struct fwd_server *s)
+{
+    for (uint32_t i = 0; i < s->max_peers; i++) {
+        const struct fwd_peer *p = s->peer[i];
+
+        if (p && !p->gone && p->conn && has_ended(p->conn))
+            return true;
+    }
+    return false;
+}
+
+void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
+{
+    s->locks_changed = true;
+    if (c->peer)
+        fwd_peer_free(s, c->peer);
+    if (c->bell)
+        fwd_bell_end(s, c->bell);
+    close(c->fd);
+    free(c);
+}
+
+static void print_client(const struct fwd_server *s, uint32_t number, uint64_t calls, uint64_t errors, uint64_t out, uint64_t in)
+{
+    bool given = number & NUMBER_GIVEN; /* no compute process itself: a child or a command of one */
+    fprintf(stderr, "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64 " gave errors), %" PRIu64
+            " bytes written, %" PRIu64 " bytes read\n", given ? "+" : "",
+            given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self, calls, errors, out, in);
+}
+
+void fwd_server_print_stats(struct fwd_server *s)
+{
+    fprintf(stderr, "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64 " bytes read, %" PRIu64
+            " requests handed to workers, %" PRIu64 " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
+            " strangers sent away, %" PRIu64 " refusals for want of resources, %" PRIu32
+            " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out, s->all_bytes_in, s->handed,
+            fwd_readers_slices(s), s->refused, amph_counters[AMPH_COUNTER_DROP_STRANGER],
+            amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->npeers, s->nhandles);
+    for (uint32_t i = 0; i < s->npast; i++)
+        print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors, s->past[i].bytes_out, s->past[i].bytes_in);
+    for (uint32_t i = 0; i < s->max_peers; i++) {
+        const struct fwd_peer *p = s->peer ? s->peer[i] : NULL;
+        if (p && !p->gone && p->calls)
+            print_client(s, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in);
+    }
+}

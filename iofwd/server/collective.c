@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Joint calls: one stretch of a file that several clients read or write together, each the rows of it that are its own.  The parts wait
+ * here until all have come; then they are merged in the order of the file, so that the file sees long calls, and every byte has crossed
+ * the network once, from or to the client that has it.  Layer: iofwd.
+ *
+ * Nobody waits for ever: whatever keeps a part from being done counts as its coming, with an error for all; and where a client closes the
+ * file or dies, what waits on it fails, as nobody knows whose part is missing.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "iofwd/server/internal.h"
+
+#define GATHER_LEAST 1024u /* runs of this length are given to the kernel where they lie; shorter ones are put together first */
+#define GATHER_MOST 512
+#define ROOM_MOST 4u /* memory for a stretch is at most so many times its data, which counts as its clients' */
+
+/* As the two calls' records lay out what they share. */
+struct joint_args {
+    struct fwd_handle *file;
+    off_t off;
+    size_t len;
+    const void *shape;
+    size_t shape_len;
+    void *data;
+};
+_Static_assert(offsetof(struct fwd_args_pwritej, data) == offsetof(struct joint_args, data) &&
+                   offsetof(struct fwd_args_preadj, buf) == offsetof(struct joint_args, data), "the records must begin alike");
+
+bool fwd_joint_is(enum amph_fwd_id id)
+{
+    return id == AMPH_FWD_PWRITEJ || id == AMPH_FWD_PREADJ;
+}
+
+static const struct joint_args *args_of(const struct fwd_request *rq)
+{
+    return (const struct joint_args *)&rq->u;
+}
+
+int fwd_joint_check(const struct fwd_request *rq)
+{
+    const struct joint_args *a = args_of(rq);
+    struct fwd_shape s;
+    uint64_t at = 0, sum = 0;
+    if (!fwd_get_shape(a->shape, a->shape_len, &s))
+        return EPROTO;
+    if (a->off < 0 || a->len > FWD_JOINT_MOST || a->off > INT64_MAX - (off_t)a->len)
+        return EINVAL;
+    for (uint32_t i = 0; i < s.nrows; i++) {
+        struct fwd_row row = fwd_shape_row(&s, i);
+        if (!fwd_row_fits(&row, a->len, &at, &sum))
+            return EINVAL;
+    }
+    return sum == rq->bulk.len ? 0 : EINVAL;
+}
+
+/* ---- coming together ---- */
+
+/* The call that a part belongs to, among those that wait; made where the part is the first.  NULL: no memory. */
+static struct fwd_joint *find_or_make(const struct fwd_request *rq, const struct fwd_shape *s)
+{
+    const struct joint_args *a = args_of(rq);
+    for (struct fwd_joint *j = rq->handle->joints; j; j = j->next)
+        if (j->number == s->number) {
+            if (j->id != rq->id || j->off != a->off || j->len != a->len || j->processes != s->processes)
+                j->error = EINVAL;
+            return j;
+        }
+    struct fwd_joint *j = calloc(1, sizeof *j);
+    if (!j)
+        return NULL;
+    *j = (struct fwd_joint){ .next = rq->handle->joints, .file = rq->handle, .id = rq->id, .number = s->number, .off = a->off,
+                             .len = a->len, .processes = s->processes, .last = &j->part };
+    rq->handle->joints = j;
+    return j;
+}
+
+static void unlist(struct fwd_joint *j)
+{
+    struct fwd_joint **at = &j->file->joints;
+    while (*at != j)
+        at = &(*at)->next;
+    *at = j->next;
+}
+
+static uint64_t count_runs(const struct fwd_shape *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->nrows; i++)
+        n += fwd_shape_row(s, i).count;
+    return n;
+}
+
+int fwd_joint_join(struct fwd_request *rq)
+{
+    struct fwd_handle *h = rq->handle;
+    struct fwd_shape s;
+    fwd_get_shape(args_of(rq)->shape, args_of(rq)->shape_len, &s);
+    if (rq->peer->gone)
+        return EIO;
+    if (!fwd_handle_held_by(rq->peer, h))
+        return EBADF;
+    if (h->bereft || s.processes > h->nholders)
+        return EIO;
+    struct fwd_joint *j = find_or_make(rq, &s);
+    if (!j)
+        return ENOMEM;
+    if (rq->transfer_st != AMPH_OK)
+        j->error = EIO;
+    if (s.absent)
+        j->error = fwd_errno_from_wire(s.absent);
+    rq->joint = j;
+    rq->next = NULL;
+    *j->last = rq;
+    j->last = &rq->next;
+    j->nparts++;
+    j->bytes += rq->bulk.len;
+    j->nruns += count_runs(&s);
+    if (++j->came < j->processes)
+        return EINPROGRESS;
+    unlist(j);
+    return 0;
+}
+
+/* Ends a call that is no longer listed: its parts go back to the progress thread with an error. */
+static void fail(struct fwd_server *s, struct fwd_joint *j, int err)
+{
+    struct fwd_request *rq = j->part, *next;
+    for (; rq; rq = next) {
+        next = rq->next;
+        rq->joint = NULL;
+        rq->error = err;
+        fwd_work_done(s, rq);
+    }
+    free(j);
+}
+
+void fwd_joint_refused(const struct fwd_request *rq, int err)
+{
+    struct fwd_shape s;
+    fwd_get_shape(args_of(rq)->shape, args_of(rq)->shape_len, &s);
+    if (rq->handle->bereft || s.processes > rq->handle->nholders || !fwd_handle_held_by(rq->peer, rq->handle))
+        return;
+    struct fwd_joint *j = find_or_make(rq, &s);
+    if (!j)
+        return;
+    j->error = err;
+    if (++j->came == j->processes) {
+        unlist(j);
+        fail(rq->server, j, err);
+    }
+}
+
+static bool has_part(const struct fwd_joint *j, const struct fwd_peer *peer)
+{
+    const struct fwd_request *rq = j->part;
+    while (rq && rq->peer != peer)
+        rq = rq->next;
+    return rq;
+}
+
+void fwd_joint_fail(struct fwd_server *s, struct fwd_handle *h, const struct fwd_peer *peer, int err)
+{
+    struct fwd_joint **at = &h->joints;
+    while (*at) {
+        struct fwd_joint *j = *at;
+        if (peer && !has_part(j, peer)) {
+            at = &j->next;
+            continue;
+        }
+        *at = j->next;
+        fail(s, j, err);
+    }
+}
+
+/* ---- merging ---- */
+
+/* A place in a part: the run that comes next. */
+struct cursor {
+    struct fwd_request *rq;
+    struct fwd_shape shape;
+    struct fwd_row row; /* what is left of it; count 0: nothing is left at all */
+    uint32_t next;
+    uint8_t *data;
+};
+
+static void cursor_open(struct cursor *c, struct fwd_request *rq)
+{
+    c->rq = rq;
+    c->next = 0;
+    c->row.count = 0;
+    c->data = args_of(rq)->data;
+    fwd_get_shape(args_of(rq)->shape, args_of(rq)->shape_len, &c->shape);
+    if (c->shape.nrows)
+        c->row = fwd_shape_row(&c->shape, c->next++);
+}
+
+static void cursor_step(struct cursor *c)
+{
+    c->data += c->row.len;
+    c->row.at += c->row.stride;
+    if (--c->row.count == 0 && c->next < c->shape.nrows)
+        c->row = fwd_shape_row(&c->shape, c->next++);
+}
+
+/* Brings heap[i], the only one that may be too far up, down to its place: the one that is first in the file is heap[0]. */
+static void sift(struct cursor **heap, size_t n, size_t i)
+{
+    struct cursor *c = heap[i];
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        child += child + 1 < n && heap[child + 1]->row.at < heap[child]->row.at;
+        if (heap[child]->row.at >= c->row.at)
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = c;
+}
+
+/* ---- the file ---- */
+
+/* What is collected for one call of the kernel: bytes of the stretch that follow each other. */
+struct batch {
+    struct fwd_joint *j;
+    bool writing;
+    uint8_t *room;      /* for the whole stretch, by place; NULL: the runs stay where they are */
+    size_t begin, end;
+    size_t stop;        /* of a read: the file ends here */
+    size_t n;
+    struct iovec run[GATHER_MOST];
+};
+
+/* What is left of the runs after some bytes. */
+static void skip(struct iovec **run, size_t *n, size_t bytes)
+{
+    while (*n && bytes >= (*run)->iov_len) {
+        bytes -= (*run)->iov_len;
+        ++*run;
+        --*n;
+    }
+    if (*n) {
+        (*run)->iov_base = (char *)(*run)->iov_base + bytes;
+        (*run)->iov_len -= bytes;
+    }
+}
+
+static ssize_t move_once(const struct batch *b, const struct iovec *run, size_t n, off_t at)
+{
+    struct fwd_handle *h = b->j->file;
+    ssize_t done;
+    do {
+        fwd_direct_fit(h, run->iov_base, n == 1 ? run->iov_len : 1, at);
+        done = b->writing ? pwritev(h->fd, run, (int)n, at) : preadv(h->fd, run, (int)n, at);
+    } while (done < 0 && (errno == EINTR || (errno == EINVAL && fwd_direct_leave(h))));
+    return done;
+}
+
+static int flush(struct batch *b)
+{
+    struct iovec whole = { b->room ? b->room + b->begin : NULL, b->end - b->begin }, *run = b->room ? &whole : b->run;
+    size_t n = b->room ? b->begin < b->end : b->n;
+    b->n = 0;
+    while (n && b->begin < b->stop) {
+        ssize_t done = move_once(b, run, n, b->j->off + (off_t)b->begin);
+        if (done < 0)
+            return errno;
+        if (done == 0 && b->writing)
+            return ENOSPC;
+        if (done == 0)
+            b->stop = b->begin;
+        b->begin += (size_t)done;
+        skip(&run, &n, (size_t)done);
+    }
+    return 0;
+}
+
+static int add_run(struct batch *b, const struct cursor *c)
+{
+    int err = 0;
+    if (c->row.at != b->end || b->n == GATHER_MOST) {
+        err = flush(b);
+        b->begin = c->row.at;
+    }
+    if (b->room)
+        memcpy(b->room + c->row.at, c->data, c->row.len);
+    else
+        b->run[b->n++] = (struct iovec){ c->data, c->row.len };
+    b->end = c->row.at + c->row.len;
+    return err;
+}
+
+/* All parts' runs, in the order of the file. */
+static int move_merged(struct batch *b, struct cursor *cursor)
+{
+    struct fwd_joint *j = b->j;
+    struct cursor **heap = malloc(j->nparts * sizeof(struct cursor *));
+    size_t n = 0;
+    int err = heap ? 0 : ENOMEM;
+    for (uint32_t i = 0; i < j->nparts && heap; i++)
+        if (cursor[i].row.count)
+            heap[n++] = &cursor[i];
+    for (size_t i = n; i-- > 0;)
+        sift(heap, n, i);
+    while (n && !err) {
+        err = add_run(b, heap[0]);
+        cursor_step(heap[0]);
+        if (heap[0]->row.count == 0)
+            heap[0] = heap[--n];
+        if (n)
+            sift(heap, n, 0);
+    }
+    free(heap);
+    return err ? err : flush(b);
+}
+
+/* The whole stretch, and from it to each what it wants. */
+static int read_whole(struct batch *b, struct cursor *cursor)
+{
+    b->begin = 0;
+    b->end = b->j->len;
+    int err = flush(b);
+    for (uint32_t i = 0; i < b->j->nparts && !err; i++)
+        for (struct cursor *c = &cursor[i]; c->row.count && c->row.at < b->stop; cursor_step(c))
+            memcpy(c->data, b->room + c->row.at, c->row.len < b->stop - c->row.at ? c->row.len : b->stop - c->row.at);
+    return err;
+}
+
+/* Bytes of a part before `stop`. */
+static size_t bytes_before(const struct fwd_shape *s, size_t stop)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < s->nrows; i++) {
+        struct fwd_row row = fwd_shape_row(s, i);
+        size_t whole = row.count, stride = row.count > 1 ? row.stride : 1;
+        if (row.at >= stop)
+            break;
+        if (row.at + (row.count - 1) * stride + row.len > stop) {
+            whole = stop - row.at < row.len ? 0 : (stop - row.at - row.len) / stride + 1;
+            whole = whole < row.count ? whole : row.count;
+            size_t next = row.at + whole * stride;
+            sum += whole < row.count && next < stop ? stop - next : 0;
+        }
+        sum += whole * row.len;
+    }
+    return sum;
+}
+
+static void set_done(struct cursor *c, bool writing, size_t stop)
+{
+    if (writing)
+        c->rq->u.pwritej.done = c->rq->bulk.len;
+    else
+        c->rq->u.preadj.buf_len = bytes_before(&c->shape, stop);
+}
+
+static int move(struct fwd_joint *j, struct batch *b, struct cursor *cursor)
+{
+    struct fwd_request *rq = j->part;
+    *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
+    bool gathers = (!j->file->direct && j->bytes / GATHER_LEAST >= j->nruns) || j->len / ROOM_MOST > j->bytes;
+    if (!gathers && !(b->room = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
+        return ENOMEM;
+    for (uint32_t i = 0; i < j->nparts; i++, rq = rq->next)
+        cursor_open(&cursor[i], rq);
+    int err = b->writing || gathers ? move_merged(b, cursor) : read_whole(b, cursor);
+    for (uint32_t i = 0; i < j->nparts && !err; i++)
+        set_done(&cursor[i], b->writing, b->stop);
+    free(b->room);
+    return err;
+}
+
+int fwd_joint_run(struct fwd_request *rq)
+{
+    struct fwd_joint *j = rq->joint;
+    if (j->error)
+        return j->error;
+    if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->append)) /* what is appended has its place from the kernel */
+        return EOPNOTSUPP;
+    if (j->bytes == 0)
+        return 0;
+    struct batch *b = malloc(sizeof *b);
+    struct cursor *cursor = calloc(j->nparts, sizeof *cursor);
+    int err = b && cursor ? move(j, b, cursor) : ENOMEM;
+    free(cursor);
+    free(b);
+    return err;
+}

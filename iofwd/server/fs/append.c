@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A call that appends comes in pieces, and others may append to the same file, here and at other servers: so its pieces are gathered and
+ * written by one system call, which the kernel does not mix with others.  Layer: iofwd.  Thread rule: begin and end by the progress
+ * thread, between two pieces; fwd_append by whoever executes the piece.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "iofwd/server/internal.h"
+
+#define WHOLE_MOST ((size_t)4 << 20) /* of a longer call what comes after the first of it follows piece by piece */
+#define SPARES 4
+#define NOAPPEND 0x20 /* RWF_NOAPPEND */
+
+struct fwd_gather {
+    size_t len;
+    bool full;
+    size_t counted; /* as its client's memory */
+    off_t off;      /* as for pwritev2, with rwf: at the offset or not */
+    int rwf;
+    uint8_t data[];
+};
+
+static struct fwd_gather *spare[SPARES]; /* their memory is there already, which is most of the price */
+
+static struct fwd_gather *take(void)
+{
+    for (int i = 0; i < SPARES; i++)
+        if (spare[i]) {
+            struct fwd_gather *g = spare[i];
+            spare[i] = NULL;
+            return g;
+        }
+    return malloc(sizeof(struct fwd_gather) + WHOLE_MOST);
+}
+
+static void give(struct fwd_gather *g)
+{
+    for (int i = 0; i < SPARES; i++)
+        if (!spare[i]) {
+            spare[i] = g;
+            return;
+        }
+    free(g);
+}
+
+void fwd_append_begin(struct fwd_handle *h, const struct fwd_request *rq)
+{
+    bool write = rq->id == AMPH_FWD_WRITE || rq->id == AMPH_FWD_PWRITE;
+    bool appends = (h->append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
+    if (h->gather || !write || !appends || !h->regular || (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
+        return;
+    if (rq->peer->memory + WHOLE_MOST > rq->server->client_memory || !(h->gather = take()))
+        return; /* it goes piece by piece */
+    h->gather->len = 0;
+    h->gather->full = false;
+    h->gather->off = rq->id == AMPH_FWD_WRITE ? -1 : 0;
+    h->gather->rwf = rq->bulk.rwf;
+    rq->peer->memory += h->gather->counted = WHOLE_MOST;
+}
+
+static ssize_t put(const struct fwd_handle *h, const void *data, size_t len)
+{
+    struct iovec v = { (void *)data, len };
+    ssize_t n;
+    while ((n = pwritev2(h->fd, &v, 1, h->gather->off, h->gather->rwf)) < 0 && errno == EINTR)
+        ;
+    return n;
+}
+
+/* Writes what has been gathered.  What could not be written is told of the call as a whole: its pieces have been answered. */
+static int flush(struct fwd_request *rq, const struct fwd_handle *h)
+{
+    struct fwd_gather *g = h->gather;
+    ssize_t n = g->len ? put(h, g->data, g->len) : 0;
+    int err = n < 0 ? errno : 0;
+    if (n < 0 || (size_t)n < g->len) {
+        rq->tells_whole = true;
+        rq->whole = n < 0 ? 0 : (uint64_t)n;
+    }
+    g->len = 0;
+    return err;
+}
+
+int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p)
+{
+    struct fwd_gather *g = h->gather;
+    ssize_t n = (ssize_t)len;
+    int err = 0;
+    if (!g->full && g->len + len > WHOLE_MOST) {
+        g->full = true;
+        err = flush(rq, h);
+    }
+    if (!g->full) {
+        memcpy(g->data + g->len, data, len);
+        g->len += len;
+        err = rq->bulk.flags & FWD_PIECE_LAST ? flush(rq, h) : 0;
+    } else if (!err && !rq->tells_whole && (n = put(h, data, len)) < 0)
+        err = errno;
+    *done_p = err || rq->tells_whole ? 0 : (size_t)n;
+    return err;
+}
+
+void fwd_append_end(struct fwd_handle *h, struct fwd_peer *peer)
+{
+    struct fwd_gather *g = h->gather;
+    if (!g)
+        return;
+    struct fwd_request rest = { .peer = peer };
+    if (!peer->gone)
+        flush(&rest, h); /* of a call that was cut off */
+    peer->memory -= g->counted;
+    h->gather = NULL;
+    give(g);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening what lies below a directory, and nothing else: by openat2, or part by part where the kernel (or what stands for one, such as
+ * an emulator of another processor) has none.  Layer: iofwd.  Thread rule: any thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "iofwd/server/fs/exports.h"
+
+static atomic_bool by_parts; /* openat2 is not there */
+
+void fwd_open_by_parts(bool always)
+{
+    atomic_store(&by_parts, always);
+}
+
+static bool is_link(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* The last part.  A link is opened as such if that is asked for, and else refused with `link_answer`. */
+static int open_last(int dir, const char *name, int flags, mode_t mode, int link_answer)
+{
+    struct stat st;
+    int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0) {
+        int err = errno;
+        bool met_link = !(flags & O_NOFOLLOW) && (err == ELOOP || err == ENOTDIR) && is_link(dir, name);
+        return met_link ? link_answer : -err;
+    }
+    if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
+        close(fd);
+        return link_answer;
+    }
+    return fd;
+}
+
+/* Goes into a part that is not the last. */
+static int enter(int dir, const char *name, int link_answer)
+{
+    struct stat st;
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), answer = 0;
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) != 0)
+        answer = -errno;
+    else if (!S_ISDIR(st.st_mode))
+        answer = S_ISLNK(st.st_mode) ? link_answer : -ENOTDIR;
+    if (answer)
+        close(fd);
+    return answer ? answer : fd;
+}
+
+/* Follows no link and no "..": where it meets one that may be followed it answers -EXDEV, and the caller walks. */
+static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no_links)
+{
+    const int link_answer = no_links ? -ELOOP : -EXDEV;
+    int dir = base, fd = -EXDEV;
+    while (rel[0] != '/') {
+        char part[NAME_MAX + 1];
+        size_t n = strcspn(rel, "/"), slashes = strspn(rel + n, "/");
+        bool last = rel[n + slashes] == 0;
+        fd = n == 0 ? -ENOENT : n > NAME_MAX ? -ENAMETOOLONG : 0;
+        if (fd)
+            break;
+        memcpy(part, rel, n);
+        part[n] = 0;
+        rel += n + slashes;
+        if (strcmp(part, "..") == 0)
+            fd = -EXDEV;
+        else if (last && slashes && (flags & O_CREAT))
+            fd = -EISDIR;
+        else if (last)
+            fd = open_last(dir, part, slashes ? flags | O_DIRECTORY : flags, mode, link_answer);
+        else
+            fd = enter(dir, part, link_answer);
+        if (dir != base)
+            close(dir);
+        dir = base;
+        if (last || fd < 0)
+            return fd;
+        dir = fd;
+    }
+    if (dir != base)
+        close(dir);
+    return fd;
+}
+
+int fwd_open_beneath(int base, const char *rel, int flags, mode_t mode, uint64_t resolve)
+{
+    struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+                            .resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
+    int fd = -1;
+    if (flags & (O_CREAT | __O_TMPFILE))
+        how.mode = mode & 07777;
+    if (flags & O_PATH)
+        how.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    if (!atomic_load_explicit(&by_parts, memory_order_relaxed)) {
+        /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it stayed inside. */
+        for (int tries = 0; (fd = (int)syscall(SYS_openat2, base, rel, &how, sizeof how)) < 0 && errno == EAGAIN && tries < 64; tries++)
+            ;
+        if (fd >= 0 || errno != ENOSYS)
+            return fd < 0 ? -errno : fd;
+        fwd_open_by_parts(true);
+    }
+    return open_parts(base, rel, (int)how.flags, (mode_t)how.mode, resolve & RESOLVE_NO_SYMLINKS);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * IOFWD_DIRECT: file data past the server's page cache.  O_DIRECT wants memory, length and place to be aligned, which a client's calls need
+ * not be: so the flag of the descriptor follows the data, piece by piece, and what is not aligned goes through the cache as ever.
+ * Layer: iofwd.  Thread rule: whoever executes a request on the handle, one at a time.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "iofwd/server/internal.h"
+
+#define ALIGN 4096u /* no device's block or memory rule is coarser */
+
+static void turn(struct fwd_handle *h, bool on)
+{
+    int flags = fcntl(h->fd, F_GETFL);
+    if (flags < 0 || fcntl(h->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) < 0) {
+        h->direct = false; /* this file system has no such thing */
+        return;
+    }
+    h->direct_on = on;
+}
+
+void fwd_direct_open(struct fwd_handle *h, int flags)
+{
+    struct stat st;
+    h->direct_asked = h->direct_on = flags & O_DIRECT;
+    /* Where an append goes is the file system's business, and seldom aligned. */
+    h->direct = h->regular && !(flags & O_APPEND) && (h->direct_asked || amph_env_bool(AMPH_ENV_IOFWD_DIRECT)) && !(flags & O_PATH) &&
+        fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t off)
+{
+    if (!h->direct)
+        return;
+    bool fits = (uintptr_t)data % ALIGN == 0 && len % ALIGN == 0 && len > 0;
+    if (fits && off < 0)
+        off = lseek(h->fd, 0, SEEK_CUR);
+    fits = fits && off >= 0 && off % ALIGN == 0;
+    if (fits != h->direct_on)
+        turn(h, fits);
+}
+
+bool fwd_direct_leave(struct fwd_handle *h)
+{
+    if (!h->direct_on)
+        return false;
+    turn(h, false);
+    h->direct = false;
+    return !h->direct_on;
+}
+
+int fwd_direct_flags(const struct fwd_handle *h, int flags)
+{
+    return h->direct || h->direct_asked ? (flags & ~O_DIRECT) | (h->direct_asked ? O_DIRECT : 0) : flags;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads and writes of FIFOs, which may wait for long.  Layer: iofwd.  Thread rule: workers.
+ *
+ * The descriptor never blocks; who waits does so for the FIFO and for its client's end at once.  A client that is killed has closed its
+ * connection before its parent hears of that, so nothing that comes into the FIFO later is taken for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "iofwd/server/internal.h"
+
+void fwd_fifo_open(struct fwd_handle *h)
+{
+    h->fifo = true;
+    fcntl(h->fd, F_SETFL, fcntl(h->fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* Until it is worth a try; at_once: only whether the client is still there.  0 or an errno value. */
+static int wait_for(const struct fwd_request *rq, const struct fwd_handle *h, short events, bool at_once)
+{
+    const struct timespec none = { 0, 0 };
+    struct pollfd p[2] = { { .fd = h->fd, .events = events }, { .fd = rq->door, .events = POLLRDHUP } };
+    sigset_t others;
+    sigfillset(&others);
+    sigdelset(&others, FWD_WAKE_SIGNAL);
+    int n;
+    do
+        n = atomic_load(&rq->unwanted) ? 0 : ppoll(p, 2, at_once ? &none : NULL, &others);
+    while (n < 0 && errno == EINTR);
+    if (atomic_load(&rq->unwanted))
+        return EINTR;
+    return n < 0 ? errno : p[1].revents ? EIO : 0;
+}
+
+static int move(struct fwd_request *rq, struct fwd_handle *h, struct iovec v, size_t *done_p)
+{
+    bool writes = rq->id == AMPH_FWD_WRITE, waits = !h->nonblock && !(rq->bulk.rwf & RWF_NOWAIT), at_once = true;
+    int err;
+    while (!(err = wait_for(rq, h, writes ? POLLOUT : POLLIN, at_once))) {
+        ssize_t n = writes ? pwritev2(h->fd, &v, 1, -1, rq->bulk.rwf) : preadv2(h->fd, &v, 1, -1, rq->bulk.rwf);
+        if (n >= 0)
+            *done_p = (size_t)n;
+        if (n >= 0 || errno != EAGAIN || !waits)
+            return n < 0 ? errno : 0;
+        at_once = false;
+    }
+    return err;
+}
+
+int fwd_fifo_read(struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, size_t *done_p)
+{
+    return move(rq, h, (struct iovec){ buf, len }, done_p);
+}
+
+/* One that may wait writes all, or until something prevents it. */
+int fwd_fifo_write(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p)
+{
+    size_t done = 0, n = 0;
+    bool whole = !h->nonblock;
+    int err;
+    do {
+        err = move(rq, h, (struct iovec){ (char *)data + done, len - done }, &n);
+        done += err ? 0 : n;
+    } while (!err && whole && n && done < len);
+    *done_p = done;
+    return done ? 0 : err;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file calls on open files, executed.  Layer: iofwd.  Thread rule: a request runs in one thread; close, hold and what takes
+ * locks only in the progress thread.  Each gives 0 or an errno value.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "iofwd/wire/inode_flags.h"
+#include "iofwd/server/internal.h"
+
+static int outcome(long ret)
+{
+    return ret < 0 ? errno : 0;
+}
+
+static int count(ssize_t n, size_t *out)
+{
+    if (n < 0)
+        return errno;
+    *out = (size_t)n;
+    return 0;
+}
+
+/* The same of what gives minus an errno value. */
+static int count_or_error(ssize_t n, size_t *out)
+{
+    *out = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? (int)-n : 0;
+}
+
+/* Our own signals are no business of the client; a call that was interrupted before it did anything is made again. */
+#define RETRY(expr) ({ ssize_t n_; while ((n_ = (expr)) < 0 && errno == EINTR) ; n_; })
+
+/* Of a pipe or terminal a call may wait for ever: it ends where the client does not want it any more. */
+#define WAIT(expr) ({ \
+    fwd_wake_let_in(true); \
+    ssize_t w_; \
+    while ((w_ = (expr)) < 0 && errno == EINTR && !atomic_load(&rq->unwanted)) \
+        ; \
+    fwd_wake_let_in(false); \
+    w_; \
+})
+
+/* A call that moves data, past the page cache where that is wanted and possible.  No signal of ours interrupts one on a regular file: it is
+ * the file system that says EINTR then, and the client is told. */
+#define MOVE(expr, data, len, off) ({ \
+    fwd_direct_fit(a->file, data, len, off); \
+    ssize_t m_ = a->file->regular ? (expr) : !rq->in_worker ? RETRY(expr) : WAIT(expr); \
+    if (m_ < 0 && errno == EINVAL && fwd_direct_leave(a->file)) \
+        m_ = (expr); \
+    m_; \
+})
+
+int fwd_do_close(struct fwd_request *rq, struct fwd_args_close *a)
+{
+    if (!fwd_handle_held_by(rq->peer, a->file))
+        return EBADF;
+    fwd_handle_drop(rq->server, rq->peer, a->file);
+    return 0;
+}
+
+int fwd_do_hold(struct fwd_request *rq, struct fwd_args_hold *a)
+{
+    return fwd_handle_hold(rq->server, rq->peer, a->file);
+}
+
+/* With RWF_*; off -1: at the offset. */
+static int read_by(struct fwd_request *rq, const struct fwd_args_pread *a, off_t off, size_t *done_p)
+{
+    struct iovec v = { a->buf, a->buf_cap };
+    return count(MOVE(preadv2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->buf, a->buf_cap, off), done_p);
+}
+
+static int write_by(struct fwd_request *rq, const struct fwd_args_pwrite *a, off_t off, size_t *done_p)
+{
+    struct iovec v = { (void *)a->data, a->data_len };
+    return count(MOVE(pwritev2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->data, a->data_len, off), done_p);
+}
+
+/* A call at the offset has done something: who takes over from this server must know what has been done, and in which order. */
+static int moved(struct fwd_request *rq, struct fwd_handle *h, bool whole, int err)
+{
+    if (!err && h->regular /* a FIFO has no offset, and its calls run beside each other */ && (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
+        h->moves++;
+    rq->tells_moves = !err && (whole || (rq->bulk.flags & FWD_PIECE_TELL));
+    rq->moves = h->moves;
+    return err;
+}
+
+static int do_read(struct fwd_request *rq, struct fwd_args_read *a)
+{
+    /* A pipe or terminal gives what is there; a second piece would wait for more. */
+    if (!a->file->regular && !(rq->bulk.flags & FWD_PIECE_FIRST)) {
+        a->buf_len = 0;
+        return 0;
+    }
+    if (a->file->fifo)
+        return fwd_fifo_read(rq, a->file, a->buf, a->buf_cap, &a->buf_len);
+    ssize_t n;
+    if (fwd_readers_read(rq, a->file, a->buf, a->buf_cap, -1, &n))
+        return count_or_error(n, &a->buf_len);
+    if (rq->bulk.rwf)
+        return read_by(rq, &(struct fwd_args_pread){ .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap }, -1, &a->buf_len);
+    return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
+}
+
+int fwd_do_read(struct fwd_request *rq, struct fwd_args_read *a)
+{
+    return moved(rq, a->file, false, do_read(rq, a));
+}
+
+static int do_write(struct fwd_request *rq, struct fwd_args_write *a)
+{
+    if (a->file->fifo)
+        return fwd_fifo_write(rq, a->file, a->data, a->data_len, &a->done);
+    if (a->file->gather)
+        return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
+    if (rq->bulk.rwf)
+        return write_by(rq, &(struct fwd_args_pwrite){ .file = a->file, .data = a->data, .data_len = a->data_len }, -1, &a->done);
+    return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1), &a->done);
+}
+
+int fwd_do_write(struct fwd_request *rq, struct fwd_args_write *a)
+{
+    return moved(rq, a->file, false, do_write(rq, a));
+}
+
+int fwd_do_pread(struct fwd_request *rq, struct fwd_args_pread *a)
+{
+    ssize_t n;
+    if (a->off >= 0 && fwd_readers_read(rq, a->file, a->buf, a->buf_cap, a->off, &n))
+        return count_or_error(n, &a->buf_len);
+    if (rq->bulk.rwf)
+        return read_by(rq, a, a->off, &a->buf_len);
+    return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off), &a->buf_len);
+}
+
+int fwd_do_pwrite(struct fwd_request *rq, struct fwd_args_pwrite *a)
+{
+    if (a->file->append && (rq->bulk.flags & FWD_PIECE_SPREAD)) /* to Linux pwrite appends, too */
+        return EOPNOTSUPP;
+    if (a->file->gather)
+        return fwd_append(rq, a->file, a->data, a->data_len, &a->done);
+    if (rq->bulk.rwf)
+        return write_by(rq, a, a->off, &a->done);
+    return count(MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off), &a->done);
+}
+
+int fwd_do_pwritej(struct fwd_request *rq, struct fwd_args_pwritej *a)
+{
+    return fwd_joint_run(rq);
+}
+
+int fwd_do_preadj(struct fwd_request *rq, struct fwd_args_preadj *a)
+{
+    return fwd_joint_run(rq);
+}
+
+int fwd_do_lseek(struct fwd_request *rq, struct fwd_args_lseek *a)
+{
+    a->pos = lseek(a->file->fd, a->off, a->whence);
+    return moved(rq, a->file, true, outcome(a->pos));
+}
+
+/* For a call that several servers do together: gives out the next bytes and moves the offset past them.  EOPNOTSUPP: the call is to be
+ * done by this server alone. */
+int fwd_do_takeread(struct fwd_request *rq, struct fwd_args_takeread *a)
+{
+    struct stat st;
+    int flags = fcntl(a->file->fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
+        return EBADF;
+    if (!a->file->regular || fstat(a->file->fd, &st) != 0 || (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0)
+        return EOPNOTSUPP;
+    a->count = a->pos < st.st_size ? (size_t)(st.st_size - a->pos) : 0;
+    if (a->want < a->count)
+        a->count = a->want;
+    return outcome(lseek(a->file->fd, a->pos + (off_t)a->count, SEEK_SET));
+}
+
+int fwd_do_takewrite(struct fwd_request *rq, struct fwd_args_takewrite *a)
+{
+    int flags = fcntl(a->file->fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return EBADF;
+    if (!a->file->regular || (flags & O_APPEND) || (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0 ||
+        lseek(a->file->fd, (off_t)((uint64_t)a->pos + a->want), SEEK_SET) < 0)
+        return EOPNOTSUPP;
+    return 0;
+}
+
+int fwd_do_fstat(struct fwd_request *rq, struct fwd_args_fstat *a)
+{
+    return outcome(fstat(a->file->fd, &a->st));
+}
+
+int fwd_do_fstatx(struct fwd_request *rq, struct fwd_args_fstatx *a)
+{
+    return outcome(statx(a->file->fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
+}
+
+/* ---- marks of a file (FS_IOC_GETFLAGS and its like), each a few words of 32 bits ---- */
+
+static int marks_ioctl(const struct fwd_handle *h, bool set, size_t which, uint32_t word[FWD_MARKS_MOST], size_t *n_p)
+{
+    static const unsigned long requests[][2] = { /* to get, to set */
+        [FWD_MARKS_FLAGS] = { FS_IOC_GETFLAGS, FS_IOC_SETFLAGS }, [FWD_MARKS_VERSION] = { FS_IOC_GETVERSION, FS_IOC_SETVERSION },
+        [FWD_MARKS_EXTENDED] = { FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR }, [FWD_MARKS_UNREAD] = { FIONREAD },
+    };
+    struct fsxattr x = { .fsx_xflags = word[0], .fsx_extsize = word[1], .fsx_nextents = word[2], .fsx_projid = word[3],
+                         .fsx_cowextsize = word[4] };
+    int one = (int)word[0], r;
+    *n_p = which == FWD_MARKS_EXTENDED ? FWD_MARKS_MOST : 1;
+    if (which == FWD_MARKS_PIPE_SIZE)
+        r = one = fcntl(h->fd, set ? F_SETPIPE_SZ : F_GETPIPE_SZ, one);
+    else if (which < AMPH_COUNTOF(requests) && requests[which][set])
+        r = ioctl(h->fd, requests[which][set], which == FWD_MARKS_EXTENDED ? (void *)&x : &one);
+    else
+        return ENOTTY;
+    if (which == FWD_MARKS_EXTENDED)
+        memcpy(word, (uint32_t[]){ x.fsx_xflags, x.fsx_extsize, x.fsx_nextents, x.fsx_projid, x.fsx_cowextsize },
+               FWD_MARKS_MOST * sizeof *word);
+    else
+        word[0] = (uint32_t)one;
+    return outcome(r);
+}
+
+int fwd_do_getmarks(struct fwd_request *rq, struct fwd_args_getmarks *a)
+{
+    uint32_t word[FWD_MARKS_MOST] = { 0 };
+    size_t n;
+    int err = marks_ioctl(a->file, false, a->which, word, &n);
+    if (!err && a->marks_cap < n * FWD_MARK_BYTES)
+        return ERANGE;
+    a->marks_len = err ? 0 : n * FWD_MARK_BYTES;
+    for (size_t i = 0; i < n && !err; i++)
+        fwd_mark_put(a->marks, i, word[i]);
+    return err;
+}
+
+int fwd_do_setmarks(struct fwd_request *rq, struct fwd_args_setmarks *a)
+{
+    uint32_t word[FWD_MARKS_MOST] = { 0 };
+    size_t n;
+    for (size_t i = 0; i < FWD_MARKS_MOST && i < a->marks_len / FWD_MARK_BYTES; i++)
+        word[i] = fwd_mark_get(a->marks, i);
+    return marks_ioctl(a->file, true, a->which, word, &n);
+}
+
+int fwd_do_fchmod(struct fwd_request *rq, struct fwd_args_fchmod *a)
+{
+    return outcome(fchmod(a->file->fd, a->mode & 07777));
+}
+
+int fwd_do_fchown(struct fwd_request *rq, struct fwd_args_fchown *a)
+{
+    return outcome(fchown(a->file->fd, a->uid, a->gid));
+}
+
+int fwd_do_futimens(struct fwd_request *rq, struct fwd_args_futimens *a)
+{
+    return outcome(futimens(a->file->fd, a->times));
+}
+
+int fwd_do_ftruncate(struct fwd_request *rq, struct fwd_args_ftruncate *a)
+{
+    return outcome(RETRY(ftruncate(a->file->fd, a->length)));
+}
+
+int fwd_do_fsync(struct fwd_request *rq, struct fwd_args_fsync *a)
+{
+    return outcome(fsync(a->file->fd));
+}
+
+int fwd_do_fdatasync(struct fwd_request *rq, struct fwd_args_fdatasync *a)
+{
+    return outcome(fdatasync(a->file->fd));
+}
+
+int fwd_do_syncfs(struct fwd_request *rq, struct fwd_args_syncfs *a)
+{
+    return outcome(syncfs(a->file->fd));
+}
+
+/* Only as many whole entries as the client has room for are taken, so that the directory's position (telldir) stays right. */
+int fwd_do_getdents(struct fwd_request *rq, struct fwd_args_getdents *a)
+{
+    return count(syscall(SYS_getdents64, a->file->fd, a->entries, a->entries_cap), &a->entries_len);
+}
+
+int fwd_do_fstatfs(struct fwd_request *rq, struct fwd_args_fstatfs *a)
+{
+    int err = outcome(fstatfs(a->file->fd, &a->fs));
+    if (a->file->export && a->file->export->readonly)
+        a->fs.f_flags |= ST_RDONLY;
+    return err;
+}
+
+int fwd_do_fallocate(struct fwd_request *rq, struct fwd_args_fallocate *a)
+{
+    return outcome(RETRY(fallocate(a->file->fd, a->how, a->off, a->length)));
+}
+
+int fwd_do_getflags(struct fwd_request *rq, struct fwd_args_getflags *a)
+{
+    a->flags = fcntl(a->file->fd, F_GETFL);
+    if (a->flags < 0)
+        return errno;
+    a->flags = fwd_direct_flags(a->file, (a->flags & ~O_NONBLOCK) | (a->file->nonblock ? O_NONBLOCK : 0));
+    return 0;
+}
+
+int fwd_do_setflags(struct fwd_request *rq, struct fwd_args_setflags *a)
+{
+    if (fcntl(a->file->fd, F_SETFL, a->flags | (a->file->fifo ? O_NONBLOCK : 0)) < 0)
+        return errno;
+    a->file->nonblock = a->flags & O_NONBLOCK;
+    a->file->append = a->flags & O_APPEND;
+    fwd_direct_open(a->file, a->flags);
+    return 0;
+}
+
+/* The name that an open file has now, as clients say it; ENOENT where it has none any more, or lies outside by now. */
+int fwd_do_nameof(struct fwd_request *rq, struct fwd_args_nameof *a)
+{
+    static const char gone[] = " (deleted)";
+    const struct fwd_export *e = a->file->export;
+    char link[40], path[PATH_MAX];
+    struct stat here, there;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", a->file->fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return errno;
+    path[n] = 0;
+    if (!e || strncmp(path, e->dir, e->dir_len) != 0 || (path[e->dir_len] && path[e->dir_len] != '/'))
+        return ENOENT;
+    if (n >= (ssize_t)sizeof gone - 1 && strcmp(path + n - (sizeof gone - 1), gone) == 0 &&
+        (fstat(a->file->fd, &here) != 0 || lstat(path, &there) != 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev))
+        return ENOENT;
+    const char *rest = path + e->dir_len;
+    a->name_len = e->name_len + strlen(rest);
+    if (a->name_len > a->name_cap)
+        return ERANGE;
+    memcpy(a->name, e->name, e->name_len);
+    memcpy((char *)a->name + e->name_len, rest, strlen(rest));
+    return 0;
+}
+
+/* ---- locks: of the open file description at the server ---- */
+
+static int set_lock(struct fwd_request *rq, struct fwd_handle *h, const struct flock *lock)
+{
+    struct flock l = *lock;
+    l.l_pid = 0;
+    if (l.l_type == F_UNLCK)
+        rq->server->locks_changed = true;
+    if (fcntl(h->fd, F_OFD_SETLK, &l) == 0)
+        return 0;
+    return errno == EACCES ? EAGAIN : errno;
+}
+
+int fwd_do_setlock(struct fwd_request *rq, struct fwd_args_setlock *a)
+{
+    return set_lock(rq, a->file, &a->lock);
+}
+
+int fwd_do_waitlock(struct fwd_request *rq, struct fwd_args_waitlock *a)
+{
+    int err = set_lock(rq, a->file, &a->lock);
+    rq->again = err == EAGAIN;
+    return err;
+}
+
+int fwd_do_getlock(struct fwd_request *rq, struct fwd_args_getlock *a)
+{
+    a->got = a->lock;
+    a->got.l_pid = 0;
+    if (fcntl(a->file->fd, F_OFD_GETLK, &a->got) < 0)
+        return errno;
+    (void)fwd_lock_owner(a->file->fd, &a->got);
+    if (a->got.l_type == F_UNLCK) {
+        a->got = a->lock;
+        a->got.l_type = F_UNLCK;
+    }
+    return 0;
+}
+
+int fwd_do_flock(struct fwd_request *rq, struct fwd_args_flock *a)
+{
+    if (a->op & LOCK_UN)
+        rq->server->locks_changed = true;
+    if (flock(a->file->fd, a->op | (a->op & LOCK_UN ? 0 : LOCK_NB)) == 0)
+        return 0;
+    rq->again = errno == EWOULDBLOCK && !(a->op & LOCK_NB);
+    return errno;
+}
+
+/* ---- extended attributes ---- */
+
+int fwd_do_fgetxattr(struct fwd_request *rq, struct fwd_args_fgetxattr *a)
+{
+    return count(fgetxattr(a->file->fd, a->name, a->value, a->value_cap), &a->value_len);
+}
+
+int fwd_do_fsetxattr(struct fwd_request *rq, struct fwd_args_fsetxattr *a)
+{
+    return outcome(fsetxattr(a->file->fd, a->name, a->value, a->value_len, a->how));
+}
+
+int fwd_do_fremovexattr(struct fwd_request *rq, struct fwd_args_fremovexattr *a)
+{
+    return outcome(fremovexattr(a->file->fd, a->name));
+}
+
+int fwd_do_flistxattr(struct fwd_request *rq, struct fwd_args_flistxattr *a)
+{
+    return count(flistxattr(a->file->fd, a->names, a->names_cap), &a->names_len);
+}

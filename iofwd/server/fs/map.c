@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What clients need to know for maps of a file: which file it is, who else maps it, and where its data lie.  Layer: iofwd.
+ * Thread rule: as any call on a file.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "iofwd/server/internal.h"
+
+/* This running kernel, whose device numbers tell its file systems apart. */
+static uint64_t kernel_id(void)
+{
+    static uint64_t id;
+    char text[64];
+    int fd = id ? -1 : open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (ssize_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    if (fd >= 0)
+        close(fd);
+    if (!id)
+        id = h;
+    return id;
+}
+
+/*
+ * A client's space marks a file by a lock on a byte far behind all data, which the kernels of all servers of a shared file system know of
+ * and drop with the open file.  A space is one memory only together with one server's kernel, by which the file is named.
+ */
+#define MARKS_AT (FWD_LOCKS_END + (INT64_C(1) << 61))
+#define MARKS_BYTES (INT64_C(1) << 32)
+
+static bool mark(int fd, short type, int64_t byte)
+{
+    struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+    return fcntl(fd, F_OFD_SETLK, &l) == 0;
+}
+
+static bool is_marked(int fd, int64_t from, int64_t end)
+{
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = end - from };
+    return from < end && (fcntl(fd, F_OFD_GETLK, &l) != 0 || l.l_type != F_UNLCK);
+}
+
+/* Is the file mapped in another space?  If not, it is marked as mapped in this one. */
+static bool mapped_elsewhere(struct fwd_handle *h, int64_t space)
+{
+    int64_t end = MARKS_AT + MARKS_BYTES, byte = MARKS_AT + (int64_t)(((uint64_t)space ^ kernel_id()) % (uint64_t)MARKS_BYTES);
+    if (h->map_space == space)
+        return false;
+    for (int times = 0; times < 2; times++) /* another may be marking it at the same time */
+        if (is_marked(h->fd, MARKS_AT, byte) || is_marked(h->fd, byte + 1, end) || (times == 0 && !mark(h->fd, F_RDLCK, byte))) {
+            mark(h->fd, F_UNLCK, byte);
+            return true;
+        }
+    h->map_space = space;
+    return false;
+}
+
+/* The file's name among all files that clients map: a number used again by a later file has another time of birth.  With a space, the
+ * client is going to map it there. */
+int fwd_do_sharemap(struct fwd_request *rq, struct fwd_args_sharemap *a)
+{
+    struct statx st;
+    if (!a->file->regular)
+        return ENODEV;
+    if (statx(a->file->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) != 0)
+        return errno;
+    bool born = st.stx_mask & STATX_BTIME;
+    int n = snprintf(a->identity, a->identity_cap, "%x.%x.%" PRIx64 ".%" PRIx64 ".%x.%" PRIx64, st.stx_dev_major, st.stx_dev_minor,
+                     (uint64_t)st.stx_ino, born ? (uint64_t)st.stx_btime.tv_sec : 0, born ? st.stx_btime.tv_nsec : 0, kernel_id());
+    if (n < 0 || (size_t)n >= a->identity_cap)
+        return ERANGE;
+    a->identity_len = (size_t)n;
+    a->elsewhere = a->space && mapped_elsewhere(a->file, a->space);
+    return 0;
+}
+
+/* The first data from off on; ENXIO: there are none.  The offset stays. */
+int fwd_do_nextdata(struct fwd_request *rq, struct fwd_args_nextdata *a)
+{
+    off_t at = lseek(a->file->fd, 0, SEEK_CUR);
+    int err = at < 0 || (a->from = lseek(a->file->fd, a->off, SEEK_DATA)) < 0 || (a->end = lseek(a->file->fd, a->from, SEEK_HOLE)) < 0
+        ? errno
+        : 0;
+    if (at >= 0 && lseek(a->file->fd, at, SEEK_SET) < 0 && !err)
+        err = errno;
+    return err;
+}

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file calls by path, executed inside the exports.  Layer: iofwd.  Thread rule: a request runs in one thread.
+ * Each gives 0 or an errno value.  A path is first made a descriptor (of the thing, or of the directory that holds it), and the
+ * call is made relative to that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "iofwd/server/internal.h"
+
+static int outcome(long ret)
+{
+    return ret < 0 ? errno : 0;
+}
+
+static int find(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl)
+{
+    int err = fwd_place_find(&rq->server->exports, dir ? dir->export : NULL, dir ? dir->fd : -1, path, pl);
+    rq->reason = pl->reason;
+    rq->export = pl->export;
+    return err;
+}
+
+static int writable(struct fwd_request *rq, const struct fwd_place *pl)
+{
+    if (!pl->export->readonly || !(rq->desc->flags & FWD_CALL_CHANGE))
+        return 0;
+    rq->reason = fwd_readonly_text;
+    return EROFS;
+}
+
+/* A descriptor (O_PATH) of what the path names, or a negative errno. */
+static int reach(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, bool follow)
+{
+    struct fwd_place pl;
+    if (dir && !path[0]) { /* the open file itself, which need not be a directory */
+        int same = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
+        pl.export = rq->export = dir->export;
+        int refused = same < 0 ? errno : writable(rq, &pl);
+        if (refused && same >= 0)
+            close(same);
+        return refused ? -refused : same;
+    }
+    int err = find(rq, dir, path, &pl);
+    if (err)
+        return -err;
+    int fd = fwd_place_open(&pl, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
+    rq->reason = pl.reason;
+    rq->export = pl.export;
+    if (fd >= 0 && (err = writable(rq, &pl)) != 0) {
+        close(fd);
+        return -err;
+    }
+    return fd;
+}
+
+struct by_fd {
+    char text[40];
+};
+
+/* A name for what an O_PATH descriptor stands for, for the calls that take no descriptor. */
+static const char *name_of(int fd, struct by_fd *n)
+{
+    snprintf(n->text, sizeof n->text, "/proc/self/fd/%d", fd);
+    return n->text;
+}
+
+/* The directory that holds what the path names, which may be read-only; *last_p its name there. */
+static int look_for_parent(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl,
+                           const char **last_p)
+{
+    int err = find(rq, dir, path, pl);
+    int fd = err ? -err : fwd_place_parent(pl, last_p);
+    rq->reason = pl->reason;
+    return fd;
+}
+
+/* The directory that holds what the path names; *last_p its name there. */
+static int reach_parent(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl,
+                        const char **last_p)
+{
+    int err, fd = look_for_parent(rq, dir, path, pl, last_p);
+    if (fd >= 0 && (err = writable(rq, pl)) != 0) {
+        fwd_place_put_parent(pl, fd);
+        return -err;
+    }
+    return fd;
+}
+
+static bool is_itself(const char *last)
+{
+    return strcmp(last, ".") == 0;
+}
+
+/* ---- open ---- */
+
+/* The mode of something new.  The client's umask is the kernel's to apply, which knows of the directory's default ACL; so each thread that
+ * comes here takes a umask for itself, where that is allowed (some containers forbid it). */
+static mode_t new_mode(mode_t mode)
+{
+    static _Thread_local bool own;
+    static _Thread_local mode_t has;
+    mode_t mask = amph_fwd_mode_mask(mode), bits = mode & AMPH_FWD_MODE_BITS;
+    if (!bits)
+        return 0;
+    if (!own && unshare(CLONE_FS) != 0)
+        return bits & ~mask;
+    if (!own || has != mask)
+        umask(mask);
+    own = true;
+    has = mask;
+    return bits;
+}
+
+/* Opens a FIFO again to wait for a partner; the first descriptor keeps our end open meanwhile. */
+static int wait_fifo(const struct fwd_request *rq, int fd, int flags)
+{
+    struct by_fd n;
+    int waited;
+    while ((waited = open(name_of(fd, &n), (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 && errno == EINTR &&
+           !atomic_load(&rq->unwanted))
+        ;
+    int err = errno;
+    close(fd);
+    return waited < 0 ? -err : waited;
+}
+
+/* Opens what may wait for a partner, in a worker; elsewhere it only says that it must go to one. */
+static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, const struct fwd_args_open *a)
+{
+    if (!rq->in_worker) {
+        rq->worker = true;
+        rq->newfd = fd;
+        return -EAGAIN;
+    }
+    rq->newfd = -1;
+    fwd_wake_let_in(true);
+    if (fd >= 0)
+        fd = wait_fifo(rq, fd, a->flags);
+    else
+        while ((fd = fwd_place_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR && !atomic_load(&rq->unwanted))
+            ;
+    fwd_wake_let_in(false);
+    return fd;
+}
+
+/* In an export that is read-only: what would change something is refused, what exists may be read, and FIFOs and devices written.  The
+ * place may lie in another export afterwards, where links lead to one. */
+static int open_readonly(struct fwd_request *rq, struct fwd_place *pl, int flags)
+{
+    struct stat st;
+    bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) && (flags & O_TMPFILE) != O_TMPFILE;
+    bool fresh = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    if (reads && !(flags & O_CREAT))
+        return 0;
+    int fd = fwd_place_open(pl, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)) | (fresh ? O_NOFOLLOW : 0), 0);
+    bool kept = fd < 0 || fstat(fd, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    if (fd >= 0)
+        close(fd);
+    else if (fd != -ENOENT || !(flags & O_CREAT))
+        return fd;
+    if (!pl->export->readonly)
+        return 0;
+    if (fd == -ENOENT) {
+        const char *last;
+        int parent = fwd_place_parent(pl, &last);
+        if (parent < 0)
+            return parent;
+        fwd_place_put_parent(pl, parent);
+    }
+    if (fd >= 0 && fresh)
+        return -EEXIST;
+    if (fd < 0 || (kept && !reads)) {
+        rq->reason = fwd_readonly_text;
+        return -EROFS;
+    }
+    return 0;
+}
+
+/* Opens without waiting for a partner.  0 or a negative errno; the descriptor goes to *fd_p, or the reason why there is none. */
+static int open_place(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, int *fd_p)
+{
+    bool path_only = a->flags & O_PATH;
+    do {
+        bool readonly = pl->export->readonly && !path_only;
+        int refused = readonly ? open_readonly(rq, pl, a->flags) : 0;
+        if (refused)
+            return refused;
+        readonly = readonly && pl->export->readonly;
+        int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL | O_TRUNC) : a->flags;
+        *fd_p = fwd_place_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, new_mode(a->mode));
+    } while (*fd_p == -EXDEV);
+    return 0;
+}
+
+static int open_quickly(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, struct stat *st)
+{
+    bool nonblock = a->flags & O_NONBLOCK, path_only = a->flags & O_PATH, write_only = (a->flags & O_ACCMODE) == O_WRONLY;
+    int fd, err = open_place(rq, pl, a, &fd);
+    if (err)
+        return err;
+    if (fd == -ENXIO && !nonblock && write_only)
+        fd = open_slowly(rq, pl, -1, a);
+    if (fd < 0)
+        return fd;
+    err = fstat(fd, st) != 0 ? errno : 0;
+    if (!err && !path_only && pl->export->readonly && (a->flags & O_ACCMODE) != O_RDONLY && S_ISREG(st->st_mode))
+        err = EROFS; /* it was none of the kinds that may be written a moment ago */
+    if (err) {
+        close(fd);
+        return -err;
+    }
+    if (nonblock || path_only || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode))
+        return fd;
+    if (S_ISFIFO(st->st_mode) && (a->flags & O_ACCMODE) == O_RDONLY)
+        return open_slowly(rq, pl, fd, a);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
+int fwd_do_open(struct fwd_request *rq, struct fwd_args_open *a)
+{
+    struct fwd_place pl;
+    struct stat st = { .st_mode = S_IFIFO };
+    int err = find(rq, a->path_dir, a->path, &pl);
+    if (err)
+        return err;
+    if (a->path_dir && !a->path[0])
+        fwd_place_again(&pl);
+    int fd = rq->newfd >= 0 ? open_slowly(rq, &pl, rq->newfd, a) : open_quickly(rq, &pl, a, &st);
+    rq->reason = pl.reason;
+    if (fd < 0)
+        return -fd;
+    rq->newfd = fd;
+    rq->newfd_regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    rq->newfd_fifo = S_ISFIFO(st.st_mode) && !(a->flags & O_PATH);
+    rq->newfd_nonblock = a->flags & O_NONBLOCK;
+    rq->export = pl.export;
+    return 0;
+}
+
+/* ---- calls on what a path names ---- */
+
+/* A name without a directory before it cannot lead out of the one where the look-up starts as long as it is no link: one call instead of
+ * three.  true: *err_p is the answer. */
+static bool stat_at_once(struct fwd_request *rq, struct fwd_args_stat *a, int *err_p)
+{
+    struct fwd_place pl;
+    if ((a->path_dir && !a->path[0]) || find(rq, a->path_dir, a->path, &pl) != 0 || !pl.rel[0] || pl.rel[0] == '.' || strchr(pl.rel, '/') ||
+        pl.export->outer)
+        return false;
+    *err_p = outcome(fstatat(pl.base, pl.rel, &a->st, AT_SYMLINK_NOFOLLOW));
+    return *err_p == ENOENT || (!*err_p && (!S_ISLNK(a->st.st_mode) || (a->flags & AT_SYMLINK_NOFOLLOW)));
+}
+
+int fwd_do_stat(struct fwd_request *rq, struct fwd_args_stat *a)
+{
+    int done;
+    if (stat_at_once(rq, a, &done))
+        return done;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fstat(fd, &a->st));
+    close(fd);
+    return err;
+}
+
+int fwd_do_statx(struct fwd_request *rq, struct fwd_args_statx *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(statx(fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
+    close(fd);
+    return err;
+}
+
+int fwd_do_access(struct fwd_request *rq, struct fwd_args_access *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(faccessat(AT_FDCWD, name_of(fd, &n), a->amode, a->flags & AT_EACCESS));
+    struct stat st;
+    if (!err && (a->amode & W_OK) && rq->export->readonly && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+        err = EROFS;
+    close(fd);
+    return err;
+}
+
+int fwd_do_chmod(struct fwd_request *rq, struct fwd_args_chmod *a)
+{
+    struct by_fd n;
+    struct stat st;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fstat(fd, &st));
+    if (!err)
+        err = S_ISLNK(st.st_mode) ? EOPNOTSUPP : outcome(chmod(name_of(fd, &n), a->mode & 07777));
+    close(fd);
+    return err;
+}
+
+int fwd_do_chown(struct fwd_request *rq, struct fwd_args_chown *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fchownat(fd, "", a->uid, a->gid, AT_EMPTY_PATH));
+    close(fd);
+    return err;
+}
+
+int fwd_do_utimens(struct fwd_request *rq, struct fwd_args_utimens *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(utimensat(fd, "", a->times, AT_EMPTY_PATH));
+    close(fd);
+    return err;
+}
+
+int fwd_do_truncate(struct fwd_request *rq, struct fwd_args_truncate *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, true);
+    if (fd < 0)
+        return -fd;
+    int err = outcome(truncate(name_of(fd, &n), a->length));
+    close(fd);
+    return err;
+}
+
+int fwd_do_statfs(struct fwd_request *rq, struct fwd_args_statfs *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, true);
+    if (fd < 0)
+        return -fd;
+    int err = outcome(fstatfs(fd, &a->fs));
+    if (rq->export->readonly)
+        a->fs.f_flags |= ST_RDONLY;
+    close(fd);
+    return err;
+}
+
+int fwd_do_getxattr(struct fwd_request *rq, struct fwd_args_getxattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    ssize_t len = getxattr(name_of(fd, &n), a->name, a->value, a->value_cap);
+    int err = outcome(len);
+    a->value_len = err ? 0 : (size_t)len;
+    close(fd);
+    return err;
+}
+
+int fwd_do_listxattr(struct fwd_request *rq, struct fwd_args_listxattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    ssize_t len = listxattr(name_of(fd, &n), a->names, a->names_cap);
+    int err = outcome(len);
+    a->names_len = err ? 0 : (size_t)len;
+    close(fd);
+    return err;
+}
+
+int fwd_do_setxattr(struct fwd_request *rq, struct fwd_args_setxattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(setxattr(name_of(fd, &n), a->name, a->value, a->value_len, a->how));
+    close(fd);
+    return err;
+}
+
+int fwd_do_removexattr(struct fwd_request *rq, struct fwd_args_removexattr *a)
+{
+    struct by_fd n;
+    int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+    if (fd < 0)
+        return -fd;
+    int err = outcome(removexattr(name_of(fd, &n), a->name));
+    close(fd);
+    return err;
+}
+
+int fwd_do_readlink(struct fwd_request *rq, struct fwd_args_readlink *a)
+{
+    int fd = reach(rq, a->path_dir, a->path, false);
+    if (fd < 0)
+        return -fd;
+    ssize_t len = readlinkat(fd, "", a->target, a->target_cap);
+    /* By descriptor, what is no link gives ENOENT; by path it is EINVAL. */
+    int err = len < 0 ? (errno == ENOENT ? EINVAL : errno) : 0;
+    a->target_len = err ? 0 : (size_t)len;
+    close(fd);
+    return err;
+}
+
+/* ---- calls on a name in a directory ---- */
+
+/* Where other exports begin something is already, which can neither go nor be moved, as at mount points. */
+static int new_name(const struct fwd_place *pl)
+{
+    return fwd_place_is_export(pl, false) ? EEXIST : 0;
+}
+
+int fwd_do_mkdir(struct fwd_request *rq, struct fwd_args_mkdir *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    int err = new_name(&pl);
+    if (!err)
+        err = outcome(mkdirat(fd, last, new_mode(a->mode) & 07777));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+int fwd_do_mknod(struct fwd_request *rq, struct fwd_args_mknod *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    int err = new_name(&pl);
+    if (!err)
+        err = outcome(mknodat(fd, last, new_mode(a->mode), a->dev));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+int fwd_do_unlink(struct fwd_request *rq, struct fwd_args_unlink *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    bool dir = a->flags & AT_REMOVEDIR;
+    /* The export itself stays, as a mount point would. */
+    bool stays = (is_itself(last) && fd == pl.export->fd) || fwd_place_is_export(&pl, true);
+    int err = stays ? (dir ? EBUSY : EISDIR) : outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+int fwd_do_symlink(struct fwd_request *rq, struct fwd_args_symlink *a)
+{
+    struct fwd_place pl;
+    const char *last;
+    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    if (fd < 0)
+        return -fd;
+    int err = new_name(&pl);
+    if (!err)
+        err = outcome(symlinkat(a->target, fd, last));
+    fwd_place_put_parent(&pl, fd);
+    return err;
+}
+
+/* Two exports are to each other as two mounts are. */
+static int other_export(struct fwd_request *rq, const struct fwd_place *from, const struct fwd_place *to)
+{
+    if (from->export == to->export)
+        return 0;
+    rq->reason = "the two paths lie in different exports";
+    return EXDEV;
+}
+
+int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
+{
+    struct fwd_place from, to;
+    const char *from_last, *to_last;
+    if ((a->flags & RENAME_EXCHANGE) && (a->flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
+        return EINVAL;
+    int from_fd = look_for_parent(rq, a->from_dir, a->from, &from, &from_last);
+    if (from_fd < 0)
+        return -from_fd;
+    int to_fd = look_for_parent(rq, a->to_dir, a->to, &to, &to_last);
+    int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+    if (!err)
+        err = writable(rq, &from);
+    if (!err && (fwd_place_is_export(&from, true) || fwd_place_is_export(&to, true)))
+        err = EBUSY;
+    if (!err)
+        err = outcome(syscall(SYS_renameat2, from_fd, from_last, to_fd, to_last, a->flags));
+    if (to_fd >= 0)
+        fwd_place_put_parent(&to, to_fd);
+    fwd_place_put_parent(&from, from_fd);
+    return err;
+}
+
+/* What gets another name; that it lies in a read-only export shows in the other name's place, too. */
+static int reach_source(struct fwd_request *rq, const struct fwd_args_link *a, struct fwd_place *from)
+{
+    from->export = a->from_dir ? a->from_dir->export : NULL;
+    if (a->from_dir && !a->from[0])
+        return reach(rq, a->from_dir, "", true);
+    int err = find(rq, a->from_dir, a->from, from);
+    int fd = err ? -err : fwd_place_open(from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
+    rq->reason = from->reason;
+    return fd;
+}
+
+int fwd_do_link(struct fwd_request *rq, struct fwd_args_link *a)
+{
+    struct fwd_place from, to;
+    struct by_fd n;
+    const char *to_last;
+    int from_fd = reach_source(rq, a, &from);
+    if (from_fd < 0)
+        return -from_fd;
+    int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
+    int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+    if (!err)
+        err = new_name(&to);
+    if (!err)
+        err = outcome(linkat(AT_FDCWD, name_of(from_fd, &n), to_fd, to_last, AT_SYMLINK_FOLLOW));
+    if (to_fd >= 0)
+        fwd_place_put_parent(&to, to_fd);
+    close(from_fd);
+    return err;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the server's descriptors are divided among its clients, so that no client takes those that others need.  Layer: iofwd.
+ * Thread rule: progress thread only.
+ *
+ * The kernel gives a new descriptor the lowest free number, so that number says how many are in use, whatever they are for: files,
+ * connections, agents of record locks, notification sets.  One eighth of RLIMIT_NOFILE is a reserve.  Below it every open succeeds, so a
+ * client that is alone gets seven eighths.  In the reserve only clients that hold few files may open more.  The last quarter of the
+ * reserve is for the server's own work: connections of new clients, lock agents, duplicates.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/log.h"
+#include "iofwd/server/internal.h"
+
+#define WARN_NS (60 * AMPH_NS_PER_S)
+#define RESERVE_MIN 64u /* unless that is more than half of the limit */
+#define SPARE_MAX 16u   /* descriptors that no client can have, for what the server needs for a moment */
+#define SHARE_MIN 4u    /* files that each client may hold as long as the reserve lasts */
+
+void fwd_limits_open(struct fwd_server *s)
+{
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur == RLIM_INFINITY || lim.rlim_cur > UINT32_MAX)
+        return;
+
+    uint32_t all = (uint32_t)lim.rlim_cur;
+    uint32_t reserve = all / 8 > RESERVE_MIN ? all / 8 : RESERVE_MIN;
+
+    if (reserve > all / 2)
+        reserve = all / 2;
+    s->fds_reserve = reserve;
+    s->fds_usable = all - reserve;
+    s->fds_files = all - reserve / 4;
+    s->fds_last = all - (reserve / 8 < SPARE_MAX ? reserve / 8 : SPARE_MAX);
+}
+
+/* How many descriptors are in use, at least; UINT32_MAX: the limit has been reached. */
+static uint32_t in_use(const struct fwd_server *s)
+{
+    int fd = fcntl(s->bells_fd, F_DUPFD_CLOEXEC, 0);
+
+    if (fd < 0)
+        return errno == EMFILE ? UINT32_MAX : 0;
+    close(fd);
+    return (uint32_t)fd;
+}
+
+/* Descriptors that the server has only because of p.  A file that p has inherited counts for the client that opened it. */
+static uint32_t held_by(const struct fwd_server *s, const struct fwd_peer *p)
+{
+    uint32_t n = fwd_bells_descriptors(s, p) + (p->locker != NULL);
+
+    for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++) {
+        const struct fwd_handle *h = s->handle[slot];
+
+        if (h && fwd_handle_held_by(p, h) && (h->opener == p->number || h->nholders == 1))
+            n++;
+    }
+    return n;
+}
+
+static void warn(struct fwd_server *s, const struct fwd_peer *p, uint32_t held, int err)
+{
+    uint64_t now = amph_now_ns();
+
+    if (s->fds_warned_ns && now - s->fds_warned_ns < WARN_NS)
+        return;
+    s->fds_warned_ns = now;
+    amph_warn("I/O server %" PRIu32 " opens no more files for client %" PRIu32 ", for which it has %" PRIu32 " descriptors, %s; "
+              "raise the server's hard limit of open files (ulimit -Hn)", s->self, p->number, held,
+              err == EMFILE ? "more than its share of those that are left" : "to keep descriptors for new clients");
+}
+
+int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p)
+{
+    if (!s->fds_usable)
+        return 0;
+
+    uint32_t used = in_use(s);
+    if (used < s->fds_usable && s->opening < s->fds_usable - used)
+        return 0;
+
+    uint32_t share = s->fds_reserve / 2 / (s->npeers + 1);
+    uint32_t held = held_by(s, p);
+    int err = 0;
+
+    if (used >= s->fds_files || s->opening >= s->fds_files - used)
+        err = ENFILE;
+    if (held >= (share > SHARE_MIN ? share : SHARE_MIN))
+        err = EMFILE;
+    if (err) {
+        amph_count_exact(IOFWD_REFUSED, 1);
+        warn(s, p, held, err);
+    }
+    return err;
+}
+
+bool fwd_limits_spare(const struct fwd_server *s)
+{
+    return !s->fds_last || in_use(s) < s->fds_last;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's end of the door: sockets, who knocks, and the job's own notices.  Layer: iofwd.
+ * Thread rule: fwd_door_thread is the door thread of server_int.h; open, start and stop are called by the thread that runs the
+ * server.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/control.h"
+#include "conduits/inet.h"
+#include "iofwd/server/internal.h"
+
+#define TICK_MS 500
+#define DEAF_MS 100
+#define DEAF_NS (DEAF_MS * AMPH_NS_PER_MS)
+#define ACCEPT_MOST 64      /* at a time: between them it is seen who is silent */
+#define STRANGERS_MOST 256u /* that have not yet proved who they are, nor are of this user */
+
+/* ---- sockets ---- */
+
+static int listen_unix(struct fwd_server *s)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int n = snprintf(s->door.unix_name, sizeof s->door.unix_name, "amphora-door-%016" PRIx64 "-%u", s->job->id, s->self);
+    memcpy(sun.sun_path + 1, s->door.unix_name, (size_t)n);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
+        listen(fd, 1024) != 0) {
+        amph_error("the I/O server cannot open its door @%s: %m", s->door.unix_name);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int listen_tcp(struct fwd_server *s)
+{
+    struct sockaddr_storage sa;
+    if (amph_inet_choose("the I/O server", !s->job->several_machines, amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
+        return -1;
+    socklen_t len = (socklen_t)amph_inet_len(&sa);
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, len) != 0 || listen(fd, 1024) != 0 ||
+        getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
+        amph_inet_report(&sa, errno);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    s->door.tcp = sa;
+    return fd;
+}
+
+static bool watch(struct fwd_server *s, int fd, void *what)
+{
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = what };
+    return fd < 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+/* Only that something has come: what, the progress thread takes out. */
+static bool watch_bells(struct fwd_server *s)
+{
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &s->bells_fd };
+    return fwd_bells_open(s) == AMPH_OK && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->bells_fd, &ev) == 0;
+}
+
+enum amph_status fwd_door_open(struct fwd_server *s)
+{
+    bool tcp = fwd_needs_network(s->job);
+    s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->unix_fd = listen_unix(s);
+    s->tcp_fd = tcp ? listen_tcp(s) : -1;
+    if (s->epoll_fd < 0 || s->stop_fd < 0 || s->unix_fd < 0 || (tcp && s->tcp_fd < 0))
+        return AMPH_ERR_SYS;
+    if (!watch(s, s->unix_fd, &s->unix_fd) || !watch(s, s->tcp_fd, &s->tcp_fd) || !watch(s, s->stop_fd, &s->stop_fd) ||
+        !watch(s, amph_boot_fd(s->boot), &s->boot) || !watch_bells(s)) {
+        amph_error("the I/O server cannot watch its door: %m");
+        return AMPH_ERR_SYS;
+    }
+    return AMPH_OK;
+}
+
+/* ---- news for the progress thread ---- */
+
+static void post_news(struct fwd_server *s, struct fwd_news *news)
+{
+    news->next = NULL;
+    pthread_mutex_lock(&s->lock);
+    *s->news_tail = news;
+    s->news_tail = &news->next;
+    __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&s->lock);
+    amph_am_kick(s->ep);
+}
+
+static struct fwd_news *make_news(int kind, struct fwd_conn *conn, size_t len)
+{
+    struct fwd_news *news = calloc(1, sizeof *news + len);
+    if (!news)
+        amph_fatal("the I/O server has no memory for its door");
+    news->kind = kind;
+    news->conn = conn;
+    news->len = len;
+    return news;
+}
+
+/* ---- connections ---- */
+
+static bool send_frame(struct fwd_conn *c, enum fwd_frame type, const void *body, size_t len)
+{
+    uint8_t out[FWD_DOOR_HEAD_BYTES + 512];
+    size_t n = fwd_frame_build(out, type, body, len);
+    return send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+static bool greet(struct fwd_conn *c)
+{
+    amph_random(c->nonce, sizeof c->nonce);
+    return send_frame(c, FWD_FRAME_GREET, c->nonce, sizeof c->nonce);
+}
+
+/* The last of the plain compute processes, and of what they have started, has gone. */
+static void end_stay(struct fwd_server *s, struct fwd_conn *c)
+{
+    s->staying -= c->stays;
+    if (c->stays && s->staying == 0 && s->came == s->job->nproc[AMPH_COMPUTE])
+        post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+}
+
+/* The connection has ended: the door forgets it, the progress thread ends its client and frees it. */
+static void end_conn(struct fwd_server *s, struct fwd_conn *c)
+{
+    end_stay(s, c);
+    epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    post_news(s, make_news(FWD_NEWS_GONE, c, 0));
+}
+
+static void add_conn(struct fwd_server *s, int fd, bool stranger)
+{
+    struct fwd_conn *c = calloc(1, sizeof *c);
+    int one = 1;
+
+    if (!c || !watch(s, fd, c)) {
+        free(c);
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    c->fd = fd;
+    c->server = s;
+    c->stranger = stranger;
+    c->deadline_ns = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+    c->next = s->conns;
+    if (s->conns)
+        s->conns->prev = c;
+    s->conns = c;
+    if (!greet(c))
+        end_conn(s, c);
+}
+
+/* The last descriptors are not for connections: one that gets such a number is told so. */
+static void turn_away(int fd)
+{
+    struct fwd_conn c = { .fd = fd };
+    static const char why[] = "it is out of descriptors; raise its hard limit of open files (ulimit -Hn)";
+
+    amph_count_exact(IOFWD_REFUSED, 1);
+    send_frame(&c, FWD_FRAME_REFUSE, why, sizeof why - 1);
+    close(fd);
+}
+
+/* While there is no descriptor for it, a connection that waits would wake this thread again and again. */
+static void listen_for(struct fwd_server *s, bool on)
+{
+    int *listener[] = { &s->unix_fd, &s->tcp_fd };
+
+    s->deaf_until_ns = on ? 0 : amph_now_ns() + DEAF_NS;
+    for (size_t i = 0; i < AMPH_COUNTOF(listener); i++) {
+        struct epoll_event ev = { .events = on ? EPOLLIN | EPOLLRDHUP : 0, .data.ptr = listener[i] };
+
+        if (*listener[i] >= 0)
+            epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, *listener[i], &ev);
+    }
+}
+
+static void accept_some(struct fwd_server *s, int listener)
+{
+    for (int i = 0; i < ACCEPT_MOST; i++) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                listen_for(s, false);
+            return;
+        }
+        if (s->fds_last && (uint32_t)fd >= s->fds_last)
+            turn_away(fd);
+        else
+            add_conn(s, fd, listener != s->unix_fd || !amph_control_same_user(fd));
+    }
+}
+
+/* A stranger, or a client of another version: told why in one sentence, and sent away. */
+static bool refuse(struct fwd_conn *c, const char *why)
+{
+    amph_count_exact(DROP_STRANGER, 1);
+    send_frame(c, FWD_FRAME_REFUSE, why, strlen(why));
+    return false;
+}
+
+/* The connection itself is all that is asked for. */
+static bool let_stay(struct fwd_server *s, struct fwd_conn *c, const struct fwd_hello *h)
+{
+    uint8_t body[128];
+    struct fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
+    if (!c->stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
+        c->stays = true;
+        s->came++;
+        s->staying++;
+    }
+    return send_frame(c, FWD_FRAME_WELCOME, body, fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
+}
+
+static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fwd_frame_in *in)
+{
+    char why[160];
+    if (in->version != FWD_VERSION) {
+        snprintf(why, sizeof why, "this I/O server speaks version %d of the iofwd protocol, the client version %u; "
+                 "use one version of "
+                 "Amphora for the whole job", FWD_VERSION, in->version);
+        return refuse(c, why);
+    }
+    if (in->type == FWD_FRAME_ASK)
+        return greet(c);
+    if (in->type != FWD_FRAME_HELLO)
+        return refuse(c, "the I/O server expected a HELLO");
+    struct fwd_news *news = make_news(FWD_NEWS_HELLO, c, in->len);
+    memcpy(news->body, in->body, in->len);
+    memcpy(news->nonce, c->nonce, sizeof c->nonce);
+    enum amph_status st = fwd_hello_take(news->body, news->len, &news->hello, s->job->key, c->nonce);
+    if (st != AMPH_OK) {
+        free(news);
+        return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key" : "the client's HELLO does not parse");
+    }
+    bool stay = news->hello.kind == FWD_HELLO_STAY, ok = !stay || let_stay(s, c, &news->hello);
+    amph_random(c->nonce, sizeof c->nonce); /* each proof is good once */
+    c->greeted = true;
+    if (stay)
+        free(news);
+    else
+        post_news(s, news);
+    return ok;
+}
+
+static bool read_conn(struct fwd_server *s, struct fwd_conn *c)
+{
+    for (;;) {
+        struct fwd_frame_in in;
+        size_t used;
+        ssize_t n = recv(c->fd, c->buf + c->have, sizeof c->buf - c->have, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        if (n < 0)
+            return true;
+        c->have += (size_t)n;
+        enum amph_status st;
+        while ((st = fwd_frame_take(c->buf, c->have, &in, &used)) == AMPH_OK) {
+            if (!take_frame(s, c, &in))
+                return false;
+            c->have -= used;
+            memmove(c->buf, c->buf + used, c->have);
+        }
+        if (st != AMPH_AGAIN)
+            return refuse(c, "this is not the iofwd protocol");
+    }
+}
+
+/* ---- the job's notices ---- */
+
+static void take_notices(struct fwd_server *s)
+{
+    struct amph_boot_event ev;
+    while (amph_boot_progress(s->boot, &ev) == AMPH_OK) {
+        bool stop = ev.kind == AMPH_BOOT_SHUTDOWN || ev.kind == AMPH_BOOT_LOST;
+        if (ev.kind == AMPH_BOOT_DRAIN || stop) {
+            struct fwd_news *news = make_news(stop ? FWD_NEWS_STOP : FWD_NEWS_DRAIN, NULL, 0);
+            news->hello.number = (uint32_t)ev.code;
+            post_news(s, news);
+        }
+    }
+}
+
+/* The first server says nothing on this connection until it ends. */
+static void first_has_ended(struct fwd_server *s)
+{
+    epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->first_fd, NULL);
+    post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+}
+
+/* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked since: they take descriptors that
+ * clients' files need. */
+static void end_silent(struct fwd_server *s)
+{
+    uint64_t now = amph_now_ns();
+    unsigned strangers = 0;
+    for (struct fwd_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        if (c->greeted)
+            continue;
+        strangers += c->stranger;
+        if (now > c->deadline_ns || (c->stranger && strangers > STRANGERS_MOST)) {
+            amph_count_exact(DROP_STRANGER, 1);
+            end_conn(s, c);
+        }
+    }
+}
+
+static void *door_thread(void *arg)
+{
+    struct fwd_server *s = arg;
+    struct epoll_event ev[32];
+    for (;;) {
+        int n = epoll_wait(s->epoll_fd, ev, 32, s->deaf_until_ns ? DEAF_MS : TICK_MS);
+        for (int i = 0; i < n; i++) {
+            void *what = ev[i].data.ptr;
+            if (what == &s->stop_fd)
+                return NULL;
+            if (what == &s->unix_fd || what == &s->tcp_fd)
+                accept_some(s, *(int *)what);
+            else if (what == &s->boot)
+                take_notices(s);
+            else if (what == &s->bells_fd)
+                post_news(s, make_news(FWD_NEWS_BELLS, NULL, 0));
+            else if (what == &s->first_fd)
+                first_has_ended(s);
+            else if (!read_conn(s, what))
+                end_conn(s, what);
+        }
+        if (s->deaf_until_ns && amph_now_ns() >= s->deaf_until_ns)
+            listen_for(s, true);
+        end_silent(s);
+        take_notices(s);
+    }
+}
+
+/* In a job of plain compute processes only the first server learns of their ends, and the others follow it. */
+static enum amph_status follow_first(struct fwd_server *s)
+{
+    uint32_t first = s->job->nproc[AMPH_COMPUTE];
+    struct fwd_door_addr where;
+    void *value;
+    size_t len;
+    enum amph_status st = amph_boot_lookup(s->boot, first, FWD_DOOR_KEY, FWD_DOOR_TIMEOUT_NS, &value, &len);
+    if (st == AMPH_OK) {
+        st = fwd_door_addr_take(value, len, &where) ? AMPH_OK : AMPH_ERR_PROTO;
+        free(value);
+    }
+    if (st == AMPH_OK)
+        st = fwd_door_stay(&where, s->job->proc[first].host == s->job->proc[s->self].host, s->job->key, s->self, &s->first_fd);
+    if (st == AMPH_OK && !watch(s, s->first_fd, &s->first_fd))
+        st = AMPH_ERR_SYS;
+    if (st != AMPH_OK)
+        amph_error("the I/O server cannot reach the first one, which tells the others of the job's end: %s", amph_status_text(st));
+    return st;
+}
+
+enum amph_status fwd_door_start(struct fwd_server *s)
+{
+    if (s->job->plain && s->self > s->job->nproc[AMPH_COMPUTE]) {
+        enum amph_status st = follow_first(s);
+        if (st != AMPH_OK)
+            return st;
+    }
+
+    if (pthread_create(&s->door_thread, NULL, door_thread, s) != 0) {
+        amph_error("the I/O server cannot start its door's thread");
+        return AMPH_ERR_NOMEM;
+    }
+    s->door_runs = true;
+    return AMPH_OK;
+}
+
+void fwd_door_stop(struct fwd_server *s)
+{
+    uint64_t one = 1;
+    if (s->door_runs && write(s->stop_fd, &one, sizeof one) == sizeof one)
+        pthread_join(s->door_thread, NULL);
+    s->door_runs = false;
+    for (struct fwd_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        close(c->fd);
+        free(c);
+    }
+    s->conns = NULL;
+    int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->first_fd, s->bells_fd, s->epoll_fd };
+    for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    s->unix_fd = s->tcp_fd = s->stop_fd = s->first_fd = s->bells_fd = s->epoll_fd = -1;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Record locks (fcntl F_SETLK, F_SETLKW, F_GETLK), which belong to a process and not to an open file.  Layer: iofwd.
+ * Thread rule: fwd_lock_* by the progress thread; an agent is a thread of its own.
+ *
+ * To the kernel the owner of such a lock is a table of descriptors.  Each client that takes one gets an agent: a thread that has left
+ * the server's table for one of its own, into which the server passes the files to be locked.  So the kernel itself decides between
+ * the clients of this and of every other server on the file system, finds deadlocks, and drops a client's locks where the agent closes
+ * a file or ends.  A lock that has to wait waits in a thread beside the agent, which shares the agent's table; no worker waits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/counters.h"
+#include "iofwd/server/lock/lock.h"
+
+bool fwd_lock_is(enum amph_fwd_id id)
+{
+    return id == AMPH_FWD_PSETLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_PGETLOCK || id == AMPH_FWD_PUNLOCK;
+}
+
+static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
+{
+    int pair[2];
+    if (p->locker)
+        return p->locker;
+    if (!fwd_limits_spare(s)) {
+        amph_count_exact(IOFWD_REFUSED, 1);
+        return NULL;
+    }
+    struct fwd_locker *lk = calloc(1, sizeof *lk);
+    if (!lk)
+        return NULL;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        free(lk);
+        return NULL;
+    }
+    lk->server = s;
+    lk->pid = p->pid;
+    lk->door = pair[0];
+    lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table wants numbers below it */
+    close(pair[1]);
+    pthread_mutex_init(&lk->lock, NULL);
+    sem_init(&lk->left, 0, 0);
+    fwd_held_list(lk);
+    if (lk->sock < 0 || fwd_agent_start(lk) != 0) {
+        fwd_held_unlist(lk);
+        close(pair[0]);
+        if (lk->sock >= 0)
+            close(lk->sock);
+        free(lk);
+        return NULL;
+    }
+    return p->locker = lk;
+}
+
+static bool send_order(struct fwd_locker *lk, const struct fwd_lock_order *o, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = { (void *)o, sizeof *o };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    if (fd >= 0) {
+        msg.msg_control = &control;
+        msg.msg_controllen = sizeof control;
+        control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    }
+    atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
+    return sendmsg(lk->door, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
+}
+
+/* The agent is told to close what it has of this file; nobody is told where it has nothing and nobody waits. */
+static int order_close(struct fwd_locker *lk, int fd, struct fwd_request *rq)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return errno;
+    bool any = false;
+    for (struct fwd_kept **at = &lk->known; *at;) {
+        struct fwd_kept *k = *at;
+        if (k->dev != st.st_dev || k->ino != st.st_ino) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        free(k);
+        any = true;
+    }
+    struct fwd_lock_order o = { .op = FWD_LOCK_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino };
+    return (any || rq) && !send_order(lk, &o, -1) ? EAGAIN : 0;
+}
+
+static int order_call(struct fwd_locker *lk, struct fwd_request *rq)
+{
+    const struct fwd_handle *h = rq->file;
+    struct fwd_lock_order o = { .op = FWD_LOCK_CALL, .rq = rq, .handle = h->number };
+    struct fwd_kept *k = fwd_kept_find(lk->known, h->number), *fresh = NULL;
+    struct stat st;
+    if (!k) {
+        if (fstat(h->fd, &st) != 0 || !(fresh = malloc(sizeof *fresh)))
+            return ENOLCK;
+        *fresh = (struct fwd_kept){ .handle = h->number, .dev = o.dev = st.st_dev, .ino = o.ino = st.st_ino };
+    }
+    if (!send_order(lk, &o, fresh ? h->fd : -1)) {
+        free(fresh);
+        return ENOLCK;
+    }
+    if (fresh) {
+        fresh->next = lk->known;
+        lk->known = fresh;
+    }
+    return 0;
+}
+
+/* The table's entries: such a request goes to its agent and never here. */
+int fwd_do_psetlock(struct fwd_request *rq, struct fwd_args_psetlock *a)
+{
+    return ENOLCK;
+}
+
+int fwd_do_pwaitlock(struct fwd_request *rq, struct fwd_args_pwaitlock *a)
+{
+    return ENOLCK;
+}
+
+int fwd_do_pgetlock(struct fwd_request *rq, struct fwd_args_pgetlock *a)
+{
+    return ENOLCK;
+}
+
+int fwd_do_punlock(struct fwd_request *rq, struct fwd_args_punlock *a)
+{
+    return ENOLCK;
+}
+
+void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq)
+{
+    struct fwd_peer *p = rq->peer;
+    bool drops = rq->id == AMPH_FWD_PUNLOCK;
+    rq->error = 0;
+    rq->agents_left = fwd_agents_have_left();
+    if (drops && !p->locker) {
+        fwd_work_done(s, rq);
+        return;
+    }
+    struct fwd_locker *lk = locker_of(s, p);
+    int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq); /* then rq is the agent's */
+    if (err) {
+        rq->error = err;
+        fwd_work_done(s, rq);
+    }
+}
+
+void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h)
+{
+    if (p->locker && fwd_kept_find(p->locker->known, h->number))
+        order_close(p->locker, h->fd, NULL);
+}
+
+void fwd_lock_left(struct fwd_peer *p, const struct fwd_handle *h)
+{
+    if (p->locker)
+        order_close(p->locker, h->fd, NULL);
+}
+
+void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq)
+{
+    struct fwd_lock_order o = { .op = FWD_LOCK_CANCEL, .seq = seq };
+    if (p->locker)
+        send_order(p->locker, &o, -1);
+}
+
+void fwd_lock_renew(struct fwd_peer *from, struct fwd_peer *to)
+{
+    to->locker = from->locker;
+    from->locker = NULL;
+    fwd_lock_cancel(to, FWD_EVERY_SEQ);
+}
+
+void fwd_lock_drop_peer(struct fwd_peer *p)
+{
+    struct fwd_locker *lk = p->locker;
+    if (!lk)
+        return;
+    p->locker = NULL;
+    while (lk->known) {
+        struct fwd_kept *k = lk->known;
+        lk->known = k->next;
+        free(k);
+    }
+    fwd_agent_dismiss(lk);
+}

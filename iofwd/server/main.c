@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* iofwd-server: a process of the job's server group, or servers that belong to no job.  Layer: iofwd.  Thread rule: main. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/platform.h"
+#include "boot/standing.h"
+#include "iofwd/wire/prefix.h"
+#include "iofwd/server/server.h"
+
+static const char usage[] =
+    "usage: iofwd-server                      a server of its job; amphora-run -servers S starts it\n"
+    "       iofwd-server -daemon [options]    servers that belong to no job; iofwd-run attaches programs to them\n"
+    "  -servers S             how many; the default is 1\n"
+    "  -iofwd PREFIX[=DIR]    what is exported (several: separated by colons, or given by several options); else IOFWD_PREFIX\n"
+    "  -read-only PREFIX      of these, what clients may only read\n"
+    "  -address-file FILE     what iofwd-run -servers takes; the default is AMPHORA_JOB, else iofwd-servers in XDG_RUNTIME_DIR or\n"
+    "                         /tmp/iofwd-servers-UID\n"
+    "  -conduit NAME          clients of other hosts may come over this network (tcp, udp)\n"
+    "  -interface ADDRESS     on this interface\n"
+    "  -log FILE              the default is the address file's name and .log\n"
+    "  -pid-file FILE         the watching process's number\n"
+    "  -foreground            stay in the foreground, log to standard error\n"
+    "SIGTERM to that process ends the servers in order.  More settings: amphora-info -c (AMPHORA_STATS=1: counters at the end).\n";
+
+struct given {
+    struct fwd_daemon d;
+    bool daemon;
+    char prefixes[8192], read_only[4096];
+};
+
+static int wrong(const char *what, const char *why)
+{
+    fprintf(stderr, "iofwd-server: %s %s\n%s", what, why, usage);
+    return 2;
+}
+
+/* Adds one more entry of a list with colons. */
+static bool add(char *list, size_t cap, const char *entry)
+{
+    size_t at = strlen(list);
+    int n = snprintf(list + at, cap - at, "%s%s", at ? ":" : "", entry);
+    return n >= 0 && (size_t)n < cap - at;
+}
+
+/* ---- options: each takes its value (NULL: it has none) and gives 0, or an exit code after a sentence ---- */
+
+static int take_daemon(struct given *g, const char *value)
+{
+    g->daemon = true;
+    return 0;
+}
+
+static int take_own(struct given *g, const char *value)
+{
+    g->daemon = g->d.own = true;
+    return 0;
+}
+
+static int take_foreground(struct given *g, const char *value)
+{
+    g->d.foreground = true;
+    return 0;
+}
+
+static int take_help(struct given *g, const char *value)
+{
+    fputs(usage, stdout);
+    return -1;
+}
+
+static int take_count(struct given *g, const char *value)
+{
+    char *end;
+    unsigned long n = strtoul(value, &end, 10);
+    if (end == value || *end || n < 1 || n > AMPH_STANDING_MOST)
+        return wrong(value, "is no number of servers (1 to 256)");
+    g->d.nservers = (uint32_t)n;
+    return 0;
+}
+
+static int take_prefix(struct given *g, const char *value)
+{
+    return add(g->prefixes, sizeof g->prefixes, value) ? 0 : wrong(value, "makes too long a list");
+}
+
+static int take_read_only(struct given *g, const char *value)
+{
+    return add(g->read_only, sizeof g->read_only, value) ? 0 : wrong(value, "makes too long a list");
+}
+
+static int take_address(struct given *g, const char *value)
+{
+    g->d.address_file = value;
+    return 0;
+}
+
+static int take_conduit(struct given *g, const char *value)
+{
+    g->d.conduit = value;
+    return 0;
+}
+
+static int take_interface(struct given *g, const char *value)
+{
+    return setenv(amph_env_name(AMPH_ENV_INTERFACE), value, 1) == 0 ? 0 : 1;
+}
+
+static int take_log(struct given *g, const char *value)
+{
+    g->d.log = value;
+    return 0;
+}
+
+static int take_pid(struct given *g, const char *value)
+{
+    g->d.pid_file = value;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    bool has_value;
+    int (*take)(struct given *g, const char *value);
+} options[] = {
+    { "daemon", false, take_daemon },
+    { "own", false, take_own },
+    { "foreground", false, take_foreground },
+    { "help", false, take_help },
+    { "h", false, take_help },
+    { "servers", true, take_count },
+    { "iofwd", true, take_prefix },
+    { "read-only", true, take_read_only },
+    { "address-file", true, take_address },
+    { "conduit", true, take_conduit },
+    { "network", true, take_conduit },
+    { "interface", true, take_interface },
+    { "log", true, take_log },
+    { "pid-file", true, take_pid },
+};
+
+/* -option VALUE or -option=VALUE */
+static int parse(struct given *g, char **argv)
+{
+    for (argv++; *argv; argv++) {
+        const char *name = *argv + (argv[0][0] == '-') + (argv[0][0] == '-' && argv[0][1] == '-'), *equals = strchr(name, '=');
+        size_t i = 0, len = equals ? (size_t)(equals - name) : strlen(name);
+        while (i < AMPH_COUNTOF(options) && (strlen(options[i].name) != len || memcmp(options[i].name, name, len) != 0))
+            i++;
+        if (i == AMPH_COUNTOF(options) || argv[0][0] != '-')
+            return wrong(*argv, "is no option");
+        bool has_value = options[i].has_value;
+        const char *value = equals ? equals + 1 : argv[1];
+        if (has_value ? !value : equals != NULL)
+            return wrong(*argv, has_value ? "needs a value" : "takes no value");
+        int code = options[i].take(g, has_value ? value : NULL);
+        if (code)
+            return code;
+        argv += has_value && !equals;
+    }
+    return 0;
+}
+
+/* The daemon changes its directory, so what it is given must be absolute. */
+static bool absolute(const char **path_p, char *room, size_t cap)
+{
+    char cwd[PATH_MAX];
+    if (!*path_p || **path_p == '/')
+        return true;
+    if (!getcwd(cwd, sizeof cwd))
+        return false;
+    int n = snprintf(room, cap, "%s/%s", cwd, *path_p);
+    *path_p = room;
+    return n > 0 && (size_t)n < cap;
+}
+
+static int run_daemon(struct given *g)
+{
+    static struct fwd_prefixes prefixes;
+    const char *why;
+    static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX], default_log[2 * PATH_MAX + 8];
+    if (g->prefixes[0])
+        setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
+    if (g->read_only[0])
+        setenv(amph_env_name(AMPH_ENV_IOFWD_READONLY), g->read_only, 1);
+    amph_env_reload();
+    if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
+        return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");
+    if (!fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why)) /* the clients would forward nothing */
+        return wrong("-iofwd", why);
+    if (g->d.own)
+        return fwd_daemon_run(&g->d);
+    if (!g->d.address_file)
+        g->d.address_file = amph_standing_default();
+    if (!absolute(&g->d.address_file, address, sizeof address) || !absolute(&g->d.log, log, sizeof log) ||
+        !absolute(&g->d.pid_file, pid, sizeof pid))
+        return wrong("the address file's path", "is too long");
+    if (!g->d.log && !g->d.foreground) {
+        snprintf(default_log, sizeof default_log, "%s.log", g->d.address_file);
+        g->d.log = default_log;
+    }
+    return fwd_daemon_run(&g->d);
+}
+
+int main(int argc, char **argv)
+{
+    static struct given g = { .d = { .nservers = 1 } };
+    struct fwd_server *server;
+    int code = parse(&g, argv);
+    if (code)
+        return code < 0 ? 0 : code;
+    if (g.daemon)
+        return run_daemon(&g);
+    if (argc > 1)
+        return wrong(argv[1], "is for servers that belong to no job: -daemon");
+    if (fwd_server_open(NULL, &server) != AMPH_OK)
+        return 1;
+    code = fwd_server_run(server);
+    fwd_server_close(server);
+    fflush(NULL);
+    _exit(code);
+}

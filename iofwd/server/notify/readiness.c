@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Readiness of files that can keep their users waiting: FIFOs and devices.  Layer: iofwd.  Thread rule: progress thread.
+ *
+ * A client that waits does so in its own kernel, where its local descriptors are, too; so no worker waits here, and nothing has to be
+ * called off when the client's wait ends.  What it waits with is a bell: a connection on which one byte comes when a file of this server
+ * has become ready.  Behind each bell stands an epoll set of its files, and the sets of those bells that are to ring lie in one set,
+ * each until it has rung once, which the door's thread looks after.
+ *
+ * The bell of an epoll set of the client's has that set's files, with the client's data, and whoever has inherited the client's set by
+ * fork uses it as well, as they would the kernel's: it lasts until the last of them has closed the connection.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "iofwd/server/internal.h"
+
+#define PEER_BELLS_MOST 256
+
+#define TWINS_MOST 64
+
+/* A file in the set, by a descriptor of the client's. */
+struct watch {
+    struct watch *next;
+    const struct fwd_handle *file;
+    uint64_t client_fd;
+    int fd; /* the file's, or, where another descriptor of the client's has put it there already, a copy */
+};
+
+struct fwd_bell {
+    struct fwd_bell *next;
+    struct fwd_peer *peer; /* who made it; NULL: it has gone */
+    uint32_t family;
+    struct fwd_conn *conn;
+    uint64_t number;
+    int set;
+    struct watch *watches;
+    uint32_t ntwins;
+};
+
+enum amph_status fwd_bells_open(struct fwd_server *s)
+{
+    s->bells_fd = epoll_create1(EPOLL_CLOEXEC);
+    return s->bells_fd < 0 ? AMPH_ERR_SYS : AMPH_OK;
+}
+
+static struct fwd_bell *find(const struct fwd_server *s, const struct fwd_peer *p, uint64_t number)
+{
+    struct fwd_bell *b = s->bells;
+    while (b && (b->number != number || b->family != p->family || b->set < 0))
+        b = b->next;
+    return b;
+}
+
+/* It is to ring once when a file of its set is ready. */
+static int arm(struct fwd_server *s, const struct fwd_bell *b, int op)
+{
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = (void *)b };
+    return epoll_ctl(s->bells_fd, op, b->set, &ev) == 0 ? 0 : errno;
+}
+
+/* An empty set in place of the old one, whose descriptor stays: what was watched for an earlier wait does not ring any more. */
+static int renew(struct fwd_server *s, struct fwd_bell *b)
+{
+    int fresh = epoll_create1(EPOLL_CLOEXEC);
+    if (fresh < 0)
+        return errno;
+    if (b->set >= 0)
+        close(b->set);
+    b->set = fresh;
+    return arm(s, b, EPOLL_CTL_ADD);
+}
+
+uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn *c)
+{
+    struct fwd_bell *b = p->nbells < PEER_BELLS_MOST && fwd_limits_file(s, p) == 0 ? calloc(1, sizeof *b) : NULL;
+    if (!b)
+        return 0;
+    b->set = -1;
+    if (renew(s, b) != 0) {
+        if (b->set >= 0)
+            close(b->set);
+        free(b);
+        return 0;
+    }
+    b->peer = p;
+    b->family = p->family;
+    b->conn = c;
+    b->number = ++s->next_bell;
+    b->next = s->bells;
+    s->bells = b;
+    c->bell = b;
+    p->nbells++;
+    return b->number;
+}
+
+uint32_t fwd_bells_descriptors(const struct fwd_server *s, const struct fwd_peer *p)
+{
+    uint32_t n = 0;
+
+    for (const struct fwd_bell *b = s->bells; b; b = b->next)
+        if (b->peer == p)
+            n += 2 + b->ntwins;
+    return n;
+}
+
+static void end_watch(struct fwd_bell *b, struct watch **at)
+{
+    struct watch *w = *at;
+    if (w->fd != w->file->fd) {
+        close(w->fd);
+        b->ntwins--;
+    }
+    *at = w->next;
+    free(w);
+}
+
+static void let_go(struct fwd_bell *b)
+{
+    while (b->watches)
+        end_watch(b, &b->watches);
+    if (b->peer)
+        b->peer->nbells--;
+    b->peer = NULL;
+    if (b->set >= 0)
+        close(b->set);
+    b->set = -1;
+}
+
+void fwd_bell_end(struct fwd_server *s, struct fwd_bell *b)
+{
+    struct fwd_bell **at = &s->bells;
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+    let_go(b);
+    free(b);
+}
+
+static bool has_relatives(const struct fwd_server *s, const struct fwd_peer *p)
+{
+    for (uint32_t i = 0; i < s->max_peers; i++)
+        if (s->peer[i] && s->peer[i] != p && !s->peer[i]->gone && s->peer[i]->family == p->family)
+            return true;
+    return false;
+}
+
+void fwd_bells_drop_peer(struct fwd_server *s, struct fwd_peer *p)
+{
+    for (struct fwd_bell *b = s->bells; b; b = b->next) {
+        if (b->peer != p)
+            continue;
+        b->peer = NULL;
+        if (!has_relatives(s, p)) {
+            let_go(b);
+            shutdown(b->conn->fd, SHUT_RDWR);
+        }
+    }
+}
+
+void fwd_bells_drop_file(struct fwd_server *s, const struct fwd_handle *h)
+{
+    for (struct fwd_bell *b = s->bells; b; b = b->next)
+        for (struct watch **at = &b->watches; *at;)
+            if ((*at)->file == h)
+                end_watch(b, at);
+            else
+                at = &(*at)->next;
+}
+
+void fwd_bells_ring(struct fwd_server *s)
+{
+    struct epoll_event ev[32];
+    int n;
+    do {
+        n = epoll_wait(s->bells_fd, ev, AMPH_COUNTOF(ev), 0);
+        for (int i = 0; i < n; i++) {
+            const struct fwd_bell *b = ev[i].data.ptr;
+            /* where there is no room the client has more than enough to hear */
+            ssize_t sent = send(b->conn->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+            (void)sent;
+        }
+    } while (n == (int)AMPH_COUNTOF(ev));
+}
+
+int fwd_bell_collect(struct fwd_server *s, const struct fwd_peer *p, uint64_t number, uint64_t most, struct amph_wr *w)
+{
+    struct epoll_event ev[FWD_COLLECT_MOST];
+    const struct fwd_bell *b = find(s, p, number);
+    if (!b || most == 0)
+        return b ? EINVAL : EBADF;
+    int n = epoll_wait(b->set, ev, most < FWD_COLLECT_MOST ? (int)most : FWD_COLLECT_MOST, 0);
+    for (int i = 0; i < n; i++) {
+        amph_wr_u64(w, ev[i].events);
+        amph_wr_u64(w, ev[i].data.u64);
+    }
+    return n < 0 ? errno : arm(s, b, EPOLL_CTL_MOD);
+}
+
+/* What is ready now; and where there is a bell it rings when that changes.  first: for this wait it watches nothing yet. */
+int fwd_do_poll(struct fwd_request *rq, struct fwd_args_poll *a)
+{
+    struct pollfd p = { .fd = a->file->fd, .events = (short)a->events };
+    struct fwd_bell *b = a->bell ? find(rq->server, rq->peer, a->bell) : NULL;
+    int err = !a->bell ? 0 : !b ? EBADF : a->first ? renew(rq->server, b) : 0;
+    if (err)
+        return err;
+    struct epoll_event ev = { .events = (uint32_t)a->events & 0xffffu };
+    if (b) /* what cannot be watched is ready, or no file at all: poll says so */
+        epoll_ctl(b->set, EPOLL_CTL_ADD, p.fd, &ev);
+    if (poll(&p, 1, 0) < 0)
+        return errno;
+    a->ready = (size_t)(unsigned short)p.revents;
+    return 0;
+}
+
+/* The watch of a file by a descriptor of the client's, or where the list ends.  *other_p: another descriptor has the file's own one. */
+static struct watch **watch_of(struct fwd_bell *b, const struct fwd_args_watch *a, bool *other_p)
+{
+    struct watch **found = NULL, **at = &b->watches;
+    *other_p = false;
+    for (; *at; at = &(*at)->next) {
+        if ((*at)->file != a->file)
+            continue;
+        if ((*at)->client_fd == a->fd)
+            found = at;
+        else
+            *other_p = *other_p || (*at)->fd == a->file->fd;
+    }
+    return found ? found : at;
+}
+
+static int add_watch(struct fwd_bell *b, struct watch **at, const struct fwd_args_watch *a, bool twin, struct epoll_event *ev)
+{
+    int refused = twin && b->peer ? fwd_limits_file(b->conn->server, b->peer) : 0;
+    if (refused)
+        return refused;
+    struct watch *w = twin && b->ntwins >= TWINS_MOST ? NULL : calloc(1, sizeof *w);
+    if (!w)
+        return twin && b->ntwins >= TWINS_MOST ? ENOSPC : ENOMEM;
+    *w = (struct watch){ .file = a->file, .client_fd = a->fd, .fd = twin ? fcntl(a->file->fd, F_DUPFD_CLOEXEC, 0) : a->file->fd };
+    if (w->fd < 0 || epoll_ctl(b->set, EPOLL_CTL_ADD, w->fd, ev) != 0) {
+        int err = errno;
+        if (twin && w->fd >= 0)
+            close(w->fd);
+        free(w);
+        return err;
+    }
+    b->ntwins += twin;
+    *at = w;
+    return 0;
+}
+
+/* As epoll_ctl; its set has each file once for each of the client's descriptors. */
+int fwd_do_watch(struct fwd_request *rq, struct fwd_args_watch *a)
+{
+    struct epoll_event ev = { .events = (uint32_t)a->events, .data.u64 = a->data };
+    struct fwd_bell *b = find(rq->server, rq->peer, a->bell);
+    bool other;
+    if (!b)
+        return EBADF;
+    struct watch **at = watch_of(b, a, &other);
+    if (a->op == EPOLL_CTL_ADD)
+        return *at ? EEXIST : add_watch(b, at, a, other, &ev);
+    if (!*at)
+        return ENOENT;
+    if (epoll_ctl(b->set, (int)a->op, (*at)->fd, &ev) != 0)
+        return errno;
+    if (a->op == EPOLL_CTL_DEL)
+        end_watch(b, at);
+    return 0;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A piece of a large read, read by several threads: its client waits and has no use for its core, and one core copies a page cache at only
+ * half of what the client can take.  The progress thread cuts the piece into slices; each thread takes the next one that nobody has.  The
+ * other readers have no work of their own: where they get no core, the progress thread reads all slices.  Layer: iofwd.
+ * Thread rule: progress thread, but for what reader() runs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/platform.h"
+#include "base/thread.h"
+#include "iofwd/server/internal.h"
+
+#define SLICE_LEAST ((size_t)32 << 10)
+#define SLICE ((size_t)64 << 10)
+#define SLICES_MOST 64u
+#define SLICES_GOOD 4u                      /* enough for none to wait long for the other's last */
+#define SOON_NS (200 * AMPH_NS_PER_US)      /* large reads that follow each other so soon are worth waking the others for */
+#define STAYS_NS (100 * AMPH_NS_PER_US)     /* how long they look for more */
+#define RELAX_ROUNDS 16u                    /* before a yield */
+
+struct reader {
+    struct fwd_readers *all;
+    pthread_t thread;
+    sem_t wake;
+    atomic_bool asleep;
+};
+
+struct fwd_readers {
+    unsigned n, most;                       /* beside the progress thread */
+    unsigned cores;
+    cpu_set_t cpus;                         /* of the process */
+    int cpu;                                /* the progress thread's, which the others keep off; -1: not known */
+    uint64_t last_ns;                       /* end of the last read */
+    /* A read: set before its first slice is offered, and left alone until its last is done. */
+    int fd;
+    size_t len, slice;
+    off_t off;
+    char *buf;
+    ssize_t got[SLICES_MOST];               /* or minus an errno value */
+    uint64_t number;
+    _Alignas(64) _Atomic uint64_t offer;    /* number of the read, how many slices it has, and the next one that nobody has taken */
+    _Alignas(64) _Atomic unsigned done;
+    _Atomic uint64_t by_others;             /* slices */
+    atomic_bool stop;
+    struct reader reader[];
+};
+
+static uint64_t offer_of(uint64_t number, unsigned slices, unsigned next)
+{
+    return number << 16 | slices << 8 | next;
+}
+
+/* Reads the next slice.  false: nothing is left. */
+static bool read_slice(struct fwd_readers *r, bool other)
+{
+    uint64_t offer = atomic_load_explicit(&r->offer, memory_order_acquire);
+    unsigned i;
+    do {
+        i = (unsigned)(offer & 255);
+        if (i >= (offer >> 8 & 255))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&r->offer, &offer, offer + 1, memory_order_acquire, memory_order_acquire));
+    size_t at = i * r->slice, len = r->len - at < r->slice ? r->len - at : r->slice;
+    ssize_t n = pread(r->fd, r->buf + at, len, r->off + (off_t)at);
+    r->got[i] = n < 0 ? -errno : n;
+    if (other)
+        atomic_fetch_add_explicit(&r->by_others, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->done, 1, memory_order_release);
+    return true;
+}
+
+static void rest(unsigned *rounds)
+{
+    if (++*rounds % RELAX_ROUNDS)
+        amph_cpu_relax();
+    else
+        sched_yield();
+}
+
+static bool has_work(const struct fwd_readers *r)
+{
+    uint64_t offer = atomic_load(&r->offer);
+    return (offer & 255) < (offer >> 8 & 255) || atomic_load(&r->stop);
+}
+
+static void fall_asleep(struct reader *me)
+{
+    atomic_store(&me->asleep, true);
+    if (has_work(me->all) && atomic_exchange(&me->asleep, false))
+        return;
+    while (sem_wait(&me->wake) != 0)
+        ;
+}
+
+static void wake(struct reader *it)
+{
+    if (atomic_load(&it->asleep) && atomic_exchange(&it->asleep, false))
+        sem_post(&it->wake);
+}
+
+static void *reader(void *arg)
+{
+    struct reader *me = arg;
+    uint64_t since = 0;
+    unsigned rounds = 0;
+    while (!atomic_load_explicit(&me->all->stop, memory_order_relaxed)) {
+        if (read_slice(me->all, true)) {
+            since = 0;
+            continue;
+        }
+        rest(&rounds);
+        if (rounds % RELAX_ROUNDS)
+            continue;
+        uint64_t now = amph_now_ns();
+        since = since ? since : now;
+        if (now - since > STAYS_NS) {
+            fall_asleep(me);
+            since = 0;
+        }
+    }
+    return NULL;
+}
+
+/* ---- how many, and where ---- */
+
+static struct fwd_readers *make(void)
+{
+    unsigned most = (unsigned)amph_env_int(AMPH_ENV_IOFWD_READERS) - 1;
+    struct fwd_readers *r = aligned_alloc(64, (sizeof *r + most * sizeof(struct reader) + 63) / 64 * 64);
+    if (!r)
+        return NULL;
+    *r = (struct fwd_readers){ .most = most, .cores = amph_am_cores(), .cpu = -1 };
+    if (sched_getaffinity(0, sizeof r->cpus, &r->cpus) != 0 || CPU_COUNT(&r->cpus) < 2)
+        r->most = 0;
+    return r;
+}
+
+/* The processes of this host that may be at work, of which one waits, leave so many cores. */
+static unsigned spare(const struct fwd_server *s, const struct fwd_readers *r)
+{
+    unsigned busy = s->npeers + 1;
+    if (amph_am_crowded() || busy > r->cores)
+        return 0;
+    return r->cores - busy + 1 < r->most ? r->cores - busy + 1 : r->most;
+}
+
+/* On another core than the progress thread's.  Where the system refuses, it finds a place itself. */
+static void place(const struct fwd_readers *r, const struct reader *it)
+{
+    cpu_set_t others = r->cpus;
+    if (r->cpu >= 0)
+        CPU_CLR(r->cpu, &others);
+    pthread_setaffinity_np(it->thread, sizeof others, &others);
+}
+
+static bool start(struct fwd_readers *r)
+{
+    struct reader *it = &r->reader[r->n];
+    *it = (struct reader){ .all = r };
+    if (sem_init(&it->wake, 0, 0) != 0)
+        return false;
+    if (amph_thread_start(&it->thread, false, FWD_STACK_BYTES, reader, it) != 0) {
+        sem_destroy(&it->wake);
+        return false;
+    }
+    place(r, it);
+    r->n++;
+    return true;
+}
+
+static void call_in(struct fwd_readers *r, unsigned n)
+{
+    int cpu = sched_getcpu();
+    bool moved = cpu != r->cpu;
+    r->cpu = cpu;
+    while (r->n < n)
+        if (!start(r))
+            r->most = n = r->n;
+    for (unsigned i = 0; i < n; i++) {
+        if (moved)
+            place(r, &r->reader[i]);
+        wake(&r->reader[i]);
+    }
+}
+
+/* ---- the read ---- */
+
+/* What pread would have given for the whole: what lies before the first slice that fell short. */
+static ssize_t sum(const struct fwd_readers *r, unsigned slices)
+{
+    ssize_t all = 0;
+    for (unsigned i = 0; i < slices; i++) {
+        if (r->got[i] < 0)
+            return all ? all : r->got[i];
+        all += r->got[i];
+        if ((size_t)all < r->len && (size_t)r->got[i] < r->slice)
+            break;
+    }
+    return all;
+}
+
+static ssize_t read_sliced(struct fwd_readers *r, unsigned n, int fd, char *buf, size_t len, off_t off)
+{
+    size_t slice = len / SLICES_GOOD < SLICE_LEAST ? SLICE_LEAST : len / SLICES_GOOD < SLICE ? len / SLICES_GOOD : SLICE;
+    slice = len / slice >= SLICES_MOST ? len / (SLICES_MOST - 1) : slice;
+    slice = (slice + 4095) / 4096 * 4096;
+    unsigned slices = (unsigned)((len + slice - 1) / slice), rounds = 0;
+    r->fd = fd;
+    r->buf = buf;
+    r->len = len;
+    r->off = off;
+    r->slice = slice;
+    atomic_store_explicit(&r->done, 0, memory_order_relaxed);
+    atomic_store(&r->offer, offer_of(++r->number, slices, 0));
+    if (amph_now_ns() - r->last_ns < SOON_NS)
+        call_in(r, n);
+    while (read_slice(r, false))
+        ;
+    while (atomic_load_explicit(&r->done, memory_order_acquire) < slices)
+        rest(&rounds);
+    r->last_ns = amph_now_ns();
+    return sum(r, slices);
+}
+
+/* A piece of a longer call of one client of this host. */
+static bool is_worth_it(const struct fwd_request *rq, const struct fwd_handle *h, size_t len)
+{
+    return len >= 2 * SLICE_LEAST && !rq->in_worker && !rq->bulk.rwf && !fwd_is_whole(rq) && !(rq->bulk.flags & FWD_PIECE_SPREAD) &&
+        h->regular && !h->direct && rq->bulk.where != FWD_INLINE && fwd_is_mapped(rq);
+}
+
+/* All the data is in the file: other files may give as much as is asked for, or more each time. */
+static bool is_there(const struct fwd_handle *h, size_t len, off_t off)
+{
+    struct stat st;
+    return off >= 0 && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode) && off <= st.st_size - (off_t)len;
+}
+
+bool fwd_readers_read(const struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, off_t off, ssize_t *n_p)
+{
+    struct fwd_server *s = rq->server;
+    if (AMPH_LIKELY(!is_worth_it(rq, h, len)) || (!s->readers && !(s->readers = make())))
+        return false;
+    unsigned n = spare(s, s->readers);
+    bool at_offset = off < 0;
+    if (n && at_offset)
+        off = lseek(h->fd, 0, SEEK_CUR);
+    if (!n || !is_there(h, len, off))
+        return false;
+    *n_p = read_sliced(s->readers, n, h->fd, buf, len, off);
+    if (at_offset && *n_p > 0)
+        lseek(h->fd, off + *n_p, SEEK_SET);
+    return true;
+}
+
+uint64_t fwd_readers_slices(const struct fwd_server *s)
+{
+    return s->readers ? atomic_load(&s->readers->by_others) : 0;
+}
+
+void fwd_readers_stop(struct fwd_server *s)
+{
+    struct fwd_readers *r = s->readers;
+    if (!r)
+        return;
+    atomic_store(&r->stop, true);
+    for (unsigned i = 0; i < r->n; i++) {
+        wake(&r->reader[i]);
+        pthread_join(r->reader[i].thread, NULL);
+        sem_destroy(&r->reader[i].wake);
+    }
+    free(r);
+    s->readers = NULL;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * References: what keeps an open file alive while requests are under way on it, whoever closes it meanwhile.  Layer: iofwd.
+ * Thread rule: progress thread only.
+ *
+ * The parser only names files (rq->named).  A request that is carried out takes one reference on each file it names, all at once, and
+ * gives them back, all at once, when it has been answered or dropped; rq->has_refs says which of the two it is.  The progress thread pins
+ * a file while it works through its queue.  No other code changes the count.
+ */
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "iofwd/server/flow.h"
+
+void fwd_refs_take(struct fwd_request *rq)
+{
+    if (AMPH_SELF_CHECKS && rq->has_refs)
+        amph_fatal("iofwd server: a request takes its references twice");
+
+    for (unsigned i = 0; i < rq->nnamed; i++)
+        rq->named[i]->inflight++;
+
+    rq->peer->nrefs += rq->nnamed;
+    rq->has_refs = true;
+}
+
+void fwd_refs_give(struct fwd_request *rq)
+{
+    if (!rq->has_refs)
+        return;
+
+    rq->has_refs = false;
+    rq->peer->nrefs -= rq->nnamed;
+
+    for (unsigned i = 0; i < rq->nnamed; i++) {
+        rq->named[i]->inflight--;
+        fwd_handle_release(rq->server, rq->named[i]);
+    }
+}
+
+void fwd_handle_pin(struct fwd_server *s, struct fwd_handle *h)
+{
+    h->inflight++;
+    s->npins++;
+}
+
+void fwd_handle_unpin(struct fwd_server *s, struct fwd_handle *h)
+{
+    s->npins--;
+    h->inflight--;
+    fwd_handle_release(s, h);
+}
+
+/* ---- checks of our own bookkeeping ---- */
+
+void fwd_refs_check(const struct fwd_server *s)
+{
+    uint64_t refs = s->npins, held = 0, inflight = 0, holders = 0;
+    uint32_t files = 0;
+
+    if (!AMPH_SELF_CHECKS || !s->peer)
+        return;
+
+    for (uint32_t i = 0; i < s->max_peers; i++) {
+        if (!s->peer[i])
+            continue;
+        refs += s->peer[i]->nrefs;
+        held += s->peer[i]->nheld;
+    }
+
+    for (uint32_t i = 0; i < s->nslots; i++) {
+        if (!s->handle[i])
+            continue;
+        inflight += s->handle[i]->inflight;
+        holders += s->handle[i]->nholders;
+        files++;
+    }
+
+    if (refs != inflight || held != holders || files != s->nhandles)
+        amph_fatal("iofwd server: %" PRIu64 " references and %" PRIu64 " holds of clients, but files count %" PRIu64 " and %" PRIu64
+                   "; %" PRIu32 " files are open, %" PRIu32 " are counted", refs, held, inflight, holders, files, s->nhandles);
+}
+
+void fwd_refs_check_ended(const struct fwd_peer *p)
+{
+    if (AMPH_SELF_CHECKS && (p->nrefs || p->nheld || p->memory || p->queued))
+        amph_fatal("iofwd server: client %" PRIu32 " has ended with %" PRIu32 " references, %" PRIu32 " open files, %zu bytes and %" PRIu32
+                   " requests", p->number, p->nrefs, p->nheld, p->memory, p->queued);
+}

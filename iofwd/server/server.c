@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server as a whole: its start, its loop, its end.  See server.h and server_int.h.  Layer: iofwd. */
+#include "iofwd/server/server.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "iofwd/server/internal.h"
+
+/* After the last compute process has left, its last I/O clients get this long. */
+#define DRAIN_NS (30 * AMPH_NS_PER_S)
+
+static void on_wake(int sig)
+{
+}
+
+static void set_limits(void)
+{
+    struct sigaction wake = { .sa_handler = on_wake }; /* ends the system call that it finds a thread in, and does nothing else */
+    struct rlimit lim;
+    sigaction(FWD_WAKE_SIGNAL, &wake, NULL);
+    umask(0); /* each call brings its client's */
+    signal(SIGPIPE, SIG_IGN);
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    mallopt(M_TRIM_THRESHOLD, 128 << 20);
+    if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+        lim.rlim_cur = lim.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &lim);
+    }
+}
+
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+{
+    amph_debug("client at place %" PRIu32 " cannot be reached: %s", peer, why); /* its door says when it is gone */
+}
+
+static enum amph_status open_endpoint(struct fwd_server *s)
+{
+    struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = s->max_peers, .threaded = true,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !s->job->several_machines,
+                                  .on_peer_error = on_peer_error, .user = s };
+    cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
+    memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
+    fwd_note_crowd(s->job, s->job->proc[s->self].host);
+    if (fwd_needs_network(s->job)) {
+        enum amph_status st = fwd_choose_network(s->job, &cfg.net);
+        if (st != AMPH_OK)
+            return st;
+    }
+    enum amph_status st = amph_am_open(&cfg, &s->ep);
+    if (st != AMPH_OK)
+        return st;
+    struct amph_am_entry request = { .fn = (void *)fwd_on_request, .kinds = 2, .dirs = 1, .nargs = 0, .name = "iofwd request" };
+    return amph_am_register(s->ep, FWD_AM_REQUEST, &request);
+}
+
+static enum amph_status publish(struct fwd_server *s)
+{
+    uint8_t where[128];
+    const void *const *value;
+    const size_t *len;
+    size_t n = fwd_door_addr_build(where, sizeof where, &s->door);
+    enum amph_status st = amph_boot_state(s->boot, amph_phys_mem_bytes(), 0);
+    if (st == AMPH_OK)
+        st = amph_boot_publish(s->boot, FWD_DOOR_KEY, where, n);
+    return st == AMPH_OK ? amph_boot_exchange(s->boot, FWD_DOOR_KEY, &value, &len) : st;
+}
+
+static enum amph_status open_all(struct fwd_server *s)
+{
+    enum amph_status st = s->boot ? AMPH_OK : amph_boot_join(&s->boot);
+    if (st != AMPH_OK)
+        return st;
+    s->job = amph_boot_job(s->boot);
+    s->self = amph_boot_self(s->boot);
+    if (amph_boot_group(s->boot) != AMPH_SERVER) {
+        amph_error("iofwd-server was started as compute process %" PRIu32 "; start it with amphora-run -servers", s->self);
+        return AMPH_ERR_STATE;
+    }
+    s->max_peers = s->job->nproc[AMPH_COMPUTE] + (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENTS);
+    s->client_files = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENT_FILES);
+    s->client_memory = amph_env_size(AMPH_ENV_IOFWD_CLIENT_MEMORY);
+    s->memory_limit = amph_env_size(AMPH_ENV_IOFWD_SERVER_MEMORY);
+    if (s->memory_limit == 0)
+        s->memory_limit = amph_phys_mem_bytes() / 4;
+    fwd_limits_open(s);
+    s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
+    s->peer = calloc(s->max_peers, sizeof *s->peer);
+    s->reply = malloc(FWD_OUT_BYTES);
+    if (!s->peer || !s->reply) {
+        amph_error("the I/O server has no memory for %" PRIu32 " clients", s->max_peers);
+        return AMPH_ERR_NOMEM;
+    }
+    if ((st = fwd_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) != AMPH_OK ||
+        (st = fwd_exports_protect(&s->exports, amph_env_str(AMPH_ENV_IOFWD_READONLY))) != AMPH_OK)
+        return st;
+    if ((st = open_endpoint(s)) != AMPH_OK || (st = fwd_door_open(s)) != AMPH_OK)
+        return st;
+    return publish(s);
+}
+
+/* In a GASNet client that another launcher's AMPHORA_SERVERS makes a server. */
+static int serve(struct amph_boot *boot)
+{
+    struct fwd_server *server;
+    if (fwd_server_open(boot, &server) != AMPH_OK)
+        return 1;
+    int code = fwd_server_run(server);
+    fwd_server_close(server);
+    return code;
+}
+
+__attribute__((constructor)) static void offer_to_serve(void)
+{
+    amph_job_serve = serve;
+}
+
+enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **server_p)
+{
+    struct fwd_server *s = calloc(1, sizeof *s);
+    if (!s)
+        return AMPH_ERR_NOMEM;
+    s->boot = boot;
+    set_limits();
+    s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = s->first_fd = s->bells_fd = -1;
+    s->unsent_tail = &s->unsent;
+    s->transfers_tail = &s->transfers;
+    s->work_tail = &s->work;
+    s->done_tail = &s->done;
+    s->news_tail = &s->news;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->work_cond, NULL);
+    enum amph_status st = open_all(s);
+    if (st == AMPH_OK)
+        st = fwd_door_start(s);
+    if (st != AMPH_OK) {
+        fwd_server_close(s);
+        return st;
+    }
+    *server_p = s;
+    return AMPH_OK;
+}
+
+void fwd_server_succeeds(struct fwd_server *s, unsigned before)
+{
+    s->life = (uint8_t)before;
+    amph_random(&s->next_number, sizeof s->next_number);
+}
+
+static void on_gone(struct fwd_server *s, const struct fwd_news *news)
+{
+    fwd_peer_gone(s, news->conn);
+}
+
+static void on_bells(struct fwd_server *s, const struct fwd_news *news)
+{
+    fwd_bells_ring(s);
+}
+
+static void on_drain(struct fwd_server *s, const struct fwd_news *news)
+{
+    s->draining = true;
+    s->drain_ns = amph_now_ns();
+}
+
+static void on_stop(struct fwd_server *s, const struct fwd_news *news)
+{
+    s->stop = true;
+    s->exit_code = 0;
+}
+
+static unsigned take_news(struct fwd_server *s)
+{
+    static void (*const on[])(struct fwd_server *, const struct fwd_news *) = {
+        [FWD_NEWS_HELLO] = fwd_peer_hello, [FWD_NEWS_GONE] = on_gone, [FWD_NEWS_DRAIN] = on_drain, [FWD_NEWS_STOP] = on_stop,
+        [FWD_NEWS_BELLS] = on_bells,
+    };
+    unsigned n = 0;
+    pthread_mutex_lock(&s->lock);
+    struct fwd_news *news = s->news, *next;
+    s->news = NULL;
+    s->news_tail = &s->news;
+    pthread_mutex_unlock(&s->lock);
+    for (; news; news = next, n++) {
+        next = news->next;
+        on[news->kind](s, news);
+        free(news);
+    }
+    return n;
+}
+
+int fwd_server_run(struct fwd_server *s)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    const bool has_processes = s->job->nproc[AMPH_COMPUTE] > 0 && !s->job->plain;
+    while (!s->stop) {
+        unsigned did = 0;
+        if (__atomic_load_n(&s->posted, __ATOMIC_ACQUIRE)) {
+            __atomic_store_n(&s->posted, false, __ATOMIC_RELEASE);
+            did += take_news(s);
+            did += fwd_exec_progress(s);
+        } else if (s->unsent || s->transfers || s->locks || s->leaving)
+            did += fwd_exec_progress(s);
+        if (s->draining && (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
+            break;
+        if (did)
+            w = (struct amph_waiter)AMPH_WAITER_INIT;
+        amph_am_wait_step(s->ep, &w);
+    }
+    return s->exit_code;
+}
+
+void fwd_server_close(struct fwd_server *s)
+{
+    fwd_work_stop(s);
+    fwd_door_stop(s);
+    if (amph_env_bool(AMPH_ENV_STATS) && s->job)
+        fwd_server_print_stats(s);
+    fwd_readers_stop(s);
+    fwd_refs_check(s);
+    for (uint32_t i = 0; i < s->nslots; i++)
+        if (s->handle[i])
+            close(s->handle[i]->fd);
+    fwd_exports_close(&s->exports);
+    if (s->ep)
+        amph_am_close(s->ep);
+    if (s->boot)
+        amph_boot_leave(s->boot, false, s->exit_code);
+    /* Workers may still be inside a file call, so the rest lives until the process ends, which is next. */
+}

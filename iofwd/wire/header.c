@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Headers, places of data and shapes of joint calls on the wire; see marshal.h.  Layer: iofwd.  Thread rule: none of its own. */
+#include "iofwd/wire/marshal.h"
+
+void fwd_put_req_head(struct amph_wr *w, const struct fwd_req_head *h)
+{
+    amph_wr_u32(w, h->magic);
+    amph_wr_u8(w, h->version);
+    amph_wr_u8(w, h->hops);
+    amph_wr_u16(w, h->service);
+    amph_wr_u32(w, h->length);
+    amph_wr_u32(w, h->client);
+    amph_wr_u64(w, h->seq);
+    amph_wr_u64(w, h->cookie);
+}
+
+bool fwd_get_req_head(struct amph_rd *r, struct fwd_req_head *h)
+{
+    size_t all = amph_rd_left(r);
+    h->magic = amph_rd_u32(r);
+    h->version = amph_rd_u8(r);
+    h->hops = amph_rd_u8(r);
+    h->service = amph_rd_u16(r);
+    h->length = amph_rd_u32(r);
+    h->client = amph_rd_u32(r);
+    h->seq = amph_rd_u64(r);
+    h->cookie = amph_rd_u64(r);
+    return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all;
+}
+
+void fwd_put_rep_head(struct amph_wr *w, const struct fwd_rep_head *h)
+{
+    amph_wr_u32(w, h->magic);
+    amph_wr_u8(w, h->version);
+    amph_wr_u8(w, 0);
+    amph_wr_u16(w, h->service);
+    amph_wr_u32(w, h->length);
+    amph_wr_u32(w, h->error);
+    amph_wr_u64(w, h->seq);
+    amph_wr_u16(w, h->tags_len);
+    amph_wr_u16(w, 0);
+}
+
+bool fwd_get_rep_head(struct amph_rd *r, struct fwd_rep_head *h)
+{
+    size_t all = amph_rd_left(r);
+    h->magic = amph_rd_u32(r);
+    h->version = amph_rd_u8(r);
+    amph_rd_u8(r);
+    h->service = amph_rd_u16(r);
+    h->length = amph_rd_u32(r);
+    h->error = amph_rd_u32(r);
+    h->seq = amph_rd_u64(r);
+    h->tags_len = amph_rd_u16(r);
+    amph_rd_u16(r);
+    return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all && h->tags_len <= amph_rd_left(r);
+}
+
+void fwd_put_bulk(struct amph_wr *w, const struct fwd_bulk *b)
+{
+    amph_wr_u8(w, b->where);
+    amph_wr_u8(w, b->flags);
+    amph_wr_u16(w, b->rwf);
+    amph_wr_u32(w, b->op);
+    amph_wr_u32(w, b->len);
+    amph_wr_u64(w, b->at);
+}
+
+bool fwd_get_bulk(struct amph_rd *r, struct fwd_bulk *b)
+{
+    b->where = amph_rd_u8(r);
+    b->flags = amph_rd_u8(r);
+    b->rwf = amph_rd_u16(r);
+    b->op = amph_rd_u32(r);
+    b->len = amph_rd_u32(r);
+    b->at = amph_rd_u64(r);
+    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0 && (b->rwf & ~FWD_RWF_ALL) == 0;
+}
+
+void fwd_put_shape(struct amph_wr *w, const struct fwd_shape *s)
+{
+    amph_wr_u64(w, s->number);
+    amph_wr_u32(w, s->processes);
+    amph_wr_u32(w, s->absent);
+}
+
+void fwd_put_row(struct amph_wr *w, const struct fwd_row *row)
+{
+    amph_wr_u32(w, row->at);
+    amph_wr_u32(w, row->len);
+    amph_wr_u32(w, row->stride);
+    amph_wr_u32(w, row->count);
+}
+
+bool fwd_get_shape(const void *blob, size_t len, struct fwd_shape *s)
+{
+    struct amph_rd r;
+    amph_rd_init(&r, blob, len);
+    s->number = amph_rd_u64(&r);
+    s->processes = amph_rd_u32(&r);
+    s->absent = amph_rd_u32(&r);
+    s->rows = r.at;
+    s->nrows = (uint32_t)(amph_rd_left(&r) / FWD_ROW_BYTES);
+    return !r.bad && amph_rd_left(&r) % FWD_ROW_BYTES == 0 && s->processes > 0;
+}
+
+struct fwd_row fwd_shape_row(const struct fwd_shape *s, uint32_t i)
+{
+    struct amph_rd r;
+    struct fwd_row row;
+    amph_rd_init(&r, s->rows + (size_t)i * FWD_ROW_BYTES, FWD_ROW_BYTES);
+    row.at = amph_rd_u32(&r);
+    row.len = amph_rd_u32(&r);
+    row.stride = amph_rd_u32(&r);
+    row.count = amph_rd_u32(&r);
+    return row;
+}
+
+bool fwd_row_fits(const struct fwd_row *row, uint64_t len, uint64_t *at_p, uint64_t *sum_p)
+{
+    uint64_t end;
+    if (row->len == 0 || row->count == 0 || row->at < *at_p || (row->count > 1 && row->stride < row->len))
+        return false;
+    end = row->at + (uint64_t)(row->count - 1) * row->stride; /* below 2 to the power of 64 */
+    if (end > len || row->len > len - end)
+        return false;
+    *at_p = end + row->len;
+    *sum_p += (uint64_t)row->len * row->count;
+    return true;
+}

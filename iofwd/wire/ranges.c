@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locked bytes of a file; see ranges.h.  Layer: iofwd. */
+#include "iofwd/wire/ranges.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool fwd_ranges_set(struct fwd_ranges *set, struct fwd_range r)
+{
+    struct fwd_range *now = malloc((2 * (size_t)set->n + 1) * sizeof *now); /* each may be cut in two */
+    uint32_t n = 0;
+    if (!now)
+        return false;
+    for (uint32_t i = 0; i < set->n; i++) {
+        struct fwd_range old = set->item[i];
+        bool other = old.kind != r.kind;
+        if (!other && old.type == r.type && old.from <= r.to && r.from <= old.to) {
+            r.from = old.from < r.from ? old.from : r.from;
+            r.to = old.to > r.to ? old.to : r.to;
+        } else if (other || old.to <= r.from || r.to <= old.from)
+            now[n++] = old;
+        else {
+            if (old.from < r.from)
+                now[n++] = (struct fwd_range){ old.from, r.from, old.type, old.kind };
+            if (r.to < old.to)
+                now[n++] = (struct fwd_range){ r.to, old.to, old.type, old.kind };
+        }
+    }
+    if (r.type != F_UNLCK)
+        now[n++] = r;
+    free(set->item);
+    set->item = now;
+    set->n = n;
+    return true;
+}
+
+void fwd_ranges_forget(struct fwd_ranges *set, short kind)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < set->n; i++)
+        if (set->item[i].kind != kind)
+            set->item[kept++] = set->item[i];
+    set->n = kept;
+}
+
+bool fwd_ranges_copy(const struct fwd_ranges *set, struct fwd_ranges *copy_p)
+{
+    *copy_p = (struct fwd_ranges){ .n = set->n, .item = malloc((set->n + (size_t)1) * sizeof *copy_p->item) };
+    if (!copy_p->item)
+        return false;
+    if (set->n)
+        memcpy(copy_p->item, set->item, set->n * sizeof *set->item);
+    return true;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which server serves which compute process: one table of rules.  Layer: launcher.  Thread rule: one thread. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "launcher/hosts/hostfile.h"
+#include "launcher/common/message.h"
+
+static uint32_t by_mod(const struct amph_jobdesc *job, uint32_t c)
+{
+    return c % job->nproc[AMPH_SERVER];
+}
+
+/* Compute processes in as many runs as there are servers, in order. */
+static uint32_t by_block(const struct amph_jobdesc *job, uint32_t c)
+{
+    return (uint32_t)((uint64_t)c * job->nproc[AMPH_SERVER] / job->nproc[AMPH_COMPUTE]);
+}
+
+/* A server on the own host where there is one, dealt out among the host's compute processes; else as mod. */
+static uint32_t by_near(const struct amph_jobdesc *job, uint32_t c)
+{
+    uint32_t host = job->proc[c].host, first = job->nproc[AMPH_COMPUTE], here = 0, before = 0;
+    for (uint32_t s = 0; s < job->nproc[AMPH_SERVER]; s++)
+        here += job->proc[first + s].host == host;
+    if (here == 0)
+        return by_mod(job, c);
+    for (uint32_t i = 0; i < c; i++)
+        before += job->proc[i].host == host;
+    uint32_t skip = before % here;
+    for (uint32_t s = 0; s < job->nproc[AMPH_SERVER]; s++)
+        if (job->proc[first + s].host == host && skip-- == 0)
+            return s;
+    return by_mod(job, c);
+}
+
+static const struct {
+    const char *name;
+    uint32_t (*server_of)(const struct amph_jobdesc *job, uint32_t c);
+} rules[] = { { "mod", by_mod }, { "block", by_block }, { "near", by_near } };
+
+/* "1,0,0": the server, counted from 0, of compute process 0, 1, 2; the list repeats where it is shorter. */
+static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
+{
+    uint32_t nc = job->nproc[AMPH_COMPUTE], n = 0;
+    for (const char *at = text; n < nc; n++) {
+        char *end;
+        unsigned long s = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : UINT32_MAX;
+        if (s >= job->nproc[AMPH_SERVER] || (*end != ',' && *end)) {
+            amph_say("-map %s is not allowed; it takes mod, block, near, or a list such as 0,1,1 of server numbers below %u", text,
+                     job->nproc[AMPH_SERVER]);
+            return AMPH_ERR_ARG;
+        }
+        job->server_of[n] = nc + (uint32_t)s;
+        at = *end ? end + 1 : text;
+    }
+    return AMPH_OK;
+}
+
+enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule)
+{
+    uint32_t nc = job->nproc[AMPH_COMPUTE];
+    if (job->nproc[AMPH_SERVER] == 0)
+        return AMPH_OK;
+    if (!(job->server_of = calloc(nc, sizeof *job->server_of)))
+        return AMPH_ERR_NOMEM;
+    for (size_t i = 0; i < AMPH_COUNTOF(rules); i++)
+        if (strcmp(rules[i].name, rule) == 0) {
+            for (uint32_t c = 0; c < nc; c++)
+                job->server_of[c] = nc + rules[i].server_of(job, c);
+            return AMPH_OK;
+        }
+    return by_list(job, rule);
+}

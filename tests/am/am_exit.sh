@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+. "${srcdir:-.}/tests/lib/lib.sh"
+# The launcher gives the others this long after the first exit with code 0.
+export GASNET_EXITTIMEOUT=2s
+
+# way WAY CODE EXPECTED [WORDS]: the job ends with EXPECTED within a few seconds, and so many members' unflushed words arrive
+way() {
+    for net in smp tcp udp; do
+        smp=1
+        [ $net != smp ] && smp=0
+        start=$(date +%s)
+        AMPHORA_SMP=$smp "$AMPHORA_RUN" -n 3 -conduit $net -timeout 40 "$builddir/tests/am/am_exit" "$1" "$2" >"$mp_dir/out" 2>&1
+        rc=$?
+        took=$(($(date +%s) - start))
+        echo "exit code $rc after $took s, expected $3" >>"$mp_dir/out"
+        ok=0
+        [ $rc -eq "$3" ] || ok=1
+        [ $took -le 6 ] || ok=1
+        if [ "${4-}" ]; then [ "$(grep -o 'unflushed words' "$mp_dir/out" | wc -l)" -eq "$4" ] || ok=1; fi
+        mp_report $ok "$net: $1 $2" "$mp_dir/out"
+    done
+}
+way all 0 0 3
+way all 7 7 3
+way one 0 0
+way one 9 9
+way handler 5 5
+way return 0 0 3
+way die 3 3
+way abort 6 134
+# What tells that all have met may be lost on its way, and is sent again.
+word=$("$builddir/tests/am/am_exit" word)
+AMPHORA_STATS=1 AMPHORA_SMP=0 AMPHORA_UDP_LOSE_HANDLER=$word timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit udp "$builddir/tests/am/am_exit" \
+    all 0 >"$mp_dir/out" 2>&1 && ! grep -q 'not ended' "$mp_dir/out" && grep -Eq 'udp_lost +3 ' "$mp_dir/out"
+mp_report $? "udp: nobody is waited for where the last word is lost" "$mp_dir/out"
+mp_done

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The simulated network; see udp_sim.h.  Layer: tests. */
+#include "tests/conformance/udp_sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sim_packet {
+    struct sim_packet *next; /* in a node's kernel */
+    uint64_t at, order;
+    uint32_t to;
+    size_t len_bytes;
+    uint64_t bytes[];
+};
+
+uint64_t sim_random(struct sim *s)
+{
+    uint64_t z = s->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static bool chance(struct sim *s, uint32_t of_10000)
+{
+    return of_10000 && sim_random(s) % 10000 < of_10000;
+}
+
+/* ---- packets under way, the earliest first ---- */
+
+static bool earlier(const struct sim_packet *a, const struct sim_packet *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void push(struct sim *s, struct sim_packet *p)
+{
+    if (s->nheap == s->room) {
+        s->room = s->room ? 2 * s->room : 1024;
+        s->heap = realloc(s->heap, s->room * sizeof *s->heap);
+    }
+    size_t i = s->nheap++;
+    for (; i && earlier(p, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = p;
+}
+
+static struct sim_packet *pop(struct sim *s)
+{
+    struct sim_packet *first = s->heap[0], *last = s->heap[--s->nheap];
+    size_t i = 0;
+    for (;;) {
+        size_t k = 2 * i + 1;
+        if (k >= s->nheap)
+            break;
+        if (k + 1 < s->nheap && earlier(s->heap[k + 1], s->heap[k]))
+            k++;
+        if (!earlier(s->heap[k], last))
+            break;
+        s->heap[i] = s->heap[k];
+        i = k;
+    }
+    if (s->nheap)
+        s->heap[i] = last;
+    return first;
+}
+
+/* ---- the wire ---- */
+
+static void put_on_wire(struct sim *s, uint32_t from, const struct amph_port_out *o, uint64_t at)
+{
+    struct sim_packet *p = malloc(sizeof *p + o->len_bytes);
+    size_t n = 0;
+    for (unsigned i = 0; i < o->nparts; i++) {
+        memcpy((uint8_t *)p->bytes + n, o->part[i].at, o->part[i].len_bytes);
+        n += o->part[i].len_bytes;
+    }
+    p->at = at + (s->link.jitter_ns ? sim_random(s) % s->link.jitter_ns : 0);
+    p->order = s->order++;
+    p->to = o->peer;
+    p->len_bytes = n;
+    if (chance(s, s->link.damage))
+        ((uint8_t *)p->bytes)[sim_random(s) % n] ^= (uint8_t)(1u << sim_random(s) % 8);
+    if (chance(s, s->link.damage) && n > 8)
+        p->len_bytes = 8 * (sim_random(s) % (n / 8));
+    push(s, p);
+}
+
+static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
+{
+    struct sim_node *node = ctx;
+    struct sim *s = node->sim;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t *free_at = &s->free_at[node->index][v[i].peer], leaves = s->now;
+        s->packets++;
+        if (s->link.rate > 0) {
+            uint64_t start = *free_at > s->now ? *free_at : s->now;
+            double waiting = (double)(start - s->now) * s->link.rate / 1e9;
+            if (waiting > (double)s->link.queue_bytes) {
+                s->lost++;
+                continue;
+            }
+            leaves = start + (uint64_t)((double)v[i].len_bytes * 1e9 / s->link.rate);
+            *free_at = leaves;
+        }
+        if (chance(s, s->link.loss)) {
+            s->lost++;
+            continue;
+        }
+        s->bytes += v[i].len_bytes;
+        put_on_wire(s, node->index, &v[i], leaves + s->link.delay_ns);
+        if (chance(s, s->link.twice))
+            put_on_wire(s, node->index, &v[i], leaves + s->link.delay_ns + sim_random(s) % (4 * s->link.delay_ns + 1));
+    }
+    return n;
+}
+
+static uint64_t virtual_now(void *ctx)
+{
+    return ((struct sim_node *)ctx)->sim->now;
+}
+
+/* ---- running ---- */
+
+#define TURN_NS 1000u      /* between turns of a node that ended because of the budget */
+#define FREE_SEGMENTS 64u  /* that a check may look at for each step */
+
+static bool in_turns(const struct sim *s)
+{
+    return s->budget && !s->napping;
+}
+
+/* A node receives as udp_progress() does: first what it holds, then packets from its kernel, until
+ * the budget is used up.  Packets that remain wait for the next turn. */
+static void take_turn(struct sim_node *node)
+{
+    struct sim *s = node->sim;
+    unsigned n = rdp_progress(node->rdp, 3, s->budget);
+
+    while (node->kernel && n < s->budget) {
+        struct sim_packet *p = node->kernel;
+
+        node->kernel = p->next;
+        if (!node->kernel)
+            node->kernel_tail = &node->kernel;
+
+        n += rdp_input(node->rdp, p->bytes, p->len_bytes, 3, s->budget - n);
+        free(p);
+    }
+
+    if (node->kernel)
+        node->asleep_until = s->now + TURN_NS;
+}
+
+/* A node looks: as a process does that polls, and before it sleeps. */
+static void look(struct sim_node *node)
+{
+    struct sim *s = node->sim;
+    unsigned lanes = s->napping && sim_random(s) % 4 == 0 ? 1u << AMPH_LANE_REPLY : 3u;
+    unsigned budget = s->napping ? 1 + sim_random(s) % 64 : 1000;
+    uint64_t due;
+
+    if (in_turns(s))
+        take_turn(node);
+    else
+        rdp_progress(node->rdp, lanes, budget);
+    rdp_after_input(node->rdp);
+    if (sim_random(s) % 8 == 0)
+        rdp_settle(node->rdp, &due);
+    if (node->rdp->held_bytes > s->most_held)
+        s->most_held = node->rdp->held_bytes;
+    if (s->napping && sim_random(s) % 64 == 0)
+        node->asleep_until = s->now + sim_random(s) % (20 * (s->link.delay_ns + 50000));
+}
+
+static uint64_t node_due(const struct sim_node *node)
+{
+    uint64_t due = node->rdp->timer_ns;
+    if (node->rdp->nready || node->rdp->nfinished || node->rdp->nfailed)
+        due = node->sim->now + TURN_NS; /* it polls on */
+    if (node->kernel)
+        due = node->sim->now;
+    return due > node->asleep_until ? due : node->asleep_until;
+}
+
+bool sim_step(struct sim *s)
+{
+    uint64_t at = s->nheap ? s->heap[0]->at : RDP_NEVER;
+    struct sim_node *who = NULL;
+    for (unsigned i = 0; i < s->n; i++) {
+        uint64_t due = s->node[i].rdp ? node_due(&s->node[i]) : RDP_NEVER;
+        if (due < at) {
+            at = due;
+            who = &s->node[i];
+        }
+    }
+    if (at == RDP_NEVER)
+        return false;
+    s->now = at > s->now ? at : s->now;
+    if (who) {
+        look(who);
+        return true;
+    }
+    struct sim_packet *p = pop(s);
+    struct sim_node *to = &s->node[p->to];
+    if (to->rdp && in_turns(s)) {
+        p->next = NULL;
+        *to->kernel_tail = p;
+        to->kernel_tail = &p->next;
+        return true;
+    }
+    if (to->rdp && to->asleep_until > s->now) { /* it waits in the kernel */
+        p->at = to->asleep_until;
+        p->order = s->order++;
+        push(s, p);
+        return true;
+    }
+    if (to->rdp) {
+        rdp_input(to->rdp, p->bytes, p->len_bytes, 3, s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
+        look(to);
+    }
+    free(p);
+    return true;
+}
+
+/* ---- accounts ---- */
+
+static const struct rdp_held *held_at(const struct rdp_rxlane *rx, uint64_t lseq)
+{
+    return lseq - rx->expected < rx->ring_size ? rx->ring[lseq & (rx->ring_size - 1)] : NULL;
+}
+
+/* What the sender `tx` has charged must be found at the receiver `rx`, or in flight. */
+static bool window_is_whole(const struct rdp_txlane *tx, const struct rdp_rxlane *rx,
+                            uint64_t *looked_p)
+{
+    uint64_t found = rx->used_bytes;
+    uint32_t nheld = 0;
+
+    for (uint64_t lseq = rx->expected; nheld < rx->nheld; lseq++) {
+        const struct rdp_held *h = held_at(rx, lseq);
+
+        if (h) {
+            found += h->window_bytes;
+            nheld++;
+        }
+        ++*looked_p;
+    }
+
+    for (const struct rdp_seg *seg = tx->out; seg; seg = seg->next) {
+        if (seg->lseq >= rx->expected && !held_at(rx, seg->lseq))
+            found += seg->body_len + RDP_SEG_COST;
+        ++*looked_p;
+    }
+
+    return found == tx->sent_bytes && tx->sent_bytes <= tx->limit && tx->limit <= rx->limit &&
+           rx->limit <= rx->used_bytes + rx->window;
+}
+
+static bool queue_is_whole(const struct rdp_txlane *tx, uint64_t *looked_p)
+{
+    uint64_t found = 0;
+
+    for (const struct rdp_seg *seg = tx->head; seg; seg = seg->next) {
+        found += seg->body_len + RDP_SEG_COST;
+        ++*looked_p;
+    }
+
+    return found == tx->queued_bytes;
+}
+
+static const char *wrong_account_of(const struct rdp_conn *from, const struct rdp_conn *to,
+                                    uint64_t *looked_p)
+{
+    for (unsigned lane = 0; lane < RDP_NLANES; lane++)
+        if (!queue_is_whole(&from->tx[lane], looked_p))
+            return "the bytes of a queue are not those of its segments";
+
+    for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
+        if (!window_is_whole(&from->tx[lane], &to->rx[lane], looked_p))
+            return "bytes of a window are neither consumed, nor held, nor in flight, nor free";
+
+    return NULL;
+}
+
+const char *sim_wrong_account(struct sim *s)
+{
+    const char *wrong = NULL;
+    uint64_t looked = 0;
+
+    if (s->unchecked) {
+        s->unchecked--;
+        return NULL;
+    }
+
+    for (unsigned i = 0; i < s->n && !wrong; i++)
+        for (unsigned j = 0; j < s->n && !wrong; j++)
+            wrong = wrong_account_of(s->node[i].rdp->conn[j], s->node[j].rdp->conn[i], &looked);
+
+    s->unchecked = looked / FREE_SEGMENTS;
+    return wrong;
+}
+
+struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, const struct amph_upcalls *upcalls, uint64_t memory)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    s->link = *link;
+    s->n = n;
+    s->random = seed;
+    s->now = 1000000;
+    for (unsigned i = 0; i < n; i++) {
+        struct sim_node *node = &s->node[i];
+        node->sim = s;
+        node->index = i;
+        node->kernel_tail = &node->kernel;
+        struct rdp_config cfg = { .env = { node, virtual_now, wire_send }, .upcalls = upcalls, .up = node, .max_peers = n,
+                                  .datagram = link->datagram, .queue_bytes = 0, .memory = memory };
+        if (rdp_open(&cfg, &node->rdp) != AMPH_OK)
+            abort();
+        for (unsigned j = 0; j < n; j++)
+            if (rdp_add_peer(node->rdp, j, i, i * 1000 + j + 7, j * 1000 + i + 7, link->datagram) != AMPH_OK)
+                abort();
+    }
+    return s;
+}
+
+void sim_close(struct sim *s)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        struct sim_node *node = &s->node[i];
+
+        if (node->rdp)
+            rdp_close(node->rdp);
+
+        while (node->kernel) {
+            struct sim_packet *next = node->kernel->next;
+
+            free(node->kernel);
+            node->kernel = next;
+        }
+    }
+    while (s->nheap)
+        free(pop(s));
+    free(s->heap);
+    free(s);
+}

@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Every function that the C library exports is looked after: it is caught (names.def), or libc.def says what becomes of it.  And the
+# preload library exports what names.def promises, and doc/iofwd-calls.md names each.
+set -u
+srcdir=${srcdir:-.} builddir=${builddir:-.}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-names.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+libc=$(ldd "$builddir/.libs/libiofwd_preload.so" 2>/dev/null | awk '/libc\.so\.6/ { print $3 }')
+if [ ! -r "${libc:-}" ] || ! command -v nm >/dev/null; then
+    echo "1..0 # SKIP no libc.so.6 or no nm to look at"
+    exit 0
+fi
+count=0 failed=0
+# report STATUS NAME FILE
+report() {
+    count=$((count + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $count - $2"
+    else
+        failed=1
+        echo "not ok $count - $2"
+        sed 's/^/# /' "$3" | head -n 40
+    fi
+}
+
+nm -D --defined-only --with-symbol-versions "$libc" | awk '$2 ~ /^[TWi]$/ && $3 !~ /@.*GLIBC_PRIVATE/ { sub(/@.*/, "", $3); print $3 }' |
+    sort -u >"$dir/libc"
+awk -f "$srcdir/iofwd/calls/names.awk" -v out=names "$srcdir/iofwd/calls/names.def" | sort >"$dir/caught"
+awk -F'|' '!/^#/ && NF == 3 { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' "$srcdir/iofwd/calls/libc.def" |
+    sort >"$dir/other"
+
+sort -u "$dir/caught" "$dir/other" >"$dir/known"
+comm -23 "$dir/libc" "$dir/known" >"$dir/unknown"
+version=$("$libc" | sed -n '1s/.* \([0-9.]*[0-9]\)\.$/\1/p')
+if [ "$version" = 2.36 ] || [ ! -s "$dir/unknown" ]; then
+    test ! -s "$dir/unknown"
+    report $? "each of $(wc -l <"$dir/libc") functions of the C library is caught or classed" "$dir/unknown"
+else
+    count=$((count + 1))
+    echo "ok $count - # SKIP glibc ${version:-?} has $(wc -l <"$dir/unknown") functions that 2.36 has not"
+fi
+
+{ comm -12 "$dir/caught" "$dir/other"; uniq -d "$dir/other"; } >"$dir/twice"
+test ! -s "$dir/twice"
+report $? "none is in two places" "$dir/twice"
+
+nm -D --defined-only "$builddir/.libs/libiofwd_preload.so" | awk '$2 == "T" && $3 !~ /^PMIx_/ { print $3 }' | sort >"$dir/exported"
+comm -3 "$dir/caught" "$dir/exported" >"$dir/differ"
+test ! -s "$dir/differ"
+report $? "the preload library exports the $(wc -l <"$dir/caught") names of names.def and no others" "$dir/differ"
+
+nm -D --undefined-only "$builddir/.libs/libiofwd_preload.so" | awk '$1 == "U" && !/@GLIBC/' >"$dir/wants"
+test ! -s "$dir/wants" -o -n "$(grep __asan "$dir/wants")"
+report $? "the preload library needs nothing but the C library" "$dir/wants"
+
+doc=$builddir/doc/iofwd-calls.md
+[ -r "$doc" ] || doc=$srcdir/doc/iofwd-calls.md
+sed -n 's/^| `\([^`]*\)`.*/\1/p' "$doc" | sort >"$dir/documented"
+awk -F'|' '!/^#/ && NF == 3 && $1 !~ /^none/ { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' \
+    "$srcdir/iofwd/calls/libc.def" |
+    sort - "$dir/caught" >"$dir/files"
+comm -3 "$dir/documented" "$dir/files" >"$dir/differ"
+test ! -s "$dir/differ"
+report $? "doc/iofwd-calls.md says of each of $(wc -l <"$dir/files") file functions what becomes of it" "$dir/differ"
+echo "1..$count"
+exit $failed

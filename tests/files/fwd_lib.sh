@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For tests of forwarded files: runs a command in a local directory and again under the forwarded prefix /fwd, which no host has and
+# which the servers keep in another directory, and compares all that can be seen.  Sourced by the tests in tests/files.
+. "${srcdir:-.}/tests/lib/lib.sh"
+srcdir=$(cd "$srcdir" && pwd)
+builddir=$(cd "$builddir" && pwd)
+case $AMPHORA_RUN in /*) ;; *) AMPHORA_RUN=$(pwd)/$AMPHORA_RUN ;; esac
+export srcdir builddir
+
+# fwd_tree DIR: everything in a directory, as text; files of 64 MiB or more are sparse ones here, with their data near both ends
+fwd_tree() {
+    (cd "$1" && find . -mindepth 1 -printf '%p %y %m %n %l' \( -type f -printf ' %s' -o -true \) -printf '\n' | sort &&
+        find . -type f -size -64M -print0 | sort -z | xargs -r -0 sha256sum &&
+        find . -type f -size +63M -print0 | sort -z | xargs -r -0 -I FILE sh -c 'head -c 4M "$1"; tail -c 4M "$1"; echo "$1"' sh FILE |
+            sha256sum)
+}
+
+# fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR; standard output and error of the command go to standard output,
+# the servers' counters to $mp_dir/stats
+fwd_servers() {
+    fwd_kept=$1
+    shift
+    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$fwd_kept" \
+        -timeout "${fwd_time:-100}" \
+        sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
+}
+
+# fwd_counted WHAT: the sum over the servers of calls, written or read
+fwd_counted() {
+    awk -v what="$1" '/^iofwd server/ {
+        for (i = 2; i <= NF; i++)
+            if ((what == "calls" && $i == "calls,") || (what != "calls" && $i == "bytes" && $(i + 1) == what ","))
+                sum += $(i - 1)
+    } END { print sum + 0 }' "$mp_dir/stats"
+}
+
+# fwd_skip NAME REASON: in the place of fwd_both, as many cases
+fwd_skip() {
+    mp_skip "$1: same output" "$2"
+    mp_skip "$1: same files" "$2"
+    mp_skip "$1: passed through the servers" "$2"
+}
+
+# fwd_both NAME COMMAND...: COMMAND gets two more arguments, the directory to work in and a local scratch directory
+fwd_both() {
+    fwd_name=$1
+    shift
+    mp_wanted "$fwd_name: same output, same files, passed through the servers" || return 0
+    rm -rf "$mp_dir/l" "$mp_dir/f"
+    mkdir -p "$mp_dir/l/kept" "$mp_dir/l/scratch" "$mp_dir/f/kept" "$mp_dir/f/scratch"
+    (
+        cd / && timeout -k 5 100 "$@" "$mp_dir/l/kept" "$mp_dir/l/scratch"
+        echo "exit code $?"
+    ) 2>&1 </dev/null | cat >"$mp_dir/l/out" # a pipe on both sides
+    (
+        cd / && fwd_servers "$mp_dir/f/kept" "$@" /fwd "$mp_dir/f/scratch"
+        echo "exit code $?"
+    ) | cat >"$mp_dir/f/out"
+    sed -i "s#$mp_dir/[lf]/scratch#@SCRATCH#g; s#$mp_dir/l/kept#@DIR#g; s#/fwd#@DIR#g" "$mp_dir/l/out" "$mp_dir/f/out"
+    fwd_tree "$mp_dir/l/kept" | sed "s#$mp_dir/l/kept#@DIR#g" >"$mp_dir/l/tree"
+    fwd_tree "$mp_dir/f/kept" | sed "s# /fwd/# @DIR/#" >"$mp_dir/f/tree"
+    { diff -a "$mp_dir/l/out" "$mp_dir/f/out" && grep -a '^exit code 0$' "$mp_dir/l/out"; } >"$mp_dir/out" 2>&1
+    mp_report $? "$fwd_name: same output ($(wc -l <"$mp_dir/f/out") lines)" "$mp_dir/out"
+    { diff "$mp_dir/l/tree" "$mp_dir/f/tree" || tail -n 3 "$mp_dir/stats"; } >"$mp_dir/out" 2>&1
+    cmp -s "$mp_dir/l/tree" "$mp_dir/f/tree"
+    mp_report $? "$fwd_name: same files ($(wc -l <"$mp_dir/f/tree") lines)" "$mp_dir/out"
+    cp "$mp_dir/stats" "$mp_dir/out"
+    test "$(fwd_counted calls)" -gt 0 && test "$(fwd_counted written)" -gt 0
+    mp_report $? "$fwd_name: passed through the servers ($(fwd_counted calls) calls)" "$mp_dir/out"
+}

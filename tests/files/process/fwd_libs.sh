@@ -1,0 +1,185 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Shared libraries in a forwarded prefix: programs find there what they need as they would in a local directory, by $ORIGIN, by other
+# RPATHs, by a path, by LD_LIBRARY_PATH; so does what dlopen brings in.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+
+cat >"$mp_dir/commands" <<'X'
+D=$1 T=$2
+set -e
+export LC_ALL=C
+unset LD_LIBRARY_PATH MAKEFLAGS
+cd "$D"
+mkdir lib deep plug
+# a library without a name of its own, one with a name that needs it, one with versions, and plug-ins with state that need others
+echo 'int deepest(void) { return 7; }' >deepest.c
+printf 'int deepest(void);\nint middle(void) { return deepest() + 10; }\n' >middle.c
+echo 'int versioned(void) { return 100; }' >versioned.c
+printf 'V_1 { global: versioned; local: *; };\n' >versions
+printf 'int middle(void);\nstatic int n;\nint count(void) { return ++n + middle(); }\n' >one.c
+printf 'static int n = 1000;\nint count(void) { return ++n; }\n' >two.c
+cat >prog.c <<'Y'
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+extern char **environ;
+int middle(void);
+int versioned(void);
+int main(void)
+{
+    char link[64], name[4096];
+    int fds = 0, libs = 0;
+    for (char **e = environ; *e; e++)
+        libs += strncmp(*e, "IOFWD_PRIVATE_LIBS", 18) == 0;
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        snprintf(link, sizeof link, "/proc/self/fd/%s", e->d_name);
+        ssize_t n = readlink(link, name, sizeof name);
+        fds += n > 8 && memcmp(name, "/memfd:/", 8) == 0; /* a copy is called by its path */
+    }
+    printf("%d %d, %d settings, %d copies held, %s\n", middle(), versioned(), libs, fds, getenv("LD_LIBRARY_PATH"));
+    name[readlink("/proc/self/exe", name, sizeof name - 1)] = 0;
+    printf("%s %s", name, realpath("/proc/self/exe", NULL));
+    FILE *f = fopen("/proc/self/comm", "r");
+    printf(" %s", fgets(name, sizeof name, f));
+    fclose(f);
+    f = fopen("/proc/self/exe", "r");
+    printf("%d %d\n", access("/proc/self/exe", X_OK), f ? fgetc(f) : -1);
+    return 0;
+}
+Y
+cat >load.c <<'Y'
+#include <dlfcn.h>
+#include <stdio.h>
+static int count(void *lib)
+{
+    int (*fn)(void) = lib ? (int (*)(void))dlsym(lib, "count") : NULL;
+    return fn ? fn() : -1;
+}
+int main(int argc, char **argv)
+{
+    void *first = NULL;
+    for (int i = 1; i < argc; i++) {
+        void *lib = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL), *again = dlopen(argv[i], RTLD_NOW | RTLD_NOLOAD);
+        if (!lib)
+            printf("%s\n", dlerror() ? "not found" : "?");
+        first = first ? first : lib;
+        printf("%d %d %s %s\n", count(lib), count(again), lib == again ? "same" : "other", lib == first ? "first" : "not first");
+        if (again)
+            dlclose(again);
+    }
+    dlclose(first);
+    printf("%s\n", dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) ? "still loaded" : "unloaded");
+    return 0;
+}
+Y
+cc="gcc -O1 -fPIC"
+$cc -shared -o deep/libdeepest.so deepest.c
+$cc -shared -o lib/libmiddle.so.1 -Wl,-soname,libmiddle.so.1 middle.c -Ldeep -ldeepest -Wl,-rpath,'$ORIGIN/../deep'
+ln -s libmiddle.so.1 lib/libmiddle.so
+$cc -shared -o lib/libversioned.so -Wl,--version-script,versions versioned.c
+$cc -o origin prog.c -Llib -lmiddle -lversioned -Wl,-rpath,'${ORIGIN}/lib'
+$cc -o absolute prog.c -Llib -lmiddle -lversioned -Wl,-rpath,"/nowhere:$D/lib" -Wl,--disable-new-dtags
+$cc -o bypath prog.c ./lib/libmiddle.so.1 lib/libversioned.so -Wl,-rpath-link,deep -Wl,-rpath,'$ORIGIN/lib'
+$cc -o plain prog.c -Llib -lmiddle -lversioned -Wl,-rpath-link,deep
+$cc -shared -o plug/one.so one.c "../${D##*/}/lib/libmiddle.so" -Wl,-rpath,'$ORIGIN/../lib'
+$cc -shared -o plug/two.so two.c
+$cc -o load load.c
+$cc -o "$T/near" load.c -Wl,-rpath,'$ORIGIN'
+cp load plain plug/two.so "$T"
+./origin; ./absolute; ./bypath; "$D/origin"; (cd deep && ../origin); ln -s ../origin lib/link; lib/link
+./plain 2>/dev/null || echo "not found: $?"
+LD_LIBRARY_PATH=lib ./plain
+LD_LIBRARY_PATH=/nowhere:$D/lib "$T/plain"
+cd /
+LD_LIBRARY_PATH=$D/lib sh -c '"$0/plain"; "$0/plain" | cat' "$T"
+cd "$D"
+for load in ./load "$T/load"; do
+    $load plug/one.so plug/two.so plug/one.so "$D/plug/two.so" ./nothing.so
+    LD_LIBRARY_PATH=$D/plug $load two.so one.so two.so libc.so.6
+done
+"$T/near" two.so
+rm -r lib && ./origin 2>/dev/null || echo "not found: $?"
+cd / && rm -r "$D"/*
+echo left >"$D/left"
+X
+fwd_both "libraries" sh "$mp_dir/commands"
+
+# LD_PRELOAD names forwarded libraries by paths, and by names for LD_LIBRARY_PATH; what is started hears of the list as it was told.
+cat >"$mp_dir/commands" <<'X'
+D=$1 T=$2
+set -e
+export LC_ALL=C
+unset LD_LIBRARY_PATH MAKEFLAGS
+ours=${LD_PRELOAD:+$LD_PRELOAD:}
+cd "$D"
+echo 'const char *deeper(void) { return "from below"; }' >deeper.c
+printf '#include <string.h>\nconst char *deeper(void);\nint getdomainname(char *b, size_t n) { strncpy(b, deeper(), n); return 0; }\n' >one.c
+printf '#include <unistd.h>\nstatic void __attribute__((constructor)) here(void) { write(1, "two\\n", 4); }\n' >two.c
+cat >prog.c <<'Y'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+extern char **environ;
+int main(int argc, char **argv)
+{
+    char name[100] = "";
+    int told = 0;
+    const char *list = getenv("LD_PRELOAD"), *own = list ? strstr(list, argv[1]) : NULL;
+    for (char **e = environ; *e; e++)
+        told += strncmp(*e, "IOFWD_PRIVATE_L", 15) == 0;
+    getdomainname(name, sizeof name);
+    printf("%s, %d settings, %s\n", strcmp(name, "from below") ? "not loaded" : name, told, own ? own : "?");
+    fflush(stdout);
+    return argc > 2 ? execvp(argv[2], argv + 2) : 0;
+}
+Y
+cc="gcc -O1 -fPIC"
+$cc -shared -o libdeeper.so deeper.c
+$cc -shared -o one.so one.c -L. -ldeeper -Wl,-rpath,'$ORIGIN'
+$cc -shared -o libtwo.so two.c
+$cc -o prog prog.c
+cp prog "$T"
+for prog in ./prog "$D/prog" "$T/prog"; do
+    LD_PRELOAD=$ours$D/one.so $prog /one
+    LD_PRELOAD=$ours./one.so $prog ./one
+    LD_PRELOAD="$ours$D/libtwo.so $D/one.so" $prog "$D/libtwo"
+    LD_LIBRARY_PATH=$D LD_PRELOAD=${ours}libtwo.so:./one.so $prog libtwo
+    env LD_PRELOAD="$D/one.so" $prog "$D/one" $prog "$D/one"
+    LD_PRELOAD=$ours$D/one.so $prog /one sh -c '"$0" /one; LD_PRELOAD= "$0" none' $prog
+done
+cd /
+PATH=$T:$PATH LD_PRELOAD=$ours$D/libtwo.so:$D/one.so env prog /one nice -n 0 prog /one
+if command -v python3 >/dev/null; then
+    python3 -c 'import os, sys
+env = dict(os.environ, LD_PRELOAD=sys.argv[1] + ":" + sys.argv[3])
+for start in os.posix_spawn, os.posix_spawnp:
+    os.waitpid(start(sys.argv[2], ["prog", "/one"], env), 0)' "${ours%:}" "$T/prog" "$D/one.so"
+fi
+LD_PRELOAD=$ours$D/none.so:$D/one.so "$T/prog" /one 2>&1
+rm "$D"/*
+echo left >"$D/left"
+X
+fwd_both "preloaded libraries" sh "$mp_dir/commands"
+
+# A program by its name, in a local directory, that needs a forwarded library
+cat >"$mp_dir/commands" <<'X'
+D=$1 T=$2
+set -e
+cd "$D"
+echo 'int seven(void) { return 7; }' >seven.c
+printf '#include <stdio.h>\nint seven(void);\nint main(void) { return printf("%%d\\n", seven()) < 0; }\n' >main.c
+gcc -shared -fPIC -o libseven.so seven.c
+gcc -o "$T/says-seven" main.c -L. -lseven
+PATH=$T:$PATH env LD_LIBRARY_PATH="$D" says-seven
+long=$T/$(printf '%0200d/%0200d' 1 2)
+mkdir -p "$long"
+cp "$T/says-seven" "$long"
+LD_LIBRARY_PATH="$D" "$long/says-seven"
+rm "$D"/*.[ch]
+X
+fwd_both "libraries of a program by its name" sh "$mp_dir/commands"
+mp_done

@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Under another launcher: programs that are no GASNet clients beside iofwd-server (mpiexec -n C PROGRAM : -n S iofwd-server), what goes
+# wrong there, and MPI_Init before gasnet_init.  With MPICH's mpiexec.hydra, where it is; all launchers: scripts/check-launchers.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+unset AMPHORA_JOB AMPHORA_RANK
+server=$builddir/iofwd-server
+run=$builddir/iofwd-run
+preload=$builddir/.libs/libiofwd_preload.so
+# lacks NAME: skips the case where the launcher is not there
+lacks() {
+    command -v mpiexec.hydra >/dev/null && return 1
+    mp_skip "$1" "there is no mpiexec.hydra (Debian: hydra)"
+}
+mkdir "$mp_dir/kept"
+export IOFWD_PREFIX="/fwd=$mp_dir/kept" AMPHORA_STATS=1
+head -c 500000 /dev/urandom >"$mp_dir/big"
+# Files before and after a pause, by several processes of a rank, one of which outlives the first.
+cat >"$mp_dir/job" <<'END'
+rank=$PMI_RANK
+cp "$1" "/fwd/big.$rank" && cmp "$1" "/fwd/big.$rank" && test ! -e "$2/none" || exit 3
+sleep 0.1
+echo "rank $rank" | cat >"/fwd/line.$rank"
+(while kill -0 $$; do sleep 0.02; done; cat "/fwd/line.$rank" >"/fwd/late.$rank") >/dev/null 2>&1 &
+env -i PATH="$PATH" sort "/fwd/line.$rank"
+END
+
+# plain NAME COMMAND...: 3 ranks and 2 servers
+plain() {
+    plain_name=$1
+    shift
+    lacks "$plain_name" && return
+    rm -f "$mp_dir/kept/"*
+    timeout -k 5 60 env AMPHORA_SERVERS=2 "$@" >"$mp_dir/out" 2>&1 </dev/null
+    code=$?
+    ok=0
+    for rank in 0 1 2; do
+        grep -q "^rank $rank$" "$mp_dir/out" && cmp -s "$mp_dir/big" "$mp_dir/kept/big.$rank" &&
+            [ "$(cat "$mp_dir/kept/late.$rank" 2>&1)" = "rank $rank" ] || ok=1
+    done
+    [ $code = 0 ] && [ "$(grep -c '^iofwd server [34]: [1-9].* 0 clients and 0 files open' "$mp_dir/out")" = 2 ] || ok=1
+    echo "exit code $code; $(ls "$mp_dir/kept")" >>"$mp_dir/out"
+    mp_report $ok "$plain_name" "$mp_dir/out"
+}
+plain "a shell under the preload library" mpiexec.hydra -n 3 env LD_PRELOAD="$preload" sh "$mp_dir/job" "$mp_dir/big" "$mp_dir" : \
+    -n 2 "$server"
+plain "all under the preload library" env LD_PRELOAD="$preload" mpiexec.hydra -n 3 sh "$mp_dir/job" "$mp_dir/big" "$mp_dir" : -n 2 "$server"
+plain "by iofwd-run" mpiexec.hydra -n 3 "$run" sh "$mp_dir/job" "$mp_dir/big" "$mp_dir" : -n 2 "$server"
+
+# went NAME WORDS COMMAND...: one server
+went() {
+    went_name=$1 words=$2
+    shift 2
+    lacks "$went_name" && return
+    timeout -k 5 30 env AMPHORA_SERVERS=1 "$@" >"$mp_dir/out" 2>&1 </dev/null && grep -Eq "$words" "$mp_dir/out"
+    mp_report $? "$went_name" "$mp_dir/out"
+}
+ring=$builddir/examples/ring
+went "a GASNet client that a script becomes" "over 2 processes: sum .*right" env LD_PRELOAD="$preload" \
+    mpiexec.hydra -n 2 sh -c "true; exec '$ring'" : -n 1 "$server"
+went "a GASNet client that a script starts, and servers of the same program" "over 2 processes: sum .*right" env LD_PRELOAD="$preload" \
+    mpiexec.hydra -n 3 sh -c "'$ring'; true"
+went "ranks that use no forwarded file, and one that closes all it can" "^closed" mpiexec.hydra -n 2 "$run" true : -n 1 "$run" python3 -c '
+import os, subprocess
+os.closerange(3, 300)
+subprocess.run(["sh", "-c", "echo x >/fwd/closed"], check=True)
+print("closed", open("/fwd/closed").read())' : -n 1 "$server"
+
+went "ranks that clear their environment before they use a forwarded file" "^cleared" mpiexec.hydra -n 2 "$run" python3 -c '
+import os
+rank = os.environ["PMI_RANK"]
+os.environ.clear()
+open("/fwd/cleared." + rank, "w").write("x")
+print("cleared", open("/fwd/cleared." + rank).read())' : -n 1 "$server"
+
+# refused NAME WORDS COMMAND...: one server
+refused() {
+    refused_name=$1 words=$2
+    shift 2
+    lacks "$refused_name" && return
+    (
+        trap '' PIPE # mpiexec.hydra may die of it where a job ends early, before it has passed on what its processes said
+        exec timeout -k 5 30 env AMPHORA_SERVERS=1 "$@" >"$mp_dir/out" 2>&1 </dev/null
+    )
+    code=$?
+    [ $code != 0 ] && [ $code != 124 ] && grep -Eq "$words" "$mp_dir/out"
+    ok=$?
+    echo "exit code $code" >>"$mp_dir/out"
+    mp_report $ok "$refused_name" "$mp_dir/out"
+}
+refused "a program in a server's place" "compute process 2|makes this process \(2\) an I/O server, but its program is neither" \
+    mpiexec.hydra -n 3 "$run" cp "$mp_dir/big" /fwd/x
+refused "a GASNet client below a shell that has joined" "let the script leave such files alone" env LD_PRELOAD="$preload" \
+    mpiexec.hydra -n 2 sh -c "ls /fwd; '$builddir/examples/ring'; exit 1" : -n 1 "$server"
+refused "GASNet clients among others" "some are GASNet clients and some are not" \
+    mpiexec.hydra -n 1 "$builddir/examples/ring" : -n 1 "$run" cp "$mp_dir/big" /fwd/x : -n 1 "$server"
+refused "MPI_Init before gasnet_init" "MPI_Init was called before this program joined its job, and AMPHORA_SERVERS=1" \
+    mpiexec.hydra -n 2 "$builddir/tests/files/process/fwd_plain_mpi"
+mp_done

@@ -1,7 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: BSD-3-Clause
-. "${srcdir:-.}/tests/mp/lib.sh"
-mp_run tests/mp/gasnet1_all
-mp_run tests/mp/gasnet1_all -c "udp udp-smp" -n "2 3"
-mp_run tests/mp/gasnet1_all_par -n 3
-mp_done

@@ -1,8 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: BSD-3-Clause
-# Arguments: seed, batches.
-. "${srcdir:-.}/tests/mp/lib.sh"
-mp_run tests/mp/gasnet1_coll -- 1
-mp_run tests/mp/gasnet1_coll -n "5 12" -c "smp tcp-smp" -- "$mp_seed" 6
-mp_run tests/mp/gasnet1_coll -n 3 -c "udp udp-smp" -- 2 6
-mp_done

@@ -1,7 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: BSD-3-Clause
-. "${srcdir:-.}/tests/mp/lib.sh"
-mp_run tests/mp/gex_np
-export AMPHORA_RMA=emulate
-mp_run tests/mp/gex_np -n 3 -c "tcp tcp-smp"
-mp_done

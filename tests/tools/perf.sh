@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# amphora-perf: options, the list, JSON with the agreed keys, a figure for each test asked for.  Figures are not judged here.
+. "${srcdir:-.}/tests/lib/lib.sh"
+perf=$builddir/amphora-perf
+mp_timeout=120
+mkdir "$mp_dir/work"
+
+# says NAME EXIT-CODE PATTERN ARGUMENTS...
+says() {
+    says_name=$1 says_code=$2 says_pattern=$3
+    shift 3
+    "$perf" "$@" >"$mp_dir/said" 2>&1 </dev/null
+    says_got=$?
+    mp_check "$says_name" sh -c "cat '$mp_dir/said'; [ $says_got -eq $says_code ] && grep -q -- '$says_pattern' '$mp_dir/said'"
+}
+
+# figures NAME LINES ARGUMENTS...: so many lines of JSON, each with all keys and a positive value
+figures() {
+    figures_name=$1 figures_lines=$2
+    shift 2
+    "$perf" --json -repeat 3 -dir "$mp_dir/work" "$@" >"$mp_dir/json" 2>"$mp_dir/err" </dev/null
+    figures_code=$?
+    mp_check "$figures_name" awk -v lines="$figures_lines" -v code="$figures_code" '
+        { print }
+        FILENAME ~ /err$/ { next }
+        !/^{"test":"[a-z0-9_]+","conduit":"[a-z]+","procs":[0-9]+,"bytes":[0-9]+,"value":[0-9.e+-]+,/ { bad = 1 }
+        !/,"unit":"[A-Za-z1\/]+",/ { bad = 1 }
+        !/,"limit":("[a-z0-9_]+"|null),"limit_value":([0-9.e+-]+|null),"ratio":([0-9.e+-]+|null),.*}$/ { bad = 1 }
+        /"value":-/ && !/start_preload/ { bad = 1 }
+        { n++ }
+        END { if (bad || n != lines || code != 0) { print n + 0 " lines, wanted " lines ", exit code " code; exit 1 } }' \
+        "$mp_dir/json" "$mp_dir/err"
+}
+
+says "every test is described" 0 "am_short_rtt  *round trip" --list
+says "an unknown option" 2 "there is no option -wrong" -wrong
+says "an unknown test" 2 'no test called "nonsense"' -test am_short_rtt,nonsense
+says "an unknown conduit" 2 '"ib" is none of' -conduit ib
+says "a size that is too large" 2 '"5M" is no size' -bytes 8,5M
+says "a number of processes that is none" 2 "wanted is a number" -n many
+figures "limits" 4 -conduit smp -bytes 8,4K -test line1_rtt,line2_rtt,tcp_rtt
+for net in smp tcp; do
+    figures "$net: messages" 6 -conduit $net -bytes 64,64K -test am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood
+    figures "$net: rates and negotiated payload" 10 -conduit $net -bytes 8 -test am_medium_rate,am_inject,am_depth,np_medium_rtt,np_medium_rate,np_client_flood,np_long_flood,put_nbi_rate,get_nbi_rate,put_nb_rate
+    figures "$net: put and get" 6 -conduit $net -bytes 8,64K -test put_lat,put_bw,get_bw
+    figures "$net: barrier of 3" 1 -conduit $net -n 3 -test barrier
+    figures "$net: collectives of 3" 11 -conduit $net -n 3 -bytes 8 \
+        -test coll_barrier,coll_broadcast,coll_reduce,coll_reduce_all,coll_scan,coll_scatter,coll_gather,coll_gather_all,coll_exchange,team_barrier,team_reduce_all
+    figures "$net: memory of 5" 2 -conduit $net -n 5 -test memory_start,memory_all
+    figures "$net: files" 5 -conduit $net -test fwd_fresh,fwd_write,fwd_read,start_preload,first_call
+done
+mp_check "nothing is left in the directory" rmdir "$mp_dir/work"
+
+# One of the two processes of a test is stopped: the job ends by itself and says where it stood.
+stands_still() {
+    still_mark=perf$$
+    PERF_MARK=$still_mark "$perf" -conduit smp -test am_short_rtt -repeat 100 -deadline 2 >"$mp_dir/still" 2>&1 </dev/null &
+    still_tool=$!
+    stop_one() {
+        for still_pid in $(mp_marked "PERF_MARK=$still_mark"); do
+            tr '\0' ' ' 2>/dev/null <"/proc/$still_pid/cmdline" | grep -q '^[^ ]*amphora-perf -inside' || continue
+            kill -STOP "$still_pid" && return 0
+        done
+        return 1
+    }
+    mp_until 20 stop_one || echo "no process of the job was found"
+    wait "$still_tool"
+    echo "exit code $?" >>"$mp_dir/still"
+    cat "$mp_dir/still"
+    grep -q 'am_short_rtt on smp with .* bytes, sample .* of 100, stands still: process' "$mp_dir/still" && ! grep -q 'exit code 0' "$mp_dir/still"
+}
+stands_still >"$mp_dir/still.out" 2>&1
+mp_report $? "a test that stands still ends by itself and says so" "$mp_dir/still.out"
+mp_done

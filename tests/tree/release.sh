@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a release says of itself agrees: the version of configure, amphora.h, NEWS and the programs; and the documents that a reader is
+# sent to are there, and in the distribution.
+. "${srcdir:-.}/tests/lib/lib.sh"
+version=$("$builddir/amphora-info" -V | sed -n 's/^amphora //p')
+
+{
+    grep -q "AMPHORA_VERSION \"$version\"" "$srcdir/include/amphora.h" || echo "include/amphora.h has another version than $version"
+    head -n 1 "$srcdir/NEWS" | grep -Eq "^Amphora $version( \(unreleased\))?$" || echo "NEWS begins with $(head -n 1 "$srcdir/NEWS")"
+    "$AMPHORA_RUN" -version | grep -q " $version$" || echo "amphora-run -version: $("$AMPHORA_RUN" -version)"
+} >"$mp_dir/out"
+[ -n "$version" ] && [ ! -s "$mp_dir/out" ]
+mp_report $? "one version everywhere: $version" "$mp_dir/out"
+
+for heading in Added Changed Fixed; do
+    grep -qx "$heading" "$srcdir/NEWS" || echo "no section $heading"
+done >"$mp_dir/out"
+[ ! -s "$mp_dir/out" ]
+mp_report $? "NEWS has the sections of a changelog" "$mp_dir/out"
+
+# Files, folders and manual pages that README and CONTRIBUTING name; doc/iofwd-calls.md is made by the build.
+cat "$srcdir/README.md" "$srcdir/CONTRIBUTING.md" >"$mp_dir/text"
+{
+    for name in $(grep -oE '(LICENSE|NEWS|[A-Z]+\.md|(scripts|doc|examples|dropin|tests|base)/[a-zA-Z0-9_./-]*[a-z0-9])' "$mp_dir/text" | sort -u); do
+        [ -e "$srcdir/$name" ] || [ -e "$builddir/$name" ] || echo "there is no $name"
+    done
+    for name in $(grep -oE 'man ([0-9] )?[a-z][a-z_0-9-]+' "$mp_dir/text" | sed 's/.* //' | sort -u); do
+        ls "$srcdir"/man/"$name".[1-8] "$builddir"/man/"$name".[1-8] >"$mp_dir/found" 2>/dev/null
+        [ -s "$mp_dir/found" ] || echo "there is no manual page $name"
+    done
+} >"$mp_dir/out"
+[ ! -s "$mp_dir/out" ]
+mp_report $? "what README and CONTRIBUTING name is there" "$mp_dir/out"
+mp_done

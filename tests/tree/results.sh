@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# How scripts/check adds up and judges a run of the tests (scripts/results.sh).
+. "${srcdir:-.}/tests/lib/lib.sh"
+
+cat >"$mp_dir/run" <<'END'
+PASS: tests/mp/alpha.sh 1 - first
+PASS: tests/mp/alpha.sh 2 - second
+SKIP: tests/mp/alpha.sh 3 - third # SKIP there is no gdb
+PASS: tests/unit_beta 1 - beta::one
+SKIP: tests/mp/epsilon.sh - there is no python3 with its own tests here
+FAIL: tests/gamma.sh 1 - only
+# TOTAL: 5
+# PASS:  3
+# SKIP:  1
+# XFAIL: 0
+# FAIL:  1
+# XPASS: 0
+# ERROR: 0
+END
+
+# judged EXPECTED [SETTING]: the end of a run of these numbers
+judged() {
+    (
+        . "$srcdir/scripts/results.sh"
+        count "$mp_dir/run"
+        failed=0 passed=4
+        eval "${2:-}"
+        summary 7
+        echo "exit code $?"
+    ) >"$mp_dir/out" 2>&1
+    grep -q "$1" "$mp_dir/out"
+}
+
+(. "$srcdir/scripts/results.sh" && count "$mp_dir/run" && echo "$passed $failed $skipped") >"$mp_dir/out" 2>&1
+grep -qx "3 1 1" "$mp_dir/out"
+mp_report $? "an automake summary is added up" "$mp_dir/out"
+
+: >"$mp_dir/empty"
+(. "$srcdir/scripts/results.sh" && count "$mp_dir/empty"; echo "$failed") >"$mp_dir/out" 2>&1
+grep -qx 1 "$mp_dir/out"
+mp_report $? "a run of nothing has failed" "$mp_dir/out"
+
+(. "$srcdir/scripts/results.sh" && cases "$mp_dir/run") >"$mp_dir/out" 2>&1
+printf 'alpha 3\nepsilon -\ngamma 1\nunit_beta 1\n' | cmp - "$mp_dir/out"
+mp_report $? "cases are counted by the base name, skipped ones too" "$mp_dir/out"
+
+printf 'alpha 5\ndelta 4\nepsilon 9\ngamma 1\nunit_beta 1\n' >"$mp_dir/cases"
+(. "$srcdir/scripts/results.sh" && compare "$mp_dir/run" "$mp_dir/cases" && echo "$fewer fewer") >"$mp_dir/out" 2>&1
+grep -q '^FEWER: alpha has 3 of 5' "$mp_dir/out" && grep -q '^FEWER: delta has 0 of 4' "$mp_dir/out" && grep -qx '6 fewer' "$mp_dir/out"
+mp_report $? "cases that vanish without a skip are told" "$mp_dir/out"
+
+judged 'exit code 0' repeated=3
+mp_report $? "three tests may need a second run" "$mp_dir/out"
+judged 'exit code 1' repeated=4
+mp_report $? "four may not" "$mp_dir/out"
+judged '^2 of the passed only at the second run' repeated=2
+mp_report $? "their number is told by itself" "$mp_dir/out"
+judged 'exit code 1' failed=1
+mp_report $? "a test that failed" "$mp_dir/out"
+mp_done

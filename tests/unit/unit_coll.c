@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Unit tests of collectives: operators, the table of algorithms, slots of shared memory, and what is made of messages that do not
+ * fit (a job of one process that writes to itself).
+ */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/counters.h"
+#include "extended/coll/coll.h"
+
+/* ---- operators ---- */
+
+Test(fold, every_pair)
+{
+    static const gex_OP_t ops[] = { GEX_OP_ADD, GEX_OP_MULT, GEX_OP_MIN, GEX_OP_MAX, GEX_OP_AND, GEX_OP_OR, GEX_OP_XOR };
+    static const size_t bytes[] = { 4, 4, 8, 8, 4, 8 };
+    const int64_t x = -6, y = 3, want[] = { -3, -18, -6, 3, x & y, x | y, x ^ y };
+    for (unsigned t = 0; t < 6; t++) {
+        for (unsigned o = 0; o < AMPH_COUNTOF(ops); o++) {
+            size_t size;
+            amph_fold_fn fn = amph_fold_builtin(1u << t, ops[o], &size);
+            cr_assert_eq(size, bytes[t]);
+            cr_assert_eq(fn != NULL, t < 4 || o < 4, "type %u, operation %u", t, o);
+            if (!fn || t == 1 || t == 3)
+                continue;
+            int32_t l32 = (int32_t)x, r32[2] = { (int32_t)y, 77 };
+            int64_t l64 = x, r64[2] = { y, 77 };
+            float lf = (float)x, rf[2] = { (float)y, 77 };
+            double ld = (double)x, rd[2] = { (double)y, 77 };
+            const void *left[] = { &l32, NULL, &l64, NULL, &lf, &ld };
+            void *right[] = { r32, NULL, r64, NULL, rf, rd };
+            fn(left[t], right[t], 1, NULL);
+            const int64_t got[] = { r32[0], 0, r64[0], 0, (int64_t)rf[0], (int64_t)rd[0] };
+            cr_assert_eq(got[t], want[o], "type %u, operation %u", t, o);
+            cr_assert(r32[1] == 77 && r64[1] == 77 && rf[1] == 77 && rd[1] == 77, "only what is asked for is written");
+        }
+    }
+}
+
+Test(fold, limits)
+{
+    size_t size;
+    uint32_t a = UINT32_MAX, b = 1;
+    amph_fold_builtin(GEX_DT_U32, GEX_OP_MAX, &size)(&a, &b, 1, NULL);
+    cr_assert_eq(b, UINT32_MAX, "unsigned numbers are compared as such");
+    int32_t c = INT32_MAX, d = 1;
+    amph_fold_builtin(GEX_DT_I32, GEX_OP_ADD, &size)(&c, &d, 1, NULL);
+    cr_assert_eq(d, INT32_MIN, "sums wrap around");
+    cr_assert_null(amph_fold_builtin(GEX_DT_USER, GEX_OP_ADD, &size));
+    cr_assert_eq(size, 0);
+    cr_assert_null(amph_fold_builtin(GEX_DT_I32, GEX_OP_FADD, &size));
+}
+
+Test(choice, always_one)
+{
+    static const size_t len[] = { 0, 1, 8192, 8193, 32768, 65536, AMPH_COLL_SEGMENT, 100u << 20 };
+    static const uint32_t count[] = { 2, 3, 1000, GASNET_MAXNODES };
+    for (int kind = 0; kind < AMPH_COLL_KINDS; kind++)
+        for (size_t i = 0; i < AMPH_COUNTOF(len); i++)
+            for (size_t j = 0; j < AMPH_COUNTOF(count); j++) {
+                struct amph_coll_op op = { .kind = (enum amph_coll_kind)kind };
+                const struct amph_coll_choice *row = amph_coll_choose(&op, count[j], len[i], 65408);
+                cr_assert(row->kind == op.kind && row->begin, "kind %d, %zu bytes, %u participants", kind, len[i], count[j]);
+                if (kind != AMPH_COLL_SYNC && len[i] <= AMPH_COLL_SEGMENT)
+                    cr_assert_leq(amph_coll_scratch(row, count[j], len[i]), AMPH_COLL_SEGMENT, "scratch is bounded");
+            }
+}
+
+/* ---- shared memory ---- */
+
+Test(share, slots)
+{
+    struct amph_share s;
+    struct amph_share_slot a, b, c;
+    int fd;
+    amph_job.page_bytes = 65536;
+    cr_assert_eq(amph_shm_create("unit", amph_share_bytes(3), &fd), AMPH_OK);
+    cr_assert_eq(amph_share_map(&s, 3, 0, 0, fd, true), AMPH_OK);
+    cr_assert_eq(amph_share_open(&s, 256, 0, 2, &a), AMPH_OK);
+    cr_assert_eq(amph_share_open(&s, 256, 0, 2, &b), AMPH_OK);
+    cr_assert(a.base != b.base && a.entry == b.entry, "two members, one slot");
+    a.done[0].done = 5;
+    cr_assert_eq(b.done[0].done, 5);
+    amph_share_cell(&a, 1, 9)->posted = 9;
+    cr_assert_eq(amph_share_cell(&b, 1, 9 + AMPH_SHARE_RING)->posted, 9, "the ring comes round");
+    cr_assert_eq(amph_share_open(&s, 512, 0, 2, &c), AMPH_OK);
+    cr_assert_neq(c.entry, a.entry, "another team");
+    amph_share_close(&s, &a);
+    cr_assert_eq(b.done[0].done, 5, "still in use by the other member");
+    amph_share_close(&s, &b);
+    cr_assert_eq(amph_share_open(&s, 768, 0, 2, &a), AMPH_OK);
+    cr_assert_eq(a.entry, 0, "a slot that was closed is used again");
+    cr_assert(a.done[0].done == 0 && amph_share_cell(&a, 1, 9)->posted == 0, "as if it were new");
+    amph_share_close(&s, &a);
+    amph_share_close(&s, &c);
+}
+
+/* ---- messages ---- */
+
+static struct amph_coll *start_alone(void)
+{
+    gex_TM_t tm;
+    unsetenv("AMPHORA_JOB");
+    unsetenv("PMI_FD");
+    unsetenv("PMI_PORT");
+    setenv("AMPHORA_CONDUIT", "smp", 1);
+    cr_assert_eq(amphora_client_init(NULL, NULL, &tm, "UNIT", NULL, NULL, 0, 1), GASNET_OK);
+    return amph_gex()->team.coll;
+}
+
+static void write_self(uint8_t handler, const int32_t *args, const void *bytes, uint32_t nbytes)
+{
+    const struct amph_am am = { .kind = nbytes ? AMPH_AM_MEDIUM : AMPH_AM_SHORT, .handler = handler, .nargs = 5, .nbytes = nbytes,
+                                .args = args, .payload = bytes };
+    cr_assert_eq(amph_am_request(amph_job.ep, 0, &am, 0, NULL), AMPH_OK);
+    while (!amph_am_poll(amph_job.ep))
+        ;
+}
+
+static uint64_t dropped(void)
+{
+    return amph_counters[AMPH_COUNTER_DROP_MALFORMED];
+}
+
+/* Sends bytes to (segment, port) at offset; returns whether they were dropped. */
+static bool drops(int32_t seq, int32_t port, int32_t offset, uint32_t nbytes)
+{
+    static const uint8_t bytes[1000] = { 1, 2, 3 };
+    uint64_t before = dropped();
+    write_self(AMPH_GEX_COLL_DATA, (int32_t[]){ 0, 0, seq, port, offset }, bytes, nbytes);
+    return dropped() != before;
+}
+
+Test(mail, what_does_not_fit)
+{
+    struct amph_coll *c = start_alone();
+    uint8_t buf[102];
+    memset(buf, 9, sizeof buf);
+    amph_mail_begin(c, 7, 2, 2, 1000);
+    amph_mail_in(c, 0, 0, buf + 1, 100);
+    cr_assert(drops(6, 0, 0, 100), "a segment that is over");
+    cr_assert(drops(7, 2, 0, 100), "a port beyond the last");
+    cr_assert(drops(7, -1, 0, 100));
+    cr_assert(drops(7, 0, 1, 100), "beyond the end of the port");
+    cr_assert(drops(7, 0, 101, 1));
+    cr_assert(drops(7, 0, -1, 2));
+    cr_assert(drops(7, 0, 0, 0), "an empty message where bytes are due");
+    cr_assert(!amph_mail_got(c, 0) && amph_mail_prefix(c, 0) == 0);
+    for (size_t i = 0; i < sizeof buf; i++)
+        cr_assert_eq(buf[i], 9, "nothing was written");
+    cr_assert(!drops(7, 0, 0, 60));
+    cr_assert(!amph_mail_got(c, 0));
+    cr_assert(drops(7, 0, 0, 60), "more bytes than are still due");
+    cr_assert(!drops(7, 0, 60, 40));
+    cr_assert(amph_mail_got(c, 0) && buf[1] == 1 && buf[0] == 9 && buf[101] == 9);
+    cr_assert(drops(7, 0, 0, 1), "the port has all");
+    amph_mail_end(c);
+    cr_assert(drops(7, 1, 0, 1), "the segment has ended");
+}
+
+Test(mail, what_comes_early)
+{
+    struct amph_coll *c = start_alone();
+    uint8_t buf[100] = { 0 }, large[AMPH_COLL_EAGER + 1] = { 0 };
+    amph_mail_begin(c, 0, 1, 1, 1000);
+    cr_assert(!drops(1, 1, 0, 100), "for the next segment");
+    cr_assert(!drops(1, 9, 0, 100), "for a port that it will not have");
+    write_self(AMPH_GEX_COLL_READY, (int32_t[]){ 0, 0, 1, 0, 0 }, NULL, 0);
+    cr_assert_gt(amph_colls()->early_bytes, 200);
+    amph_mail_end(c);
+    uint64_t before = dropped();
+    amph_mail_begin(c, 1, 2, 1, 1000);
+    amph_mail_in(c, 1, 0, buf, sizeof buf);
+    cr_assert(amph_mail_got(c, 1) && buf[1] == 2, "it has been kept");
+    cr_assert_eq(dropped(), before + 1, "what fits nowhere is dropped at its time");
+    amph_mail_out(c, 0, 0, large, sizeof large, sizeof large);
+    cr_assert(c->mail.out[0].told, "the word that the receiver is ready has been kept too");
+    cr_assert_eq(amph_colls()->early_bytes, 0);
+}
+
+Test(mail, unknown_team)
+{
+    start_alone();
+    size_t before = amph_colls()->early_bytes;
+    write_self(AMPH_GEX_COLL_DATA, (int32_t[]){ 5, 6, 0, 0, 0 }, "x", 1);
+    cr_assert_gt(amph_colls()->early_bytes, before, "the team may still be made");
+}

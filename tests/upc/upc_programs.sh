@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# UPC programs as textbooks have them, compiled by amphora-upcc and run on 1 to 7 threads; each compares with what it computes alone.
+. "${srcdir:-.}/tests/lib/lib.sh"
+upcc="$builddir/amphora-upcc" upcrun="$builddir/amphora-upcrun" from=$srcdir/tests/upc
+names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features literals forall bits wait spin"
+# What goes over which network: the rest would only take the same ways again.
+over_network="vector_add sort histogram list features bits"
+
+mp_timeout=120
+for p in hello files $names; do
+    mp_check "amphora-upcc $p.upc" "$upcc" -O1 -Wall -Werror "$from/$p.upc" -o "$mp_dir/$p" -lm
+done
+mp_check "amphora-upcc -T 3: THREADS is a constant" "$upcc" -T 3 "$from/static.upc" -o "$mp_dir/static"
+mp_check "several files, compiled one by one: first" "$upcc" -c -I "$from" "$from/several_a.upc" -o "$mp_dir/a.o"
+mp_check "several files, compiled one by one: second" "$upcc" -c "$from/several_b.upc" -o "$mp_dir/b.o"
+mp_check "several files, compiled one by one: C and linking" "$upcc" "$mp_dir/a.o" "$mp_dir/b.o" "$from/several_c.c" -o "$mp_dir/several"
+
+hello() { [ "$("$upcrun" -n 5 "$mp_dir/hello" | grep -c 'of 5 threads')" = 5 ]; }
+mp_timeout=60
+hello >"$mp_dir/out" 2>&1
+mp_report $? "hello: five threads say so" "$mp_dir/out"
+for p in $names several; do
+    for n in 1 2 3 7; do
+        mp_check "$p smp n=$n" "$upcrun" -n $n -network smp -timeout 50 "$mp_dir/$p"
+    done
+done
+for net in tcp udp; do
+    for p in wait spin; do
+        mp_check "$p $net n=3" env AMPHORA_SMP=0 "$upcrun" -n 3 -network $net -timeout 50 "$mp_dir/$p"
+    done
+    for p in $over_network; do
+        mp_check "$p $net n=2" env AMPHORA_SMP=0 "$upcrun" -n 2 -network $net -timeout 50 "$mp_dir/$p"
+    done
+done
+mp_check "files: on this host" "$upcrun" -n 3 "$mp_dir/files" "$mp_dir/data"
+mp_check "files: by two servers, over udp" env AMPHORA_SMP=0 "$upcrun" -n 3 -servers 2 -network udp -iofwd "/fwd=$mp_dir" \
+    "$mp_dir/files" /fwd/data2
+mp_check "files: they are where the servers keep them" cmp "$mp_dir/data" "$mp_dir/data2"
+mp_check "static: started without -n" "$upcrun" "$mp_dir/static"
+says() { # NAME CODE WORDS COMMAND...
+    what=$1 code=$2 words=$3
+    shift 3
+    timeout 60 "$@" >"$mp_dir/out" 2>&1 </dev/null
+    [ $? = "$code" ] && grep -q "$words" "$mp_dir/out"
+    mp_report $? "$what" "$mp_dir/out"
+}
+says "static: another number of threads is refused" 2 "was compiled for 3 threads" "$upcrun" -n 2 "$mp_dir/static"
+says "static: also without amphora-upcrun" 1 "3 threads" "$AMPHORA_RUN" -n 2 "$mp_dir/static"
+says "no number of threads" 2 "how many threads" "$upcrun" "$mp_dir/hello"
+if "$builddir/amphora-info" -n | grep -q '^verbs *no .*not here'; then
+    says "a network that is not here: one sentence" 2 "^amphora-upcrun: -network verbs cannot be used here: this machine " \
+        "$upcrun" -n 3 -network verbs "$mp_dir/hello"
+fi
+says "no program" 127 "No such file" "$upcrun" -n 2 "$mp_dir/none"
+says "files that disagree on a layout" 1 "the block size differs between the files that declare table" \
+    sh -c '"$1" -DWRONG_BLOCK "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" -n 2 "$3/wrong"' sh "$upcc" "$from" \
+    "$mp_dir" "$upcrun"
+says "files for different numbers of threads, by their names" 1 "several_a.upc and .*several_b.upc were compiled for different numbers" \
+    sh -c '"$1" -fupc-threads=2 "$2/several_a.upc" "$3/b.o" "$2/several_c.c" -o "$3/wrong" && "$4" "$3/wrong"' \
+    sh "$upcc" "$from" "$mp_dir" "$upcrun"
+says "a null pointer-to-shared" 134 "null pointer-to-shared" sh -c '"$1" "$2/null.upc" -o "$3/null" && "$4" -n 1 "$3/null"' sh "$upcc" \
+    "$from" "$mp_dir" "$upcrun"
+says "the compiler's errors name the line of the source" 1 "wrong_c.upc:9:.*incompatible" \
+    "$upcc" -Werror -c "$from/wrong_c.upc" -o "$mp_dir/w.o"
+mp_done
