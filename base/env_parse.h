@@ -3,7 +3,7 @@
  * What the text of a setting means: types, bounds, and the sentence for a text that is not allowed.  Layer: base.
  * Thread rule: any thread; no state.
  *
- * Shared by the registry (base/env.c) and the interposer (iofwd/preload/settings.c), which is loaded without libamphora: nothing here
+ * Shared by the registry (base/env.c) and the interposer (iofwd/interpose/entry/settings.c), which is loaded without libamphora: nothing here
  * needs more than the C library.
  */
 #ifndef AMPH_BASE_ENV_PARSE_H

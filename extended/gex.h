@@ -101,7 +101,7 @@ struct amph_gex {
     uint32_t *leader;                /* [size] lowest rank of each member's neighbourhood */
     gex_Rank_t nbrhds, my_nbrhd, hosts, my_host;
     struct amph_colls *colls;        /* coll.h */
-    struct amph_handles *handles;    /* places.c */
+    struct amph_handles *handles;    /* extended/pending.c */
 };
 
 static inline struct amph_gex *amph_gex(void)
@@ -134,7 +134,7 @@ static inline uint64_t amph_team_id_at(const struct amph_team *team, gex_Rank_t 
 uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call);
 
 /* What team.c calls at the start of each other team, before any member can use it, and at its end, when no member does.  close
- * ends the job with a sentence where a collective over the team is still under way here.  coll_team.c. */
+ * ends the job with a sentence where a collective over the team is still under way here.  coll/team.c. */
 enum amph_status amph_coll_team_open(struct amph_team *team);
 void amph_coll_team_close(struct amph_team *team);
 
@@ -178,7 +178,7 @@ void amph_start_by_itself(const int *argc, char ***argv);
 uintptr_t amph_segment_limit(uint32_t procs_on_host);         /* segment.c */
 /* segment.c: collective; size 0: no segment; status: an error that this process has to tell the others. */
 int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status);
-enum amph_status amph_places_open(struct amph_gex *g);        /* places.c: first */
+enum amph_status amph_places_open(struct amph_gex *g);        /* extended/pending.c: first */
 /* Register their handlers. */
 enum amph_status amph_memset_open(struct amph_gex *g);
 enum amph_status amph_ad_open(struct amph_gex *g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of operations that wait for a reply; see places.h.  Layer: extended. */
+/* The table of operations that wait for a reply; see extended/pending.h.  Layer: extended. */
 #include "extended/pending.h"
 
 #include <pthread.h>

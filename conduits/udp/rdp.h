@@ -3,7 +3,7 @@
  * The reliable-datagram protocol of the udp conduit.  Layer: conduits (udp).
  *
  * One module with a clock and a wire that its user gives: the conduit gives the machine's and a datagram port, the simulator
- * (tests/udp_sim.c) gives virtual ones.  Peers, lanes, messages and operations mean what conduit.h says.
+ * (tests/conformance/udp_sim.c) gives virtual ones.  Peers, lanes, messages and operations mean what conduit.h says.
  *
  * Thread rule.  That of conduit.h; where cfg.threaded is set the module's own lock serialises both sides and is not held in
  * upcalls, done calls or while the port receives.

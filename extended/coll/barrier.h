@@ -6,7 +6,7 @@
  * the lines of the others; nobody but the writer ever writes a line, so two processes meet in one transfer of a line.  Between
  * neighbourhoods their leaders (lowest ranks) exchange values by dissemination, over messages, and write the result for the rest.
  *
- * Who completes a stage wakes those that sleep (coll_share.h).
+ * Who completes a stage wakes those that sleep (coll/share.h).
  *
  * Thread rule: notify and the taking of a result are serialised by the caller (one thread at a time is inside a barrier call); the
  * progress function may be called by any thread.

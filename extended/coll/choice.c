@@ -3,7 +3,7 @@
  * Which algorithm carries a collective between its participants: one table.  Layer: extended.  Thread rule: read only.
  *
  * The first row that fits is taken: its kind, at most so many bytes in a segment, at most so many bytes over all participants.  All
- * members find the same row.  Inside a neighbourhood coll_local.c carries everything.
+ * members find the same row.  Inside a neighbourhood coll/local.c carries everything.
  */
 #include "extended/coll/coll.h"
 

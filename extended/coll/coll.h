@@ -2,15 +2,15 @@
 /*
  * The inside of collectives: what a team keeps for them, and how their files fit together.  Layer: extended.
  *
- *   coll_team.c    a team's state; progress and waiting
- *   coll_share.c   the memory that the processes of a neighbourhood share
+ *   coll/team.c    a team's state; progress and waiting
+ *   coll/share.c   the memory that the processes of a neighbourhood share
  *   barrier.c      barriers
- *   coll_op.c      the queue of a team's operations and how each kind is made of stages; coll_choice.c: which algorithm
- *   coll_local.c   the stage inside a neighbourhood, through shared memory
- *   coll_tree.c, coll_chain.c, coll_flat.c   the stage between neighbourhoods, through messages
- *   coll_mail.c    those messages
- *   coll_fold.c    the operators
- *   coll_ex.c, coll_gasnet1.c   the calls of the two APIs
+ *   coll/op.c      the queue of a team's operations and how each kind is made of stages; coll/choice.c: which algorithm
+ *   coll/local.c   the stage inside a neighbourhood, through shared memory
+ *   coll/tree.c, coll/chain.c, coll/flat.c   the stage between neighbourhoods, through messages
+ *   coll/mail.c    those messages
+ *   coll/fold.c    the operators
+ *   coll/gex.c, gasnet1/coll.c   the calls of the two APIs
  *
  * A team executes its collectives one after the other, in the order of the calls, which is the same at all members; a large one in
  * segments of AMPH_COLL_SEGMENT bytes.  Each segment has a number that names it in messages.  Other members may be ahead: what they
@@ -51,7 +51,7 @@ static inline void amph_fold(const struct amph_fold *f, const void *left, void *
         f->fn(left, right, len_bytes / f->elem_bytes, f->cdata);
 }
 
-/* The same on data that is in the order in which it travels (coll_fold.c). */
+/* The same on data that is in the order in which it travels (coll/fold.c). */
 void amph_fold_travelling(const struct amph_fold *f, const void *left, void *right, size_t len_bytes);
 /* Is that order another than this process's own? */
 bool amph_fold_turns(const struct amph_fold *f);
@@ -61,7 +61,7 @@ void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_
 /* The operator of a built-in type and operation, or NULL; *bytes_p: of the type, or 0. */
 amph_fold_fn amph_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p);
 
-/* ---- messages of the segment that is under way (coll_mail.c) ---- */
+/* ---- messages of the segment that is under way (coll/mail.c) ---- */
 
 struct amph_mail_in {
     uint8_t *buf;
@@ -213,7 +213,7 @@ static inline uint32_t amph_coll_peer(const struct amph_coll *c, uint32_t rank)
 /* Wakes a member of the own neighbourhood, after a fence that orders what was written for it. */
 void amph_coll_wake(const struct amph_coll *c, uint32_t member);
 
-/* ---- coll_op.c ---- */
+/* ---- coll/op.c ---- */
 
 /* What a call wants; the rest of the fields of an operation follow from it. */
 struct amph_coll_args {
@@ -230,7 +230,7 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
 /* Moves the first operation on.  locked. */
 void amph_coll_run(struct amph_coll *c);
 
-/* ---- coll_mail.c ---- */
+/* ---- coll/mail.c ---- */
 
 enum amph_status amph_mail_open(struct amph_gex *g);
 /* Makes the team known to handlers, and takes in what came before. */
@@ -261,7 +261,7 @@ size_t amph_mail_prefix(const struct amph_coll *c, uint32_t port);
 bool amph_mail_pump(struct amph_coll *c);
 void amph_mail_end(struct amph_coll *c);
 
-/* ---- coll_local.c ---- */
+/* ---- coll/local.c ---- */
 
 enum amph_local_kind {
     AMPH_LOCAL_BROADCAST, AMPH_LOCAL_REDUCE, AMPH_LOCAL_REDUCE_ALL, AMPH_LOCAL_SCAN, AMPH_LOCAL_SCATTER, AMPH_LOCAL_GATHER,
@@ -273,7 +273,7 @@ void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32
 /* true: done. */
 bool amph_local_step(struct amph_coll_op *op);
 
-/* ---- coll_choice.c ---- */
+/* ---- coll/choice.c ---- */
 
 /* A row of the table: which algorithm carries segments of a kind between participants. */
 struct amph_coll_choice {
@@ -289,7 +289,7 @@ struct amph_coll_choice {
 const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, uint32_t count, size_t len, uint32_t piece);
 size_t amph_coll_scratch(const struct amph_coll_choice *choice, uint32_t count, size_t len);
 
-/* ---- coll_tree.c, coll_chain.c, coll_flat.c: each begin sets op->net.step ---- */
+/* ---- coll/tree.c, coll/chain.c, coll/flat.c: each begin sets op->net.step ---- */
 void amph_tree_broadcast(struct amph_coll_op *op);
 void amph_tree_reduce(struct amph_coll_op *op);
 void amph_double_reduce_all(struct amph_coll_op *op);
@@ -307,7 +307,7 @@ void amph_bruck_gather_all(struct amph_coll_op *op);
 /* The rank of participant i of op's stage between neighbourhoods. */
 uint32_t amph_net_rank(const struct amph_coll_op *op, uint32_t i);
 
-/* ---- coll_team.c ---- */
+/* ---- coll/team.c ---- */
 
 /* For init.c: the state of the process; then, when neighbours are known, their shared memory (NULL: none) and the first team. */
 enum amph_status amph_colls_open(struct amph_gex *g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shared memory of collectives; see coll_share.h.  Layer: extended. */
+/* The shared memory of collectives; see coll/share.h.  Layer: extended. */
 #include "extended/coll/share.h"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One request and its reply, the client's side; and the layer `forward`.  Layer: iofwd.
- * Thread rule: see client_int.h.
+ * Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
  * Thread rule: callable from any thread, from active-message handlers, under handler-safe locks and in signal handlers, except
  * where said.  A call blocks until its server has answered.
  *
- * The calls themselves (amph_fwd_open, amph_fwd_write, ...) are generated from iofwd/calls.def and declared in iofwd/calls.h.  Each
+ * The calls themselves (amph_fwd_open, amph_fwd_write, ...) are generated from iofwd/calls/calls.def and declared in iofwd/calls/calls.h.  Each
  * returns 0 or an errno value (positive) and sets its results only on 0.  "No server" is EIO; so is a server that has died.
  */
 #ifndef AMPH_IOFWD_CLIENT_H

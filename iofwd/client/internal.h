@@ -103,7 +103,7 @@ struct fwd_inherited {
     uint32_t n;
     uint32_t server[AMPH_FWD_PARTS_MAX];
     int door[AMPH_FWD_PARTS_MAX];
-    char alone[256]; /* a new image: open files that no other process has (client_collect.h) */
+    char alone[256]; /* a new image: open files that no other process has (coalesce/coalesce.h) */
 };
 
 struct fwd_state {
@@ -117,7 +117,7 @@ struct fwd_state {
 };
 extern struct fwd_state fwd_state;
 
-/* client.c: gets the way to a server, opened if need be.  0 or EIO. */
+/* client/attach.c: gets the way to a server, opened if need be.  0 or EIO. */
 int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p);
 void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why);
 void fwd_client_check(struct amph_fwd_client *cl); /* are the servers still there? */
@@ -132,7 +132,7 @@ struct fwd_told {
 };
 extern _Thread_local struct fwd_told fwd_told AMPH_HIDDEN;
 
-/* client_call.c */
+/* client/call.c */
 int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
 /* At the servers that the record names, once; a server that dies is EIO, also where another could take over. */
 int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
@@ -142,11 +142,11 @@ int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16
                        size_t cap, size_t *got_p);
 void fwd_on_reply(struct amph_token *token, const struct amph_am *am);
 
-/* client_pair.c: a call at that server has given EXDEV.  If it has two names, of directories at different servers, it is made with both at
+/* client/two_names.c: a call at that server has given EXDEV.  If it has two names, of directories at different servers, it is made with both at
  * that one; else it is EXDEV. */
 int fwd_client_pair(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
 
-/* Pieces of a call, for client_bulk.c.  All with signals blocked. */
+/* Pieces of a call, for client/bulk.c.  All with signals blocked. */
 struct fwd_guard {
     sigset_t old;
     int cancel;
@@ -175,22 +175,22 @@ void fwd_let_signals_in(struct fwd_guard *g); /* where they do not end the wait 
 /* Waits for the reply; let_in: signals may come in now and then.  0 or an errno value. */
 int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in);
 
-/* client_segment.c: does this buffer lie in the program's segment, and can that server reach it there?  Signals are not blocked. */
+/* client/segment.c: does this buffer lie in the program's segment, and can that server reach it there?  Signals are not blocked. */
 bool fwd_segment_holds(struct amph_fwd_client *cl, struct fwd_link *link, const void *data, size_t len, uint64_t *at_p);
 
-/* client_bulk.c: a read or write of any size; d is used up */
+/* client/bulk.c: a read or write of any size; d is used up */
 int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_data *d);
 /* The same on a file of several parts; home: the way to its first. */
 int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d);
 
-/* client_holder.c: a lock that a server has found, where to its kernel another server holds it: names that one's client instead */
+/* client/lock_holder.c: a lock that a server has found, where to its kernel another server holds it: names that one's client instead */
 void fwd_name_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found);
 
-/* client_bell.c */
+/* client/readiness.c */
 bool fwd_bell_owns(int fd);
 void fwd_bells_forget(void); /* in a forked child: they are its parent's, but for those of epoll sets */
 
-/* client_life.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
+/* client/lifecycle.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
 int fwd_file_of_fd(int fd, struct amph_fwd_file *file);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.  Thread rule: see client_int.h.
+ * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <fcntl.h>

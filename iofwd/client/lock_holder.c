@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * F_GETLK over several servers: to the kernel another server's process holds what its client has locked, so that server is asked whose it
- * is.  Layer: iofwd.  Thread rule: see client_int.h.
+ * is.  Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Non-blocking reads and writes; see client_nb.c.  Layer: iofwd.  Thread rule: any thread, not from signal handlers.
+ * Non-blocking reads and writes; see client/nonblocking.c.  Layer: iofwd.  Thread rule: any thread, not from signal handlers.
  */
 #ifndef AMPH_IOFWD_CLIENT_NB_H
 #define AMPH_IOFWD_CLIENT_NB_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server of the process's own; see client_own.c.  Layer: iofwd.  Thread rule: under fwd_state.lock. */
+/* A server of the process's own; see client/private_server.c.  Layer: iofwd.  Thread rule: under fwd_state.lock. */
 #ifndef AMPH_IOFWD_CLIENT_OWN_H
 #define AMPH_IOFWD_CLIENT_OWN_H
 

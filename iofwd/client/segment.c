@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Buffers that lie in the program's own segment: the server reaches them in place, so no copy is made on the client's side.
- * The segment is made known to a server at the first large call from it.  Layer: iofwd.  Thread rule: see client_int.h.
+ * The segment is made known to a server at the first large call from it.  Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Files spread over several servers: which files are, how their bytes are dealt out, opening and closing all their parts.
- * Layer: iofwd.  Thread rule: see client_int.h; rules are added under fwd_state.lock and never changed afterwards.
+ * Layer: iofwd.  Thread rule: see client/internal.h; rules are added under fwd_state.lock and never changed afterwards.
  *
  * The servers share a file system, so any of them can do any part of a file: what is dealt out is work, not storage, and two clients need
  * not agree on it.  The first part is home of offset, size, O_APPEND and locks.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files spread over several servers; see client_stripe.c.  Layer: iofwd.  Thread rule: see client_int.h.
+ * Files spread over several servers; see client/stripe.c.  Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #ifndef AMPH_IOFWD_CLIENT_STRIPE_H
 #define AMPH_IOFWD_CLIENT_STRIPE_H

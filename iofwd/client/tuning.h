@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the data of large calls travels; see client_pace.c.  Layer: iofwd.  Thread rule: any thread; what is noted is a matter of speed
+ * How the data of large calls travels; see client/tuning.c.  Layer: iofwd.  Thread rule: any thread; what is noted is a matter of speed
  * only, so threads may overwrite each other's notes.
  */
 #ifndef AMPH_IOFWD_CLIENT_PACE_H

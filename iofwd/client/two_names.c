@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The calls with two names, rename and link, where the names start at directories that are open at different servers.  Layer: iofwd.
- * Thread rule: see client_int.h.
+ * Thread rule: see client/internal.h.
  *
  * The servers share a file system and export the same trees, so the directory of the new name is opened once more at the server of the
  * old one, for this one call.  It is the new name's that moves: the old one may be a file that has no name (O_TMPFILE), which can get

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How requests flow, from their arrival to their answer: in order on each open file, quiet ones at once in the progress thread, the
- * others through workers (server_turn.c says which), with their data fetched before and stored after the file call (server_transfer.c).
+ * others through workers (server/schedule.c says which), with their data fetched before and stored after the file call (server/transfer.c).
  * Layer: iofwd.  Thread rule: progress thread only.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the flow of requests share: server_exec.c (from arrival to answer), server_turn.c (whose turn it is, and which thread
- * runs it), server_transfer.c (data that crosses a network), server_special.c (services that are no file calls).  Layer: iofwd.
+ * What the files of the flow of requests share: server/flow.c (from arrival to answer), server/schedule.c (whose turn it is, and which thread
+ * runs it), server/transfer.c (data that crosses a network), server/services.c (services that are no file calls).  Layer: iofwd.
  * Thread rule: progress thread only.
  */
 #ifndef AMPH_IOFWD_SERVER_FLOW_H
@@ -25,13 +25,13 @@ static inline bool fwd_is_remote(const struct fwd_request *rq)
     return fwd_is_bulk(rq) && rq->bulk.where != FWD_INLINE && !fwd_is_mapped(rq);
 }
 
-/* ---- server_exec.c ---- */
+/* ---- server/flow.c ---- */
 
 void fwd_exec_ready(struct fwd_request *rq);  /* what it waited for is there: it runs when its turn comes */
 void fwd_exec_answer(struct fwd_request *rq); /* it is over */
 void fwd_exec_cancel(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq); /* what this request waits for is not wanted any more */
 
-/* ---- server_turn.c ---- */
+/* ---- server/schedule.c ---- */
 
 uint64_t fwd_expected_ns(const struct fwd_handle *h, uint64_t bytes); /* of a call that moves so many bytes */
 bool fwd_wants_worker(const struct fwd_request *rq);
@@ -46,7 +46,7 @@ void fwd_end_piece(struct fwd_handle *h, const struct fwd_request *rq);
  * the last piece that is here. */
 void fwd_cut_off(struct fwd_handle *h, const struct fwd_request *refused);
 
-/* ---- server_transfer.c ---- */
+/* ---- server/transfer.c ---- */
 
 /* A buffer for len bytes, of one size for all; NULL: no memory, or more than a client may have. */
 void *fwd_stage_get(struct fwd_server *s, size_t len);
@@ -55,7 +55,7 @@ void fwd_stage_put(struct fwd_server *s, void *stage);
 void fwd_transfer_add(struct fwd_request *rq, enum fwd_rq_state state);
 unsigned fwd_transfers_move(struct fwd_server *s); /* begins some, ends some: how many */
 
-/* ---- server_special.c ---- */
+/* ---- server/services.c ---- */
 
 size_t fwd_answer_special(struct fwd_request *rq, uint8_t *out); /* does it; gives the length of the reply, which is in out */
 

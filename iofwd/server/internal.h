@@ -43,24 +43,24 @@ struct fwd_handle {
     uint32_t slot;
     int fd;
     bool regular;
-    bool fifo;                /* server_fifo.c: the descriptor itself never blocks */
+    bool fifo;                /* fs/fifo.c: the descriptor itself never blocks */
     bool nonblock, append;    /* the client asked for O_NONBLOCK, O_APPEND */
-    bool direct, direct_on, direct_asked; /* server_direct.c: aligned data passes the page cache; the descriptor's flag now; the client's */
+    bool direct, direct_on, direct_asked; /* fs/direct.c: aligned data passes the page cache; the descriptor's flag now; the client's */
     const struct fwd_export *export;
     uint32_t nholders;
-    uint32_t inflight;        /* references of requests, and pins: server_refs.c */
+    uint32_t inflight;        /* references of requests, and pins: server/references.c */
     bool busy;                /* a worker executes on it */
     bool held;                /* a call in pieces has it until its last piece */
     bool stopped;             /* that call ended early: its remaining pieces do nothing */
     bool cut;                 /* it ends with the piece that is under way: the next one was refused */
-    struct fwd_gather *gather; /* server_append.c: its pieces, where they append */
+    struct fwd_gather *gather; /* fs/append.c: its pieces, where they append */
     uint32_t opener;          /* number of the client that opened it */
     struct fwd_peer *holder;
     uint32_t holder_op;
     struct fwd_request *queue_head, **queue_tail;
     uint32_t moves;           /* calls that have moved the offset */
     struct fwd_joint *joints; /* calls of several clients that some have not yet come for */
-    int64_t map_space;        /* the memory that its client's shared maps of it lie in, marked in the file (server_map.c); 0: none */
+    int64_t map_space;        /* the memory that its client's shared maps of it lie in, marked in the file (fs/map.c); 0: none */
     bool bereft;              /* a client that held it has died: nobody knows which joint calls it is missing from */
     uint64_t op_ns, kib_ns;   /* moving averages: a small call, and each KiB of a large one */
 };
@@ -98,7 +98,7 @@ struct fwd_past {
     uint64_t calls, errors, bytes_in, bytes_out;
 };
 
-struct fwd_bell; /* server_bell.c */
+struct fwd_bell; /* notify/readiness.c */
 
 /* A door connection. */
 struct fwd_conn {
@@ -145,7 +145,7 @@ struct fwd_request {
     struct fwd_handle *named[3]; /* every handle that its arguments name */
     unsigned nnamed;
     bool opening;                /* counted in server->opening */
-    bool has_refs;               /* it has a reference on each of them: server_refs.c */
+    bool has_refs;               /* it has a reference on each of them: server/references.c */
     struct fwd_bulk bulk;
     union fwd_args u;
     int error;
@@ -203,7 +203,7 @@ struct fwd_server {
     uint32_t client_files;       /* most of one client */
     uint64_t client_memory;
     uint64_t memory, memory_limit; /* that the requests of all clients take, and may take */
-    uint32_t fds_usable;         /* server_limits.c: descriptors in use from which on a client has only its share; 0: no limit */
+    uint32_t fds_usable;         /* server/limits.c: descriptors in use from which on a client has only its share; 0: no limit */
     uint32_t fds_files;          /* and from which on no file is opened */
     uint32_t fds_last;           /* and from which on no connection is accepted, so that one can still be refused; 0: no limit */
     uint32_t fds_reserve;        /* all descriptors but fds_usable */
@@ -222,7 +222,7 @@ struct fwd_server {
     uint64_t locks_tried_ns;
     struct fwd_bell *bells;
     uint64_t next_bell;
-    struct fwd_readers *readers; /* server_readers.c; NULL: no large read yet */
+    struct fwd_readers *readers; /* server/readers.c; NULL: no large read yet */
     void *stage_free;
     size_t stage_bytes;
 
@@ -271,7 +271,7 @@ static inline bool fwd_is_mapped(const struct fwd_request *rq)
     return fwd_memory_of(rq, &at)->local != NULL;
 }
 
-/* server_peer.c: clients and handles (progress thread) */
+/* server/clients.c: clients and handles (progress thread) */
 void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news);
 void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *conn);
 bool fwd_peers_leave(const struct fwd_server *s); /* has a client's connection ended, of which fwd_peer_gone has not been told yet? */
@@ -290,7 +290,7 @@ int fwd_peer_segment(struct fwd_server *s, struct fwd_peer *peer, const void *ke
 void fwd_server_print_stats(struct fwd_server *s);
 void fwd_peer_keep_only(struct fwd_server *s, struct fwd_peer *peer, const uint64_t *numbers, size_t n);
 
-/* server_exec.c: requests (progress thread) */
+/* server/flow.c: requests (progress thread) */
 void fwd_on_request(struct amph_token *token, const struct amph_am *am);
 unsigned fwd_exec_progress(struct fwd_server *s); /* what workers have done, transfers, locks, replies that waited */
 void fwd_exec_drop_peer(struct fwd_server *s, struct fwd_peer *peer);
@@ -303,7 +303,7 @@ void fwd_request_run(struct fwd_request *rq);   /* any thread: the file call its
 size_t fwd_request_moved(const struct fwd_request *rq); /* bytes of file data that the call has moved; other calls: 0 */
 size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out); /* builds the reply */
 
-/* server_refs.c: what keeps a handle alive beside its holders (progress thread). */
+/* server/references.c: what keeps a handle alive beside its holders (progress thread). */
 void fwd_refs_take(struct fwd_request *rq); /* on every handle that it names; once */
 void fwd_refs_give(struct fwd_request *rq); /* nothing where it has none; may close the files */
 void fwd_handle_pin(struct fwd_server *s, struct fwd_handle *h);
@@ -312,13 +312,13 @@ void fwd_handle_unpin(struct fwd_server *s, struct fwd_handle *h);
 void fwd_refs_check(const struct fwd_server *s);
 void fwd_refs_check_ended(const struct fwd_peer *p);
 
-/* server_limits.c (progress thread).  May one more descriptor be used for p?  0, EMFILE (p has its share of the reserve or more) or ENFILE
+/* server/limits.c (progress thread).  May one more descriptor be used for p?  0, EMFILE (p has its share of the reserve or more) or ENFILE
  * (the server keeps the rest for its own work); the first refusal in a minute is logged. */
 void fwd_limits_open(struct fwd_server *s);
 int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p);
 bool fwd_limits_spare(const struct fwd_server *s); /* may the server use one more for its own work?  Any thread */
 
-/* server_direct.c.  flags: the open's. */
+/* fs/direct.c.  flags: the open's. */
 void fwd_direct_open(struct fwd_handle *h, int flags);
 /* Sets O_DIRECT as this data allows; off below 0: at the descriptor's offset. */
 void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t off);
@@ -326,23 +326,23 @@ void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t of
 bool fwd_direct_leave(struct fwd_handle *h);
 int fwd_direct_flags(const struct fwd_handle *h, int flags); /* as the client is to see them */
 
-/* server_readers.c: several threads read cached data.  off below 0: at the descriptor's offset, which moves.  false: this read is not one
+/* server/readers.c: several threads read cached data.  off below 0: at the descriptor's offset, which moves.  false: this read is not one
  * for them, and nothing has been done.  *n_p: what pread would give, or minus an errno value.  Progress thread. */
 bool fwd_readers_read(const struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, off_t off, ssize_t *n_p);
 uint64_t fwd_readers_slices(const struct fwd_server *s); /* that threads other than the progress thread have read */
 void fwd_readers_stop(struct fwd_server *s);
 
-/* server_fifo.c: a file that has just been opened is one; its reads and writes, which may wait (workers).  0 or an errno value. */
+/* fs/fifo.c: a file that has just been opened is one; its reads and writes, which may wait (workers).  0 or an errno value. */
 void fwd_fifo_open(struct fwd_handle *h);
 int fwd_fifo_read(struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, size_t *done_p);
 int fwd_fifo_write(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p);
 
-/* server_append.c: a call begins; one of its pieces, where h->gather is set; it has ended, in whatever way. */
+/* fs/append.c: a call begins; one of its pieces, where h->gather is set; it has ended, in whatever way. */
 void fwd_append_begin(struct fwd_handle *h, const struct fwd_request *rq);
 int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p);
 void fwd_append_end(struct fwd_handle *h, struct fwd_peer *peer);
 
-/* server_work.c */
+/* server/workers.c */
 void fwd_work_give(struct fwd_server *s, struct fwd_request *rq);
 void fwd_work_stop(struct fwd_server *s);
 /* If a worker waits in a system call for that request, it hears of it: see rq->unwanted. */
@@ -356,7 +356,7 @@ void fwd_wake_let_in(bool in);
 void fwd_work_done(struct fwd_server *s, struct fwd_request *rq); /* any thread: a request goes back to the progress thread */
 
 /*
- * server_joint.c: calls that several clients make together (pwritej, preadj).  A part waits outside of the file's queue, as a lock does,
+ * server/collective.c: calls that several clients make together (pwritej, preadj).  A part waits outside of the file's queue, as a lock does,
  * until the last has come; the request of that one carries the call out.  Progress thread, but for fwd_joint_run.
  */
 struct fwd_joint {
@@ -395,7 +395,7 @@ bool fwd_lock_owner(int fd, struct flock *found);
 /* The process of the client that holds such a lock on a file by this server; 0: none.  Any thread. */
 uint32_t fwd_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type);
 
-/* server_bell.c: what tells a client that waits in its own kernel that files have become ready (progress thread) */
+/* notify/readiness.c: what tells a client that waits in its own kernel that files have become ready (progress thread) */
 enum amph_status fwd_bells_open(struct fwd_server *s);
 /* The connection becomes a bell of p's.  Its number, or 0: there is no room. */
 uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn *c);
@@ -407,7 +407,7 @@ void fwd_bells_ring(struct fwd_server *s); /* those that have something to tell 
 /* Puts what has happened on the watched files, u64 events and u64 data each, and lets the bell ring at the next.  0 or an errno value. */
 int fwd_bell_collect(struct fwd_server *s, const struct fwd_peer *p, uint64_t number, uint64_t most, struct amph_wr *w);
 
-/* server_door.c */
+/* server/listener.c */
 enum amph_status fwd_door_open(struct fwd_server *s);
 enum amph_status fwd_door_start(struct fwd_server *s);
 void fwd_door_stop(struct fwd_server *s);

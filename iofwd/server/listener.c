@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The server's end of the door: sockets, who knocks, and the job's own notices.  Layer: iofwd.
- * Thread rule: fwd_door_thread is the door thread of server_int.h; open, start and stop are called by the thread that runs the
+ * Thread rule: fwd_door_thread is the door thread of server/internal.h; open, start and stop are called by the thread that runs the
  * server.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server as a whole: its start, its loop, its end.  See server.h and server_int.h.  Layer: iofwd. */
+/* The server as a whole: its start, its loop, its end.  See server.h and server/internal.h.  Layer: iofwd. */
 #include "iofwd/server/server.h"
 
 #include <inttypes.h>

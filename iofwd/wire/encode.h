@@ -3,7 +3,7 @@
  * Fixed encodings of what POSIX leaves to each system: errno, open flags, modes, whence, stat, statfs, directory entries, locks,
  * times.  Table driven.  Layer: iofwd.  Thread rule: pure functions on the caller's memory.
  *
- * Numbers on the wire never change; tests/unit_iofwd_encode.c holds golden bytes of each.
+ * Numbers on the wire never change; tests/unit/unit_iofwd_encode.c holds golden bytes of each.
  */
 #ifndef AMPH_IOFWD_ENCODE_H
 #define AMPH_IOFWD_ENCODE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door's frames and proofs, and the client's end of its conversation; see door.h.  Layer: iofwd. */
+/* The door's frames and proofs, and the client's end of its conversation; see wire/handshake.h.  Layer: iofwd. */
 #include "iofwd/wire/handshake.h"
 
 #include <errno.h>

@@ -45,7 +45,7 @@ enum fwd_hello_kind {
     FWD_HELLO_STAY,  /* to the first server: this connection stands for a compute process that is no client of the library, and for what
                         it starts, or for another server; no client is made */
     FWD_HELLO_BELL   /* by a client: the server sends a byte on this connection when files that the client watches by it become ready
-                        (server_bell.c); the welcome's number is the bell's */
+                        (notify/readiness.c); the welcome's number is the bell's */
 };
 
 #define FWD_AREA_KEY_MOST (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)

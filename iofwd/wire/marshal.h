@@ -20,7 +20,7 @@
 
 #define FWD_MAGIC UINT32_C(0x444f4946) /* "FIOD" */
 /* Where a lock ends at the server that its client wants to reach however far the file grows.  Behind it lie the servers' own marks of who
- * maps a file (server_map.c). */
+ * maps a file (fs/map.c). */
 #define FWD_LOCKS_END (INT64_C(1) << 62)
 
 #define FWD_VERSION 1

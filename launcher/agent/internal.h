@@ -72,25 +72,25 @@ void amph_agent_finish(struct amph_agent *a, int code) AMPH_NORETURN;
 void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd);
 void amph_agent_loop(struct amph_agent *a) AMPH_NORETURN;
 
-/* agent_tree.c: agents on further hosts */
+/* agent/tree.c: agents on further hosts */
 void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_route(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_spread(struct amph_agent *a, struct amph_rd *r);
 bool amph_agent_child_reaped(struct amph_agent *a, pid_t pid, int status);
 size_t amph_agent_children(const struct amph_agent *a, pid_t *pid); /* their number; the processes (ssh), unless NULL */
 
-/* agent_relay.c: connections of processes of this host to the launcher's control socket */
+/* agent/relay.c: connections of processes of this host to the launcher's control socket */
 enum amph_status amph_agent_relay_open(struct amph_agent *a, const uint8_t *key, size_t key_len);
 void amph_agent_relay_drain(struct amph_agent *a); /* carries all that has come */
 void amph_agent_relay_take(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_relay_give(struct amph_agent *a, uint32_t number, const void *bytes, size_t len);
 
-/* agent_spawn.c: starts a process and reports STARTED or FAILED. */
+/* agent/spawn.c: starts a process and reports STARTED or FAILED. */
 void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r);
 char **amph_agent_read_texts(struct amph_rd *r); /* count u32, blobs; NULL and r->bad on error; free with amph_agent_free_texts */
 void amph_agent_free_texts(char **texts);
 
-/* agent_io.c */
+/* agent/io.c */
 bool amph_agent_open_end(struct amph_agent_proc *p, int which, int fd); /* takes fd over and watches it */
 void amph_agent_close_end(struct amph_agent_end *end);
 void amph_agent_drain(struct amph_agent_proc *p);                       /* reads all that has come from an ended process */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences for the user; see say.h.  Layer: launcher. */
+/* Sentences for the user; see common/message.h.  Layer: launcher. */
 #include "launcher/common/message.h"
 
 #include <errno.h>

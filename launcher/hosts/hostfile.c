@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading host files and dealing out places; see netlist.h.  Layer: launcher. */
+/* Reading host files and dealing out places; see hosts/hostfile.h.  Layer: launcher. */
 #include "launcher/hosts/hostfile.h"
 
 #include <arpa/inet.h>

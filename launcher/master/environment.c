@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Environment, arguments and place of each process; see setting.h.  Layer: launcher. */
+/* Environment, arguments and place of each process; see master/environment.h.  Layer: launcher. */
 #include "launcher/master/environment.h"
 
 #include <stdio.h>

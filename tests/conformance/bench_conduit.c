@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Figures of a conduit by itself, beside the machine's limits in the same run (make tests/bench_conduit; not installed, no test).
+ * Figures of a conduit by itself, beside the machine's limits in the same run (make tests/conformance/bench_conduit; not installed, no test).
  * Layer: tests.  Thread rule: two or more forked processes of one thread.
  *
- *   tests/bench_conduit [CONDUIT [TEST...]]     tests: rtt flood medium sleep crowd idle
+ *   tests/conformance/bench_conduit [CONDUIT [TEST...]]     tests: rtt flood medium sleep crowd idle
  */
 #include <fcntl.h>
 #include <poll.h>

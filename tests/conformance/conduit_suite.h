@@ -3,7 +3,7 @@
  * The conduit conformance suite: what conduits/conduit.h promises, as cases that run on any table of operations.
  * Layer: tests.  Thread rule: a case runs in a process of its own; what threads share is said where they start.
  *
- * A program for a conduit is a main of one line over conduit_suite_main.  It speaks TAP (--tap=FILE as tests/unit.sh asks, or
+ * A program for a conduit is a main of one line over conduit_suite_main.  It speaks TAP (--tap=FILE as tests/lib/unit.sh asks, or
  * standard output) and takes names of cases as arguments.  It is plain C, so that it also runs under ThreadSanitizer.
  */
 #ifndef AMPH_TESTS_CONDUIT_SUITE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of a host's agent: the launcher's orders.  Run by tests/fuzz.sh, which gives the agent's calls that start, signal and end
+ * Fuzz target of a host's agent: the launcher's orders.  Run by tests/fuzz/fuzz.sh, which gives the agent's calls that start, signal and end
  * processes or leave the directory other names, defined here; what makes and removes directories, looks for programs and speaks to ssh is
  * replaced as well.  An input is a row of orders: a byte of type, a byte of length, and the bytes.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of what a peer's messages can do once its conduit has let them in: the handlers of am/ and extended/, in a job of one process
- * that hears them as if it had sent them itself.  Run by tests/fuzz.sh.  An input is a row of messages: handler, kind and lane, number of
+ * that hears them as if it had sent them itself.  Run by tests/fuzz/fuzz.sh.  An input is a row of messages: handler, kind and lane, number of
  * arguments, payload length, arguments, payload.
  */
 #define GASNET_SEQ 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of what comes over the launcher's sockets and from its files: frames, facts, keys, job descriptions, the address file, PMI-1
- * lines, the published address of a server's door.  Run by tests/fuzz.sh.
+ * lines, the published address of a server's door.  Run by tests/fuzz/fuzz.sh.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of put and get over messages: a peer's requests and answers, while transfers of ours are under way.  Run by tests/fuzz.sh.
+ * Fuzz target of put and get over messages: a peer's requests and answers, while transfers of ours are under way.  Run by tests/fuzz/fuzz.sh.
  * An input is a row of messages: code, length, and the bytes of each; the key of our memory is put in where the first byte asks for it.
  */
 #include <stdlib.h>

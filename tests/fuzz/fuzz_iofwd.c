@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of iofwd's decoders (requests, replies, door frames, HELLO).  libFuzzer: compile with clang -fsanitize=fuzzer; the same
- * function is driven by tests/unit_iofwd_wire.c with bytes of a fixed sequence.
+ * function is driven by tests/unit/unit_iofwd_wire.c with bytes of a fixed sequence.
  */
 #include "tests/fuzz/fuzz_iofwd.h"
 

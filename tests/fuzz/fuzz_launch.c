@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of the launcher's side of the control protocol: what processes say, as agents of other hosts carry it.  Run by tests/fuzz.sh.
+ * Fuzz target of the launcher's side of the control protocol: what processes say, as agents of other hosts carry it.  Run by tests/fuzz/fuzz.sh.
  * An input is a row of steps: a byte that names the step and the connection, a byte of length, and the bytes.  One of the steps is a
  * greeting that proves the job's key, which chance would not find.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of host files, -host lists and -map: a user's, or a batch system's, text.  Run by tests/fuzz.sh.
+ * Fuzz target of host files, -host lists and -map: a user's, or a batch system's, text.  Run by tests/fuzz/fuzz.sh.
  * An input is four bytes of numbers, the rule of -map up to a line's end, and the list.
  */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target of the messages of the libfabric conduits.  Run by tests/fuzz.sh.  The first byte says what is right in the input: 1, the
+/* Fuzz target of the messages of the libfabric conduits.  Run by tests/fuzz/fuzz.sh.  The first byte says what is right in the input: 1, the
  * cookie; 2, version and kind. */
 #include "conduits/ofi/rx.c"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of what process managers say to those that they have started: the words and lengths of PMI-2's messages, and the answers that
- * the clients of PMI-1 and PMI-2 get to their calls.  Run by tests/fuzz.sh.
+ * the clients of PMI-1 and PMI-2 get to their calls.  Run by tests/fuzz/fuzz.sh.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of the I/O server behind its parser: requests of several clients, well formed but for an occasional byte, and between them
- * forks, execs, deaths, workers and transfers that finish in any order.  Run by tests/fuzz.sh.
+ * forks, execs, deaths, workers and transfers that finish in any order.  Run by tests/fuzz/fuzz.sh.
  *
  * An input is a sequence of actions, each a byte and what it takes.  Endpoint and workers are replaced: a request that is handed to a
  * worker, and a transfer, wait here until an action completes them, so an input always does the same.  Only the agents of record locks are

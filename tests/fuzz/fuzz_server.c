@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of the launcher's PMI server: the lines of the job's processes, in pieces as a stream brings them.  Run by tests/fuzz.sh.
+ * Fuzz target of the launcher's PMI server: the lines of the job's processes, in pieces as a stream brings them.  Run by tests/fuzz/fuzz.sh.
  * An input is a row of pieces: a byte that names the process and the length, then the bytes.
  */
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of shared memory's rings: what a peer may have written into its slots, under the word that makes them full, and into the
- * positions that both sides look at.  Run by tests/fuzz.sh.  An input is a row of slots: a byte (lane, and what else), then the slot's
+ * positions that both sides look at.  Run by tests/fuzz/fuzz.sh.  An input is a row of slots: a byte (lane, and what else), then the slot's
  * bytes.
  */
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * Fuzz target of the udp conduit's protocol: everything that a peer, or somebody else, can put into a packet.  libFuzzer: compile
  * with
- * clang -fsanitize=fuzzer; tests/unit_udp_sim.c drives the same with packets of a fixed sequence.
+ * clang -fsanitize=fuzzer; tests/conformance/unit_udp_sim.c drives the same with packets of a fixed sequence.
  *
  * The first byte of an input says what is done with the rest: 0, given to the protocol as it is; else first given the code that the
  * peer would give it, so that what lies behind the code is reached.  Bit 1: to a peer with whom the acquaintance is not made yet.

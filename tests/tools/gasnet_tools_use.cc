@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tools from C++: every kind of thing that the headers give, alone or beside the runtime's headers.  Prints nothing; 0 if all
-// is well.  Built by tests/mp/gasnet_tools_headers.sh in each thread mode.
+// is well.  Built by tests/tools/gasnet_tools_headers.sh in each thread mode.
 #include "gasnet_tools.h"
 
 #include <cstdio>

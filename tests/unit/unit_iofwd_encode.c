@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Golden bytes of every encoding of iofwd/encode.h, and what it must refuse. */
+/* Golden bytes of every encoding of iofwd/wire/encode.h, and what it must refuse. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/falloc.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The blocks in which a run of small calls travels (client_collect.c decides what is one).  Writes gather in blocks, which are slots of the
+ * The blocks in which a run of small calls travels (coalesce/coalesce.c decides what is one).  Writes gather in blocks, which are slots of the
  * transfer area where there are any to spare; a full block is sent off and the next one filled meanwhile.  Reads are fetched ahead the
  * same way.  Layer: iofwd.  Thread rule: the caller is inside the collector.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run of small consecutive calls on one file, and the blocks in which it travels; see client_blocks.c.  Layer: iofwd.
- * Thread rule: the caller is inside the collector (client_collect.c).
+ * A run of small consecutive calls on one file, and the blocks in which it travels; see coalesce/blocks.c.  Layer: iofwd.
+ * Thread rule: the caller is inside the collector (coalesce/coalesce.c).
  */
 #ifndef AMPH_IOFWD_CLIENT_BLOCKS_H
 #define AMPH_IOFWD_CLIENT_BLOCKS_H
@@ -30,7 +30,7 @@ struct collector {
     struct amph_fwd_file file;
     struct amph_fwd_client *cl;
     struct fwd_link *link;
-    _Atomic(enum mode) mode;   /* set by set_mode in client_collect.c; without entering, only looked at */
+    _Atomic(enum mode) mode;   /* set by set_mode in coalesce/coalesce.c; without entering, only looked at */
     bool by_offset;            /* a run of read() or write(), not of pread() or pwrite() */
     _Atomic bool alone;        /* opened by this process, and no other has come to it since: nobody else moves its offset */
     _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: not asked */

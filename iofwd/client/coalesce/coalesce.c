@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layer `cache`: many small consecutive reads or writes of one file travel as few large ones, as blocks of a run (client_blocks.c).
+ * The layer `cache`: many small consecutive reads or writes of one file travel as few large ones, as blocks of a run (coalesce/blocks.c).
  * Here: which calls are such a run, and when one has to come to rest.  Layer: iofwd.
  *
  * It does so for runs that iofwd_write_prep or iofwd_read_prep announced, and, with IOFWD_CONSISTENCY=session, unasked.  Whatever else

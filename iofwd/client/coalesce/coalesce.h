@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small consecutive calls that travel as few large ones; see client_collect.c.  Layer: iofwd.  Thread rule: any thread.
+ * Small consecutive calls that travel as few large ones; see coalesce/coalesce.c.  Layer: iofwd.  Thread rule: any thread.
  */
 #ifndef AMPH_IOFWD_CLIENT_COLLECT_H
 #define AMPH_IOFWD_CLIENT_COLLECT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The next server takes over from one that has died (AMPHORA_ON_SERVER_DEATH=failover).  Layer: iofwd.  Thread rule: see client_int.h.
+ * The next server takes over from one that has died (AMPHORA_ON_SERVER_DEATH=failover).  Layer: iofwd.  Thread rule: see client/internal.h.
  *
  * The servers share a file system, so what has to be carried over is what only the dead one knew: which file a handle meant (its path
  * as it was opened, checked by device and inode), how it was open, its offset and its locks.  The client notes these as calls

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The next server takes over from one that has died; see client_failover.c.  Layer: iofwd.  Thread rule: see client_int.h. */
+/* The next server takes over from one that has died; see recovery/failover.c.  Layer: iofwd.  Thread rule: see client/internal.h. */
 #ifndef AMPH_IOFWD_CLIENT_FAILOVER_H
 #define AMPH_IOFWD_CLIENT_FAILOVER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of open files for a failover: what only the server that dies would know of each; see client_noted.h.  Layer: iofwd.
+ * The table of open files for a failover: what only the server that dies would know of each; see recovery/record.h.  Layer: iofwd.
  * Thread rule: the table is under fwd_state.lock; what processes share of a file is atomic.
  */
 #include "iofwd/client/recovery/record.h"

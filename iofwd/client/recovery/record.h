@@ -2,8 +2,8 @@
 /*
  * What the client notes of its open files, so that another server can take over from one that dies.  Layer: iofwd.
  *
- * Thread rule: see client_int.h.  client_noted.c keeps the table, client_flight.c counts calls at shared offsets, client_takeover.c opens
- * files anew, client_failover.c makes the calls and notes what they leave behind.
+ * Thread rule: see client/internal.h.  recovery/record.c keeps the table, recovery/shared_offset.c counts calls at shared offsets, recovery/reopen.c opens
+ * files anew, recovery/failover.c makes the calls and notes what they leave behind.
  */
 #ifndef AMPH_IOFWD_CLIENT_NOTED_H
 #define AMPH_IOFWD_CLIENT_NOTED_H
@@ -23,7 +23,7 @@ struct fwd_seat {
     uint64_t handle;
     uint32_t server;         /* absolute number */
     int lost;                /* it could not be taken over: why */
-    _Atomic uint32_t answered, moves; /* calls at the offset that were; the most that an answer has counted before it (client_flight.c) */
+    _Atomic uint32_t answered, moves; /* calls at the offset that were; the most that an answer has counted before it (recovery/shared_offset.c) */
 };
 #define FWD_SEATS 8          /* so many servers one after the other before a place is used again */
 
@@ -31,7 +31,7 @@ struct fwd_seat {
 struct fwd_shared {
     _Atomic uint32_t users;  /* processes; 0: free.  One that is killed or makes way for a new image stays counted. */
     struct amph_fwd_ref name; /* as its users call it */
-    _Atomic uint64_t mover;  /* thread that is looking for another server (client_takeover.c), or 0 */
+    _Atomic uint64_t mover;  /* thread that is looking for another server (recovery/reopen.c), or 0 */
     _Atomic uint32_t turns, now; /* numbers of seats: given out, and the one that counts */
     struct fwd_seat seat[FWD_SEATS]; /* by number mod FWD_SEATS */
     _Atomic int64_t pos;
@@ -40,7 +40,7 @@ struct fwd_shared {
     dev_t dev;
     ino_t ino;
     char path[424];
-    _Atomic uint64_t flights; /* calls at the offset that are under way (client_flight.c) */
+    _Atomic uint64_t flights; /* calls at the offset that are under way (recovery/shared_offset.c) */
     /* locks of a process that goes on as another program */
     _Atomic int32_t locks_of; /* which; 0: none */
     uint32_t nlocks;
@@ -68,14 +68,14 @@ struct fwd_noted {
     struct fwd_ranges locks;  /* under the table's lock */
 };
 
-/* ---- client_failover.c: servers ---- */
+/* ---- recovery/failover.c: servers ---- */
 
 bool fwd_server_is_dead(const struct amph_fwd_client *cl, uint32_t server);
 uint32_t fwd_server_after(const struct amph_fwd_client *cl, uint32_t server, uint32_t steps);
 int fwd_server_home(struct amph_fwd_client *cl); /* sees to one for calls by path.  EIO: none is left. */
 bool fwd_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_ref *b);
 
-/* ---- client_noted.c: the table ---- */
+/* ---- recovery/record.c: the table ---- */
 
 void fwd_noted_lock(struct fwd_guard *g);
 void fwd_noted_unlock(struct fwd_guard *g);
@@ -91,7 +91,7 @@ char *fwd_noted_path(const struct fwd_noted *e); /* a copy, to be freed: a renam
 struct fwd_noted *fwd_noted_pin_locked(struct amph_fwd_client *cl);
 void fwd_noted_unpin(struct fwd_noted *e);
 
-/* ---- client_flight.c ---- */
+/* ---- recovery/shared_offset.c ---- */
 
 /* A call at the offset, as the other processes that share the file have to know of it. */
 struct fwd_flight {
@@ -116,7 +116,7 @@ void fwd_flights_wait(struct fwd_shared *s);
  * first went, and it must not be written once more. */
 bool fwd_flights_tangled(struct fwd_shared *s);
 
-/* ---- client_takeover.c ---- */
+/* ---- recovery/reopen.c ---- */
 
 /* Sees to it that e's file is open at a server that is there, and that this process holds it.  0 or EIO. */
 int fwd_noted_settle(struct amph_fwd_client *cl, struct fwd_noted *e);

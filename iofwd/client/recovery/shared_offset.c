@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls at an offset that processes share, counted so that another server can take over; see client_noted.h.  Layer: iofwd.
+ * Calls at an offset that processes share, counted so that another server can take over; see recovery/record.h.  Layer: iofwd.
  *
  * A process may be stopped or starved with its call under way while its server dies.  Who moves the file waits a while for it, then gives
  * all calls up that are under way, and a new round begins: a call of an earlier round counts as not answered, whatever comes for it.

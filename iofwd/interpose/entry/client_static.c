@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The client in the same static program, and the C library's functions by the names that ld --wrap gives them.
- * Layer: iofwd (preload).  Thread rule: see core.h and real.h.
+ * Layer: iofwd (preload).  Thread rule: see core.h and entry/libc_real.h.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The C library's own functions; see real.h.  Layer: iofwd (preload). */
+/* The C library's own functions; see entry/libc_real.h.  Layer: iofwd (preload). */
 #include "iofwd/interpose/entry/libc_real.h"
 
 #include <dlfcn.h>

@@ -54,7 +54,7 @@ int x_pthread_cancel(pthread_t thread);
 unsigned fwd_cancels_now(void);
 void fwd_cancel_forget(pthread_t thread, unsigned until);
 
-/* fsize.c */
+/* fd/file_size_limit.c */
 int fwd_limits_changed(int result); /* the limits may be others now; gives result back */
 
 /* io.c */
@@ -93,7 +93,7 @@ ssize_t x_sendmsg(int fd, const struct msghdr *msg, int flags);
 int x_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
 int x_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
 
-/* ready.c */
+/* fd/poll.c */
 int x_poll(struct pollfd *p, nfds_t n, int timeout);
 /* Is a forwarded file among them of which only its server knows whether it is ready?  Else the call is the kernel's. */
 bool fwd_poll_waits(const struct pollfd *p, nfds_t n);
@@ -113,7 +113,7 @@ void fwd_epoll_closed(int fd); /* an epoll set of the program that was marked FD
 int fwd_epoll_copied(int from, int to); /* to, or -1 with errno, is a copy of such a set's descriptor; gives to back */
 void fwd_epoll_fork_lock(bool take);
 
-/* meta.c */
+/* path/names.c */
 int x_fstat(int fd, struct stat *st);
 int x_fstatat(int dir, const char *path, struct stat *st, int flags);
 int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
@@ -288,7 +288,7 @@ pid_t x__Fork(void);
 int x_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls, void *child_tid);
 long x_fork_call(long number, const long *a); /* SYS_fork, SYS_clone or SYS_clone3 by syscall() */
 
-/* proc.c */
+/* process/threads.c */
 int x_system(const char *command);
 FILE *x_popen(const char *command, const char *type);
 int x_daemon(int no_chdir, int no_close);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Times of 64 bits where the C library's own have 32 (long.c).  It names no record of the C library that has a time, since those
- * differ between long.c and the other files.  Layer: iofwd (preload).  Thread rule: as the calls.
+ * Times of 64 bits where the C library's own have 32 (entry/time64.c).  It names no record of the C library that has a time, since those
+ * differ between entry/time64.c and the other files.  Layer: iofwd (preload).  Thread rule: as the calls.
  */
 #ifndef AMPH_IOFWD_LONG_H
 #define AMPH_IOFWD_LONG_H

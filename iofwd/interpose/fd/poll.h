@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the waits of ready.c and epoll.c share.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers. */
+/* What the waits of fd/poll.c and epoll.c share.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers. */
 #ifndef AMPH_IOFWD_READY_H
 #define AMPH_IOFWD_READY_H
 

@@ -55,7 +55,7 @@ void fwd_pages_unlock(const struct fwd_pages_guard *g);
 void fwd_pages_fork_lock(bool take); /* for a fork: only the mutex */
 void fwd_pages_forked(void);         /* in the child */
 
-/* ---- pages_space.c: which pages, and who else uses them ---- */
+/* ---- memory/pages_shared.c: which pages, and who else uses them ---- */
 
 /* The pages of file, which is len_bytes long, with one map more.  0, or an errno value: ENODEV (strict: the map has to be one memory for
  * all processes that lock the file, and cannot be). */

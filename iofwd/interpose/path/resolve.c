@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a path leads; see where.h.  Layer: iofwd (preload). */
+/* Where a path leads; see path/resolve.h.  Layer: iofwd (preload). */
 #include "iofwd/interpose/path/resolve.h"
 
 #include "iofwd/interpose/entry/catch.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Turns FILE objects that the C library made into forwarded streams, in place; see foreign.h.  Layer: iofwd (preload).
+ * Turns FILE objects that the C library made into forwarded streams, in place; see stdio/foreign_file.h.  Layer: iofwd (preload).
  * Thread rule: any thread.  A stream that is converted is locked, unless another thread is inside of it.
  *
  * A stream of fopencookie is laid out as a FILE, its table of functions, and the cookie's five words.  Both tables belong to the C

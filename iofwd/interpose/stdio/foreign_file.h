@@ -50,7 +50,7 @@ bool fwd_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, v
 /* A stream that was converted is being closed: it is a local one again, for a program that reopens it. */
 void fwd_foreign_restore(FILE *f);
 
-/* ---- lost.c ---- */
+/* ---- stdio/lost_data.c ---- */
 
 /* A local stream leads to a placeholder and cannot be converted: from now on the end of the process is checked. */
 void fwd_lost_watch(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The agents of record locks: each is a thread with a table of descriptors of its own, to which the server passes files and orders;
- * server_lock.c tells why.  A lock that has to wait waits in a thread beside the agent.  Layer: iofwd.
- * Thread rule: what has a struct fwd_locker as its first argument runs in its agent, but for the two functions of server_lock.h.
+ * lock/lock.c tells why.  A lock that has to wait waits in a thread beside the agent.  Layer: iofwd.
+ * Thread rule: what has a struct fwd_locker as its first argument runs in its agent, but for the two functions of lock/lock.h.
  */
 #include <errno.h>
 #include <fcntl.h>

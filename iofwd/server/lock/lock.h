@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of record locks, shared by server_lock.c (the progress thread's side), server_lock_agent.c (the agents) and server_lock_held.c
- * (who holds what).  Layer: iofwd.  Thread rule: see server_lock.c.
+ * The inside of record locks, shared by lock/lock.c (the progress thread's side), lock/agent.c (the agents) and lock/held.c
+ * (who holds what).  Layer: iofwd.  Thread rule: see lock/lock.c.
  */
 #ifndef AMPH_IOFWD_SERVER_LOCK_H
 #define AMPH_IOFWD_SERVER_LOCK_H
@@ -21,7 +21,7 @@ struct fwd_kept {
     dev_t dev;
     ino_t ino;
     int fd; /* agent's */
-    struct fwd_ranges held; /* agent's: what it has locked of the file, in the first entry for that file; server_lock_held.c's lock */
+    struct fwd_ranges held; /* agent's: what it has locked of the file, in the first entry for that file; lock/held.c's lock */
 };
 
 #define FWD_EVERY_SEQ UINT64_MAX
@@ -48,7 +48,7 @@ struct fwd_lock_waiter {
 
 struct fwd_locker {
     struct fwd_server *server;
-    struct fwd_locker *next; /* server_lock_held.c's, and its lock */
+    struct fwd_locker *next; /* lock/held.c's, and its lock */
     uint32_t pid;        /* the client's */
     int door;            /* the server's end of the socket to the agent */
     /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
@@ -80,7 +80,7 @@ static inline void fwd_agent_close(int fd)
     syscall(SYS_close, fd);
 }
 
-/* ---- server_lock_agent.c ---- */
+/* ---- lock/agent.c ---- */
 
 /* Starts lk's agent, whose socket and number of the client are set.  0 or an errno value. */
 int fwd_agent_start(struct fwd_locker *lk);
@@ -88,7 +88,7 @@ int fwd_agent_start(struct fwd_locker *lk);
 void fwd_agent_dismiss(struct fwd_locker *lk);
 uint32_t fwd_agents_have_left(void); /* dismissed ones that hold nothing any more: how many so far */
 
-/* ---- server_lock_held.c ---- */
+/* ---- lock/held.c ---- */
 
 void fwd_held_list(struct fwd_locker *lk); /* its agent begins to hold locks */
 void fwd_held_unlist(struct fwd_locker *lk);
