@@ -10,7 +10,7 @@
 
 /* An address as it was read; the pointers lead into the bytes. */
 struct amph_address {
-    bool smp_allowed;
+    bool amph_smp_allowed;
     bool narrow;         /* its pointers have 32 bits */
     uint64_t machine;    /* kind of machine, boot and process name space: where smp can work at all */
     uint64_t host;       /* amph_am_host_id */

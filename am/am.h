@@ -209,7 +209,7 @@ void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd);
 enum amph_wait_mode { AMPH_WAIT_ADAPTIVE, AMPH_WAIT_SPIN, AMPH_WAIT_BLOCK };
 void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; AMPHORA_WAIT's at start */
 /* Says how many processes of the job share this host's cores: where they outnumber the cores the spin is zero. */
-void amph_am_set_crowd(unsigned procs_on_host);
+void amph_am_set_oversubscribed(unsigned procs_on_host);
 unsigned amph_am_cores(void); /* that this process's job may use on this host */
 
 /* ---- one-sided transfers ---- */
@@ -289,7 +289,7 @@ struct amph_job {
 extern struct amph_job amph_job;
 
 /* Are there more processes of the job on this host than cores? */
-static inline bool amph_am_crowded(void)
+static inline bool amph_am_oversubscribed(void)
 {
     return amph_job.crowded;
 }

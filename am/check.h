@@ -13,14 +13,14 @@
 
 struct amph_token;
 
-enum { AMPH_HSL_MOST = 32 }; /* locks that one thread can be seen to hold */
+enum { AMPH_HSL_MAX = 32 }; /* locks that one thread can be seen to hold */
 
 struct amph_context {
     const struct amph_token *token;    /* of the handler that runs, or NULL */
     unsigned held_before;              /* locks that were held when it began */
     const char *prepared;              /* the prepare call that waits for its commit, or NULL */
     unsigned nheld;
-    const void *held[AMPH_HSL_MOST];
+    const void *held[AMPH_HSL_MAX];
 };
 
 struct amph_context *amph_context(void);

@@ -306,7 +306,7 @@ enum amph_status amph_job_start(bool threaded)
     set_identity(desc, group, self);
     amph_exit_setup();
     bool one_host;
-    amph_am_set_crowd(crowd(desc, self, &one_host));
+    amph_am_set_oversubscribed(crowd(desc, self, &one_host));
     st = amph_gather_setup();
     if (st == AMPH_OK)
         st = open_endpoint(threaded, desc, self, one_host);

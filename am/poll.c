@@ -53,7 +53,7 @@ static void long_idle(struct amph_am_ep *ep, unsigned polls)
 {
     if (amph_ep_in_handler(ep))
         return;
-    if (amph_am_crowded())
+    if (amph_am_oversubscribed())
         sched_yield();
     if (polls % IDLE_BETWEEN_TICKS == 0)
         amph_ep_tick(ep);
@@ -65,7 +65,7 @@ static inline void idle(struct amph_am_ep *ep)
 {
     unsigned polls = __atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&ep->idle_polls, polls, __ATOMIC_RELAXED);
-    if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 || (amph_am_crowded() && polls > IDLE_BEFORE_YIELD)))
+    if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 || (amph_am_oversubscribed() && polls > IDLE_BEFORE_YIELD)))
         long_idle(ep, polls);
 }
 

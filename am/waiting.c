@@ -62,7 +62,7 @@ unsigned amph_am_cores(void)
     return (unsigned)n;
 }
 
-void amph_am_set_crowd(unsigned procs_on_host)
+void amph_am_set_oversubscribed(unsigned procs_on_host)
 {
     amph_job.crowded = procs_on_host > amph_am_cores();
 }
@@ -291,7 +291,7 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
     } else if (mode == AMPH_WAIT_BLOCK) {
         w->phase = AMPH_WAITER_SLEEPS;
         w->start_ns = amph_now_ns();
-    } else if (amph_am_crowded()) {
+    } else if (amph_am_oversubscribed()) {
         if (w->rounds == (w->soon ? SOON_YIELDS : CROWD_YIELDS)) {
             w->phase = AMPH_WAITER_SLEEPS;
             w->start_ns = amph_now_ns();
@@ -322,7 +322,7 @@ void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds)
     if (amph_ep_poll_once(ep))
         return;
     unsigned round = ++*rounds;
-    if (round < ROOM_SPINS && !amph_am_crowded()) {
+    if (round < ROOM_SPINS && !amph_am_oversubscribed()) {
         amph_cpu_relax();
     } else if (round < ROOM_SPINS + ROOM_YIELDS) {
         sched_yield();

@@ -168,7 +168,7 @@ uint64_t amph_segsize_setting(uint32_t procs_on_host)
                "process's) or /H (of all processes on a host) behind it", setting);
 }
 
-size_t amph_arena_segment_most(void)
+size_t amph_arena_segment_max(void)
 {
     uint64_t phys = amph_phys_mem_bytes();
     return (sizeof(size_t) < 8 || arena.low) && phys > NARROW_SEGMENT_BYTES ? NARROW_SEGMENT_BYTES : (size_t)phys;
@@ -249,7 +249,7 @@ static enum amph_status take_own(struct range *r, const char *what, size_t bytes
 /* The largest segment that may come after the area, as far as is known before the job has been joined. */
 static size_t expected_segment(void)
 {
-    uint64_t most = amph_arena_segment_most(), wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : most;
+    uint64_t most = amph_arena_segment_max(), wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : most;
     return (size_t)(wanted < most ? wanted : most);
 }
 
@@ -345,9 +345,9 @@ void amph_arena_drop_segment(void)
 enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
 {
     len_bytes = amph_align_up(len_bytes, page_bytes);
-    if (len_bytes > amph_arena_segment_most()) {
+    if (len_bytes > amph_arena_segment_max()) {
         amph_error("a segment of %zu bytes was asked for; a process of this host can have %zu (the host has %" PRIu64 " bytes of memory)",
-                   len_bytes, amph_arena_segment_most(), amph_phys_mem_bytes());
+                   len_bytes, amph_arena_segment_max(), amph_phys_mem_bytes());
         return AMPH_ERR_NOMEM;
     }
     char *base = NULL;

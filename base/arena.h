@@ -46,7 +46,7 @@ void *amph_arena_map(size_t len_bytes, int fd);
 enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p);
 
 /* The largest segment that a process of this host can have: its memory, and less where pointers are narrow, or a peer's. */
-size_t amph_arena_segment_most(void);
+size_t amph_arena_segment_max(void);
 
 /* GASNET_MAX_SEGSIZE in bytes of one process: a size, or a fraction of physical memory; "/P" of a process (a size's default), "/H" of
  * a host's processes together (a fraction's default).  Ends the process with a sentence where it cannot be read. */

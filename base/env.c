@@ -198,7 +198,7 @@ static void tell_unknown(const char *entry, void (*tell)(const char *name, const
     tell(name, text, false);
 }
 
-void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_default))
+void amph_env_describe(void (*tell)(const char *name, const char *value, bool is_default))
 {
     char text[1024];
     teller = tell;

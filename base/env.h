@@ -41,7 +41,7 @@ uint64_t amph_env_exit_timeout_ns(uint64_t nprocs);
  * GASNET_VERBOSEENV: from now on tell(name, value, is_default) is called once for each row, at its first use, and at once for those that
  * have been used already, and for variables named GASNET_* that are set and do nothing (value: with the reason).  By one thread, once.
  */
-void amph_env_tell(void (*tell)(const char *name, const char *value, bool is_default));
+void amph_env_describe(void (*tell)(const char *name, const char *value, bool is_default));
 
 /* Entries NAME=VALUE, up to a NULL, of the environment that the program started with: they hold for settings that its environment
  * lacks when they are read.  They stay the caller's, and in place.  Before the first question. */

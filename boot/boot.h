@@ -27,7 +27,7 @@ enum amph_group { AMPH_COMPUTE = 0, AMPH_SERVER = 1, AMPH_NGROUPS = 2 };
 #define AMPH_RANK_NONE UINT32_MAX
 
 /* Under this key an I/O server publishes where file clients reach it. */
-#define AMPH_BOOT_DOOR_KEY "iofwd"
+#define AMPH_BOOT_CONTROL_KEY "iofwd"
 
 /* Under this key a compute process publishes that it joins only to learn where the servers are, and leaves at once: its program is no
  * client of this library.  All compute processes of a job do so, or none. */

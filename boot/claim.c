@@ -29,8 +29,8 @@ static bool find_sockets(int *result_p, int *token_p)
 /* What lies there stays there; the connection in it is nobody's descriptor. */
 static enum amph_claim look(int fd, char **text_p)
 {
-    char *buf = malloc(AMPH_STANDING_TEXT_MOST);
-    ssize_t n = buf ? recv(fd, buf, AMPH_STANDING_TEXT_MOST - 1, MSG_PEEK | MSG_DONTWAIT) : -1;
+    char *buf = malloc(AMPH_STANDING_TEXT_MAX);
+    ssize_t n = buf ? recv(fd, buf, AMPH_STANDING_TEXT_MAX - 1, MSG_PEEK | MSG_DONTWAIT) : -1;
     enum amph_claim result = n > 0 ? (enum amph_claim)(buf[0] - '0') : AMPH_CLAIM_NONE;
     if (result == AMPH_CLAIM_PLAIN) {
         buf[n] = 0;

@@ -383,7 +383,7 @@ static enum amph_status offer_servers(struct foreign *p)
         struct amph_standing_server *s = &set.server[i];
         const struct amph_proc *proc = &job->proc[set.ncompute + i];
         void *door = NULL;
-        st = foreign_lookup(&p->base, set.ncompute + i, AMPH_BOOT_DOOR_KEY, 0, &door, &s->value_len);
+        st = foreign_lookup(&p->base, set.ncompute + i, AMPH_BOOT_CONTROL_KEY, 0, &door, &s->value_len);
         if (st == AMPH_OK && s->value_len <= sizeof s->value)
             memcpy(s->value, door, s->value_len);
         else if (st == AMPH_OK)

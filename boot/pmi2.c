@@ -21,7 +21,7 @@ struct pmi2 {
     struct amph_kvs base;
     int fd;
     char job[128];
-    char body[AMPH_PMI2_BODY_MOST + 1]; /* of the last answer */
+    char body[AMPH_PMI2_BODY_MAX + 1]; /* of the last answer */
 };
 
 static struct pmi2 *own(struct amph_kvs *kvs)
@@ -76,7 +76,7 @@ long amph_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES])
     if (digits == 0 || text[blanks + digits + strspn(text + blanks + digits, " ")])
         return -1;
     long n = strtol(text, NULL, 10);
-    return n > 0 && n <= AMPH_PMI2_BODY_MOST ? n : -1;
+    return n > 0 && n <= AMPH_PMI2_BODY_MAX ? n : -1;
 }
 
 static enum amph_status gone(void)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #define AMPH_PMI2_HEAD_BYTES 6
-#define AMPH_PMI2_BODY_MOST 16384 /* of one message; longer ones from the server are a violation */
+#define AMPH_PMI2_BODY_MAX 16384 /* of one message; longer ones from the server are a violation */
 
 /* The value of `word` in a message's body (NUL-terminated); false where it is not there or does not fit. */
 bool amph_pmi2_word(const char *body, const char *word, char *value, size_t cap);

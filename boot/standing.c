@@ -121,8 +121,8 @@ char *amph_standing_print(const struct amph_standing *set)
 static bool take_server(struct amph_standing *set, const char *rest)
 {
     struct amph_standing_server s = { .host = "" };
-    char hex[2 * AMPH_STANDING_VALUE_MOST + 1] = "";
-    struct amph_standing_server *more = set->n < AMPH_STANDING_MOST ? realloc(set->server, (set->n + 1) * sizeof *more) : NULL;
+    char hex[2 * AMPH_STANDING_VALUE_MAX + 1] = "";
+    struct amph_standing_server *more = set->n < AMPH_STANDING_MAX ? realloc(set->server, (set->n + 1) * sizeof *more) : NULL;
     if (!more)
         return false;
     set->server = more;
@@ -235,10 +235,10 @@ static char *read_text(const char *path)
     char *text = NULL;
     size_t have = 0;
     int fd = amph_standing_open(path, O_RDONLY);
-    if (fd < 0 || !(text = malloc(AMPH_STANDING_TEXT_MOST)))
+    if (fd < 0 || !(text = malloc(AMPH_STANDING_TEXT_MAX)))
         goto done;
-    for (ssize_t n; have < AMPH_STANDING_TEXT_MOST - 1; have += (size_t)n)
-        if ((n = read(fd, text + have, AMPH_STANDING_TEXT_MOST - 1 - have)) <= 0)
+    for (ssize_t n; have < AMPH_STANDING_TEXT_MAX - 1; have += (size_t)n)
+        if ((n = read(fd, text + have, AMPH_STANDING_TEXT_MAX - 1 - have)) <= 0)
             break;
     text[have] = 0;
 done:

@@ -18,15 +18,15 @@
 
 #include "boot/boot.h"
 
-#define AMPH_STANDING_MOST 256         /* servers of one set */
-#define AMPH_STANDING_VALUE_MOST 256   /* bytes that a server publishes */
-#define AMPH_STANDING_TEXT_MOST (256 << 10)
+#define AMPH_STANDING_MAX 256         /* servers of one set */
+#define AMPH_STANDING_VALUE_MAX 256   /* bytes that a server publishes */
+#define AMPH_STANDING_TEXT_MAX (256 << 10)
 
 struct amph_standing_server {
     char host[256];
     uint64_t pid;
     size_t value_len;
-    uint8_t value[AMPH_STANDING_VALUE_MOST];
+    uint8_t value[AMPH_STANDING_VALUE_MAX];
 };
 
 struct amph_standing {

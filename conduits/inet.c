@@ -168,5 +168,5 @@ enum amph_status amph_inet_get_port(const void *blob, size_t len_bytes, struct s
         return AMPH_ERR_PROTO;
     memcpy(&takes, (const uint8_t *)blob + len_bytes - sizeof takes, sizeof takes);
     *datagram_p = amph_le32(takes);
-    return *datagram_p >= 512 && *datagram_p <= AMPH_INET_DATAGRAM_MOST && *datagram_p % 8 == 0 ? AMPH_OK : AMPH_ERR_PROTO;
+    return *datagram_p >= 512 && *datagram_p <= AMPH_INET_DATAGRAM_MAX && *datagram_p % 8 == 0 ? AMPH_OK : AMPH_ERR_PROTO;
 }

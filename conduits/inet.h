@@ -24,8 +24,8 @@ void amph_inet_report(const struct sockaddr_storage *sa, int err);
 size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob);
 enum amph_status amph_inet_get(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p);
 
-/* The same, and behind it (4 bytes) the longest datagram taken there: a multiple of 8 from 512 to AMPH_INET_DATAGRAM_MOST. */
-#define AMPH_INET_DATAGRAM_MOST 65504u /* 65507, down to a multiple of 8 */
+/* The same, and behind it (4 bytes) the longest datagram taken there: a multiple of 8 from 512 to AMPH_INET_DATAGRAM_MAX. */
+#define AMPH_INET_DATAGRAM_MAX 65504u /* 65507, down to a multiple of 8 */
 size_t amph_inet_put_port(const struct sockaddr_storage *sa, uint32_t datagram, uint8_t *blob);
 enum amph_status amph_inet_get_port(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p, uint32_t *datagram_p);
 

@@ -122,7 +122,7 @@ void amphora_hsl_note(const void *hsl, int what)
         for (c->nheld--; at <= c->nheld; at++)
             c->held[at - 1] = c->held[at];
     } else if (what == AMPHORA_HSL_LOCKED || what == AMPHORA_HSL_TRIED) {
-        if (c->nheld == AMPH_HSL_MOST)
+        if (c->nheld == AMPH_HSL_MAX)
             amph_fatal("%s: this thread holds %u handler-safe locks; more cannot be watched", name[what], c->nheld);
         c->held[c->nheld++] = hsl;
     }

@@ -178,7 +178,7 @@ void amph_start_by_itself(const int *argc, char ***argv);
 uintptr_t amph_segment_limit(uint32_t procs_on_host);         /* segment.c */
 /* segment.c: collective; size 0: no segment; status: an error that this process has to tell the others. */
 int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status);
-enum amph_status amph_places_open(struct amph_gex *g);        /* extended/pending.c: first */
+enum amph_status amph_pending_open(struct amph_gex *g);        /* extended/pending.c: first */
 /* Register their handlers. */
 enum amph_status amph_memset_open(struct amph_gex *g);
 enum amph_status amph_ad_open(struct amph_gex *g);

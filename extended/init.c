@@ -296,7 +296,7 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
     amph_job.extended = g; /* first: messages of members that are ahead may come from here on */
     st = amph_colls_open(g);
     if (st == AMPH_OK)
-        st = amph_places_open(g);
+        st = amph_pending_open(g);
     if (st == AMPH_OK)
         st = amph_memset_open(g);
     if (st == AMPH_OK)

@@ -12,7 +12,7 @@ struct amph_handles {
     uint32_t next;
     struct {
         struct amph_op *op; /* NULL: free */
-        enum amph_place_kind kind;
+        enum amph_pending_kind kind;
     } place[PLACES];
 };
 
@@ -28,7 +28,7 @@ static void unlock(struct amph_gex *g)
         pthread_mutex_unlock(&g->handles->lock);
 }
 
-static uint32_t reserve(struct amph_gex *g, enum amph_place_kind kind, struct amph_op *op)
+static uint32_t reserve(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op)
 {
     struct amph_handles *h = g->handles;
     uint32_t found = PLACES;
@@ -43,7 +43,7 @@ static uint32_t reserve(struct amph_gex *g, enum amph_place_kind kind, struct am
     return found;
 }
 
-uint32_t amph_place_take(struct amph_gex *g, enum amph_place_kind kind, struct amph_op *op)
+uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     uint32_t place;
@@ -52,7 +52,7 @@ uint32_t amph_place_take(struct amph_gex *g, enum amph_place_kind kind, struct a
     return place;
 }
 
-struct amph_op *amph_place_release(struct amph_gex *g, enum amph_place_kind kind, uint32_t place)
+struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind, uint32_t place)
 {
     struct amph_op *op = NULL;
     if (place >= PLACES)
@@ -66,7 +66,7 @@ struct amph_op *amph_place_release(struct amph_gex *g, enum amph_place_kind kind
     return op;
 }
 
-enum amph_status amph_places_open(struct amph_gex *g)
+enum amph_status amph_pending_open(struct amph_gex *g)
 {
     g->handles = calloc(1, sizeof *g->handles);
     if (!g->handles)

@@ -43,8 +43,8 @@ uintptr_t amph_segment_limit(uint32_t procs_on_host)
     if (amph_job.built_anywhere)
         return UINTPTR_MAX;
     uint64_t bytes = wanted_limit(procs_on_host), page = amphora_page_bytes();
-    if (bytes > amph_arena_segment_most())
-        bytes = amph_arena_segment_most();
+    if (bytes > amph_arena_segment_max())
+        bytes = amph_arena_segment_max();
     bytes -= bytes % (bytes >= granule() ? granule() : page);
     return (uintptr_t)(bytes ? bytes : page);
 }

@@ -131,7 +131,7 @@ struct upc_wide amphora_upc_global_alloc(size_t nblocks, size_t nbytes)
 struct upc_wide amphora_upc_all_alloc(size_t nblocks, size_t nbytes)
 {
     uint64_t addr = upc_self.mythread == 0 ? upc_heap_alloc(&heaps.global, bytes_each(nblocks, nbytes)) : 0;
-    amph_upc_tell(0, &addr, sizeof addr);
+    amph_upc_report(0, &addr, sizeof addr);
     return (struct upc_wide){ addr, 0, 0 };
 }
 

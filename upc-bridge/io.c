@@ -151,7 +151,7 @@ static int open_all(struct upc_file *f)
         err = upc_raw_open(f, access | more, mode_of(f));
         opened = err == 0;
     }
-    amph_upc_tell(0, &err, sizeof err);
+    amph_upc_report(0, &err, sizeof err);
     if (!err && upc_self.mythread != 0) {
         err = upc_raw_open(f, access, 0);
         opened = err == 0;
@@ -233,7 +233,7 @@ static int close_all(struct upc_file *f)
         again = upc_raw_unlink(f->name);
         err = err ? err : again;
     }
-    amph_upc_tell(0, &err, sizeof err);
+    amph_upc_report(0, &err, sizeof err);
     forget(f);
     return err;
 }
@@ -272,7 +272,7 @@ upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
     int64_t from = 0;
     int err = !f ? errno : origin == UPC_SEEK_END ? upc_raw_size(f, &from) : 0;
     if (f && f->flags & UPC_COMMON_FP && origin == UPC_SEEK_END)
-        amph_upc_tell(0, &from, sizeof from);
+        amph_upc_report(0, &from, sizeof from);
     if (!err && origin == UPC_SEEK_CUR)
         from = f->position;
     else if (!err && origin != UPC_SEEK_SET && origin != UPC_SEEK_END)
@@ -291,7 +291,7 @@ static int by_one(struct upc_file *f, int (*act)(struct upc_file *, int64_t), in
     err = common_error(err);
     if (!err && upc_self.mythread == 0)
         err = act(f, size);
-    amph_upc_tell(0, &err, sizeof err);
+    amph_upc_report(0, &err, sizeof err);
     return answer(err);
 }
 

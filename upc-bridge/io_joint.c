@@ -33,7 +33,7 @@ static int join_file(struct upc_file *f, uint32_t t)
     struct upc_joint *j = &f->joint;
     char name[IOFWD_NAME_BYTES] = "";
     int err = t == (uint32_t)upc_self.mythread ? iofwd_name(f->forwarded, name) : 0;
-    amph_upc_tell(t, name, sizeof name);
+    amph_upc_report(t, name, sizeof name);
     if (t == (uint32_t)upc_self.mythread) {
         j->own = j->nfiles;
         j->file[j->nfiles++] = f->forwarded;

@@ -133,7 +133,7 @@ upc_lock_t *upc_global_lock_alloc(void)
 upc_lock_t *upc_all_lock_alloc(void)
 {
     uint64_t value = upc_self.mythread == 0 ? (uint64_t)(uintptr_t)upc_global_lock_alloc() : 0;
-    amph_upc_tell(0, &value, sizeof value);
+    amph_upc_report(0, &value, sizeof value);
     return (upc_lock_t *)(uintptr_t)value;
 }
 

@@ -106,7 +106,7 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
             memcpy(amph_upc_mine(borders + (i - 1) * s->size), amph_upc_mine(at + i * threads * s->size), s->size);
     }
     if (threads > 1)
-        amph_upc_tell(0, amph_upc_mine(borders), (threads - 1) * s->size);
+        amph_upc_report(0, amph_upc_mine(borders), (threads - 1) * s->size);
 }
 
 /* The first of the n sorted elements that is above the border. */

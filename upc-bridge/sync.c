@@ -92,7 +92,7 @@ void amph_upc_meet(void)
     upc_fence();
 }
 
-void amph_upc_tell(uint32_t root, void *buf, size_t nbytes)
+void amph_upc_report(uint32_t root, void *buf, size_t nbytes)
 {
     gex_Event_Wait(gex_Coll_BroadcastNB(upc_self.tm, root, buf, buf, nbytes, 0));
 }

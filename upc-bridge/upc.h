@@ -47,7 +47,7 @@ static inline uint64_t amph_upc_block_begin(struct upc_wide *p, uint64_t block, 
 void amph_upc_meet(void);
 
 /* nbytes of thread root's buf become everyone's. */
-void amph_upc_tell(uint32_t root, void *buf, size_t nbytes);
+void amph_upc_report(uint32_t root, void *buf, size_t nbytes);
 
 /* Reductions over all threads of one number. */
 uint64_t amph_upc_max(uint64_t value);

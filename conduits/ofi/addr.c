@@ -18,12 +18,12 @@
 #include "conduits/inet.h"
 #include "conduits/ofi/ofi.h"
 
-size_t ofi_sockaddr_len(const struct sockaddr_storage *sa)
+size_t amph_ofi_sockaddr_len(const struct sockaddr_storage *sa)
 {
     return amph_inet_len(sa);
 }
 
-enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct sockaddr_storage *sa_p, int *fd_p)
+enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg, struct sockaddr_storage *sa_p, int *fd_p)
 {
     struct sockaddr_storage sa;
     enum amph_status st = amph_inet_choose("tcp", cfg->loopback_only, cfg->interface, &sa);
@@ -32,7 +32,7 @@ enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct so
     int one = 1, fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t len = sizeof sa;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
-        bind(fd, (struct sockaddr *)&sa, (socklen_t)ofi_sockaddr_len(&sa)) != 0 ||
+        bind(fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) != 0 ||
         getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
         amph_inet_report(&sa, err);
@@ -48,13 +48,13 @@ enum amph_status ofi_reserve_address(const struct amph_cx_config *cfg, struct so
 #define OWN_FORM 255 /* in the place of the family: the provider's own bytes follow */
 #define OWN_AT 2
 
-static bool is_ip(const struct ofi_cx *cx)
+static bool is_ip(const struct amph_ofi_cx *cx)
 {
     uint32_t format = cx->info->addr_format;
     return format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
 }
 
-enum amph_status ofi_own_address(struct ofi_cx *cx)
+enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx)
 {
     if (!cx->family->own_port) {
         uint8_t name[AMPH_ADDR_MAX_BYTES - OWN_AT];
@@ -72,20 +72,20 @@ enum amph_status ofi_own_address(struct ofi_cx *cx)
             return AMPH_OK;
         }
     }
-    cx->base.addr_len = ofi_put_address(&cx->listen_addr, cx->base.addr);
+    cx->base.addr_len = amph_ofi_put_address(&cx->listen_addr, cx->base.addr);
     return AMPH_OK;
 }
 
 /* Is this the address of an instance like this one?  Then *name is what libfabric takes. */
-static bool address_fits(const struct ofi_cx *cx, const uint8_t *blob, size_t len_bytes, struct sockaddr_storage *sa, const void **name)
+static bool address_fits(const struct amph_ofi_cx *cx, const uint8_t *blob, size_t len_bytes, struct sockaddr_storage *sa, const void **name)
 {
     *name = is_ip(cx) ? (const void *)sa : blob + OWN_AT;
     if (is_ip(cx))
-        return ofi_get_address(blob, len_bytes, sa) == AMPH_OK && sa->ss_family == cx->listen_addr.ss_family;
+        return amph_ofi_get_address(blob, len_bytes, sa) == AMPH_OK && sa->ss_family == cx->listen_addr.ss_family;
     return len_bytes == cx->base.addr_len && blob[0] == OFI_WIRE_VERSION && blob[1] == OWN_FORM;
 }
 
-enum amph_status ofi_know_address(struct ofi_cx *cx, struct ofi_peer *p, const void *blob, size_t len_bytes)
+enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, const void *blob, size_t len_bytes)
 {
     struct sockaddr_storage sa;
     const void *name;
@@ -99,19 +99,19 @@ enum amph_status ofi_know_address(struct ofi_cx *cx, struct ofi_peer *p, const v
     return AMPH_OK;
 }
 
-bool ofi_insert_address(struct ofi_cx *cx, struct ofi_peer *p)
+bool amph_ofi_insert_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     struct sockaddr_storage sa;
     const void *name;
     return address_fits(cx, p->name, p->name_len, &sa, &name) && fi_av_insert(cx->av, name, 1, &p->addr, 0, NULL) == 1;
 }
 
-size_t ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob)
+size_t amph_ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob)
 {
     return amph_inet_put(sa, blob);
 }
 
-enum amph_status ofi_get_address(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p)
+enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p)
 {
     return amph_inet_get(blob, len_bytes, sa_p);
 }

@@ -182,12 +182,12 @@ static bool swapped;
 
 static void swap(void)
 {
-    swapped = ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) && ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
+    swapped = amph_ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) && amph_ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
     if (!swapped)
         amph_debug("libfabric's accept and recv were not found; strangers at its port are not counted");
 }
 
-void ofi_guard(int listener)
+void amph_ofi_guard(int listener)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -201,7 +201,7 @@ void ofi_guard(int listener)
     amph_debug("the listening socket %d of libfabric is not guarded against strangers", listener);
 }
 
-void ofi_unguard(int listener)
+void amph_ofi_unguard(int listener)
 {
     for (unsigned i = 0; i < LISTENERS_MAX; i++) {
         int it = listener + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Faults of libfabric that can only be met from inside: a slow start, addresses on big-endian hosts, and (greeting.c) strangers.
- * Layer: conduits (ofi).  Thread rule: ofi_prepare once a process, serialised inside.
+ * Layer: conduits (ofi).  Thread rule: amph_ofi_prepare once a process, serialised inside.
  *
  * They are met by pointing one imported function of libfabric (its slot in the global offset table) to a function here; nothing but
  * libfabric is touched.  Where the slot is not found (another object format, a static program) all goes on as without this file.
@@ -107,7 +107,7 @@ static int swap_in_object(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-bool ofi_swap_import(const char *name, void *fn)
+bool amph_ofi_swap_import(const char *name, void *fn)
 {
     struct swap s = { .name = name, .fn = fn };
     dl_iterate_phdr(swap_in_object, &s);
@@ -127,7 +127,7 @@ static FILE *fopen_but_symbols(const char *path, const char *mode)
     return fopen(path, mode);
 }
 
-bool ofi_has_devices(const char *tree)
+bool amph_ofi_has_devices(const char *tree)
 {
     DIR *dir = opendir(tree);
     bool found = false;
@@ -143,11 +143,11 @@ static void start_libfabric(void)
 {
     struct fi_param *params;
     int count;
-    bool swapped = !ofi_has_devices("/sys/class/infiniband") && ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
+    bool swapped = !amph_ofi_has_devices("/sys/class/infiniband") && amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
     if (swapped)
-        ofi_swap_import("fopen", (void *)(uintptr_t)fopen);
+        amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen);
 }
 
 /* ---- addresses on 64-bit big-endian hosts ---- */
@@ -168,11 +168,11 @@ static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
 static void prepare(void)
 {
     start_libfabric();
-    if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 && !ofi_swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
+    if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 && !amph_ofi_swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
         amph_debug("libfabric's getsockname was not found; tcp may fail on this host");
 }
 
-void ofi_prepare(void)
+void amph_ofi_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);

@@ -27,14 +27,14 @@ static void put_key(struct amph_mem *mem, uint64_t key, uint64_t rbase)
     mem->key_len = amph_wr_len(&w);
 }
 
-enum amph_status ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
+enum amph_status amph_ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
                              struct amph_mem *mem)
 {
-    struct ofi_cx *cx = ofi_of(base_cx);
-    struct ofi_reg *reg;
+    struct amph_ofi_cx *cx = amph_ofi_of(base_cx);
+    struct amph_ofi_reg *reg;
     if (!base || len_bytes == 0)
         return AMPH_ERR_ARG;
-    int ret = ofi_reg_make(cx, base, len_bytes, OFI_ACCESS_ALL, &reg);
+    int ret = amph_ofi_reg_make(cx, base, len_bytes, OFI_ACCESS_ALL, &reg);
     if (ret) {
         amph_error("cannot register %zu bytes with libfabric's provider %s: %s", len_bytes, cx->prov->name, fi_strerror(-ret));
         return amph_status_from_fi(ret);
@@ -43,21 +43,21 @@ enum amph_status ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_byt
     mem->len_bytes = len_bytes;
     mem->impl = reg;
     put_key(mem, fi_mr_key(reg->mr), cx->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)base : 0);
-    ofi_reg_list(cx, reg);
+    amph_ofi_reg_list(cx, reg);
     return AMPH_OK;
 }
 
-void ofi_mem_dereg(struct amph_cx *base_cx, struct amph_mem *mem)
+void amph_ofi_mem_dereg(struct amph_cx *base_cx, struct amph_mem *mem)
 {
     if (mem->impl)
-        ofi_reg_put(ofi_of(base_cx), mem->impl);
+        amph_ofi_reg_put(amph_ofi_of(base_cx), mem->impl);
     mem->impl = NULL;
     mem->key_len = 0;
 }
 
-enum amph_status ofi_mem_import(struct amph_cx *base_cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+enum amph_status amph_ofi_mem_import(struct amph_cx *base_cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
-    struct ofi_cx *cx = ofi_of(base_cx);
+    struct amph_ofi_cx *cx = amph_ofi_of(base_cx);
     struct amph_rd r;
     if (peer >= base_cx->cfg.max_peers || cx->peer[peer].state != OFI_PEER_UP)
         return AMPH_ERR_PEER;

@@ -11,29 +11,29 @@ static const struct amph_conduit_ops tcp_ops, verbs_ops;
 
 static enum amph_status tcp_probe(char *why, size_t why_len)
 {
-    return ofi_probe(&ofi_family_tcp, why, why_len);
+    return amph_ofi_probe(&amph_ofi_family_tcp, why, why_len);
 }
 static enum amph_status tcp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
-    return ofi_open(&ofi_family_tcp, &tcp_ops, cfg, cx_p);
+    return amph_ofi_open(&amph_ofi_family_tcp, &tcp_ops, cfg, cx_p);
 }
 
 static enum amph_status verbs_probe(char *why, size_t why_len)
 {
-    return ofi_probe(&ofi_family_verbs, why, why_len);
+    return amph_ofi_probe(&amph_ofi_family_verbs, why, why_len);
 }
 static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
-    return ofi_open(&ofi_family_verbs, &verbs_ops, cfg, cx_p);
+    return amph_ofi_open(&amph_ofi_family_verbs, &verbs_ops, cfg, cx_p);
 }
 
 /* What every family does alike. */
 #define COMMON_OPERATIONS \
-    .close = ofi_close, .add_peer = ofi_add_peer, .del_peer = ofi_del_peer, .peer_gone = amph_conduit_no_peer_gone, \
-    .mem_reg = ofi_mem_reg, .mem_dereg = ofi_mem_dereg, \
-    .mem_import = ofi_mem_import, .am_send = ofi_am_send, .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, \
-    .put = ofi_put, .get = ofi_get, .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, .progress = ofi_progress, \
-    .wait_fd = ofi_wait_fd, .arm = ofi_arm
+    .close = amph_ofi_close, .add_peer = amph_ofi_add_peer, .del_peer = amph_ofi_del_peer, .peer_gone = amph_conduit_no_peer_gone, \
+    .mem_reg = amph_ofi_mem_reg, .mem_dereg = amph_ofi_mem_dereg, \
+    .mem_import = amph_ofi_mem_import, .am_send = amph_ofi_am_send, .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, \
+    .put = amph_ofi_put, .get = amph_ofi_get, .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, .progress = amph_ofi_progress, \
+    .wait_fd = amph_ofi_wait_fd, .arm = amph_ofi_arm
 
 static const struct amph_conduit_ops tcp_ops = {
     .name = "tcp",

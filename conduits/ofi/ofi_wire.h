@@ -20,7 +20,7 @@
 
 #define OFI_WIRE_VERSION 1
 
-struct ofi_hdr {
+struct amph_ofi_hdr {
     uint64_t cookie;
     uint64_t dest;
     uint32_t src;    /* number of the sender in the receiver's table */
@@ -34,40 +34,40 @@ struct ofi_hdr {
     uint8_t version;
 };
 
-_Static_assert(sizeof(struct ofi_hdr) == 32, "the header is a wire format");
-_Static_assert(offsetof(struct ofi_hdr, aux) == 24 && offsetof(struct ofi_hdr, version) == 31, "no holes in a wire format");
+_Static_assert(sizeof(struct amph_ofi_hdr) == 32, "the header is a wire format");
+_Static_assert(offsetof(struct amph_ofi_hdr, aux) == 24 && offsetof(struct amph_ofi_hdr, version) == 31, "no holes in a wire format");
 
 #define OFI_MAX_MEDIUM 65536u
 #define OFI_ARGS_MAX_BYTES (AMPH_AM_MAX_ARGS * 4u)
-#define OFI_MSG_MAX_BYTES (sizeof(struct ofi_hdr) + OFI_ARGS_MAX_BYTES + OFI_MAX_MEDIUM)
+#define OFI_MSG_MAX_BYTES (sizeof(struct amph_ofi_hdr) + OFI_ARGS_MAX_BYTES + OFI_MAX_MEDIUM)
 
-static inline size_t ofi_pad8(size_t n)
+static inline size_t amph_ofi_pad8(size_t n)
 {
     return (n + 7) & ~(size_t)7;
 }
 
 /* Bytes of header and arguments. */
-static inline size_t ofi_head_len(unsigned nargs)
+static inline size_t amph_ofi_head_len(unsigned nargs)
 {
-    return sizeof(struct ofi_hdr) + ofi_pad8(4u * nargs);
+    return sizeof(struct amph_ofi_hdr) + amph_ofi_pad8(4u * nargs);
 }
 
 /* Does the payload of this kind travel in the message? */
-static inline bool ofi_kind_packs(unsigned kind)
+static inline bool amph_ofi_kind_packs(unsigned kind)
 {
     return kind == AMPH_AM_MEDIUM || kind == AMPH_AM_LONG_PACKED || kind == AMPH_AM_INTERNAL;
 }
 
 /* Must words be swapped between this host and the wire? */
-static inline bool ofi_wire_swaps(void)
+static inline bool amph_ofi_wire_swaps(void)
 {
     return AMPH_BIG_ENDIAN != amph_wire_swapped;
 }
 
-/* Writes header and arguments to buf (ofi_head_len bytes, aligned to 8). */
-static inline void ofi_put_head(void *buf, const struct amph_am *am, enum amph_lane lane, uint32_t src, uint64_t cookie)
+/* Writes header and arguments to buf (amph_ofi_head_len bytes, aligned to 8). */
+static inline void amph_ofi_put_head(void *buf, const struct amph_am *am, enum amph_lane lane, uint32_t src, uint64_t cookie)
 {
-    struct ofi_hdr *h = buf;
+    struct amph_ofi_hdr *h = buf;
     h->cookie = amph_le64(cookie);
     h->dest = amph_le64(am->dest);
     h->src = amph_le32(src);

@@ -17,7 +17,7 @@
 #define AV_HINT_MOST 1024 /* the provider's table grows by itself */
 
 /* Logs which step failed; 0 passes. */
-static enum amph_status step(struct ofi_cx *cx, const char *what, int ret)
+static enum amph_status step(struct amph_ofi_cx *cx, const char *what, int ret)
 {
     if (AMPH_LIKELY(ret == 0))
         return AMPH_OK;
@@ -25,7 +25,7 @@ static enum amph_status step(struct ofi_cx *cx, const char *what, int ret)
     return amph_status_from_fi(ret);
 }
 
-static enum amph_status open_objects(struct ofi_cx *cx)
+static enum amph_status open_objects(struct amph_ofi_cx *cx)
 {
     struct fi_cq_attr cq = { .size = OFI_MAX_OPS, .format = FI_CQ_FORMAT_DATA,
                              .wait_obj = cx->wait == OFI_WAIT_CQ ? FI_WAIT_FD : FI_WAIT_NONE };
@@ -41,10 +41,10 @@ static enum amph_status open_objects(struct ofi_cx *cx)
         (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->av->fid, 0))) != AMPH_OK ||
         (st = step(cx, "fi_enable", fi_enable(cx->ep))) != AMPH_OK)
         return st;
-    return ofi_own_address(cx);
+    return amph_ofi_own_address(cx);
 }
 
-static void close_fids(struct ofi_cx *cx, struct fid **fid, size_t n)
+static void close_fids(struct amph_ofi_cx *cx, struct fid **fid, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (fid[i]) {
@@ -55,7 +55,7 @@ static void close_fids(struct ofi_cx *cx, struct fid **fid, size_t n)
 }
 
 /* Afterwards nothing is in flight. */
-static void close_endpoint(struct ofi_cx *cx)
+static void close_endpoint(struct amph_ofi_cx *cx)
 {
     struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL, cx->cq ? &cx->cq->fid : NULL, cx->av ? &cx->av->fid : NULL };
     close_fids(cx, fid, AMPH_COUNTOF(fid));
@@ -65,7 +65,7 @@ static void close_endpoint(struct ofi_cx *cx)
 }
 
 /* Closes in the order that libfabric asks for; registrations have gone before. */
-static void close_objects(struct ofi_cx *cx)
+static void close_objects(struct amph_ofi_cx *cx)
 {
     close_endpoint(cx);
     struct fid *fid[] = { cx->domain ? &cx->domain->fid : NULL, cx->fabric ? &cx->fabric->fid : NULL };
@@ -78,7 +78,7 @@ static void close_objects(struct ofi_cx *cx)
 }
 
 /* What the provider asks of memory, and in the debug mode what the strictest does. */
-static void set_rules(struct ofi_cx *cx)
+static void set_rules(struct amph_ofi_cx *cx)
 {
     cx->mr_debug = amph_env_bool(AMPH_ENV_MR_DEBUG);
     cx->mr_mode = (uint64_t)cx->info->domain_attr->mr_mode;
@@ -88,21 +88,21 @@ static void set_rules(struct ofi_cx *cx)
 }
 
 /* Makes the endpoint listen: where the port is ours to choose at one that is reserved meanwhile. */
-static enum amph_status open_endpoint(struct ofi_cx *cx, const struct ofi_family *family)
+static enum amph_status open_endpoint(struct amph_ofi_cx *cx, const struct amph_ofi_family *family)
 {
     const char *interface = cx->base.cfg.interface;
     const struct sockaddr_storage *src = &cx->listen_addr;
     int reserved = -1;
     enum amph_status st = AMPH_OK;
     if (family->own_port)
-        st = ofi_reserve_address(&cx->base.cfg, &cx->listen_addr, &reserved);
+        st = amph_ofi_reserve_address(&cx->base.cfg, &cx->listen_addr, &reserved);
     else if (interface && interface[0])
         st = amph_inet_choose(family->conduit, false, interface, &cx->listen_addr);
     else
         src = NULL;
     if (st != AMPH_OK)
         return st;
-    st = ofi_find_provider(family, cx->base.cfg.threaded, src, &cx->prov, &cx->info);
+    st = amph_ofi_find_provider(family, cx->base.cfg.threaded, src, &cx->prov, &cx->info);
     if (st != AMPH_OK)
         amph_error_shared("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE",
                           family->conduit);
@@ -117,35 +117,35 @@ static enum amph_status open_endpoint(struct ofi_cx *cx, const struct ofi_family
     return st;
 }
 
-static enum amph_status open_all(struct ofi_cx *cx, const struct ofi_family *family)
+static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_family *family)
 {
     enum amph_status st = open_endpoint(cx, family);
     if (st != AMPH_OK)
         return st;
-    st = ofi_wait_open(cx);
+    st = amph_ofi_wait_open(cx);
     if (st == AMPH_ERR_NOSYS && cx->wait == OFI_WAIT_INNER && cx->prov->cq_sleeps) {
         /* This libfabric is built in another way: its own wait object it is, then. */
         close_objects(cx);
         cx->wait = OFI_WAIT_CQ;
         if ((st = open_endpoint(cx, family)) != AMPH_OK)
             return st;
-        st = ofi_wait_open(cx);
+        st = amph_ofi_wait_open(cx);
     }
     if (st == AMPH_ERR_NOSYS)
         amph_info("%s: provider %s has nothing to wait for; waiting is by time", cx->base.cfg.name, cx->prov->name);
     else if (st != AMPH_OK)
         return st;
-    return ofi_rx_start(cx);
+    return amph_ofi_rx_start(cx);
 }
 
-static void set_facts(struct ofi_cx *cx)
+static void set_facts(struct amph_ofi_cx *cx)
 {
     const uint64_t ordered = FI_ORDER_SAW;
     struct amph_conduit_caps *caps = &cx->base.caps;
     cx->inject_bytes =
         cx->info->tx_attr->inject_size < OFI_INJECT_MAX_BYTES ? cx->info->tx_attr->inject_size : OFI_INJECT_MAX_BYTES;
     caps->max_medium = OFI_MAX_MEDIUM;
-    caps->inject_bytes = cx->inject_bytes > sizeof(struct ofi_hdr) ? (uint32_t)(cx->inject_bytes - sizeof(struct ofi_hdr)) : 0;
+    caps->inject_bytes = cx->inject_bytes > sizeof(struct amph_ofi_hdr) ? (uint32_t)(cx->inject_bytes - sizeof(struct amph_ofi_hdr)) : 0;
     caps->native_rma = true;
     caps->put_then_am = (cx->info->tx_attr->msg_order & ordered) == ordered;
     caps->mixed_order = cx->prov->mixed_order;
@@ -154,32 +154,32 @@ static void set_facts(struct ofi_cx *cx)
 /* An operation that close ends: its owner gets it back. */
 static void abandon(void *item, void *arg)
 {
-    struct ofi_op *op = item;
+    struct amph_ofi_op *op = item;
     if (op->busy)
-        ofi_op_finish(arg, op, AMPH_ERR_STATE);
+        amph_ofi_op_finish(arg, op, AMPH_ERR_STATE);
 }
 
-static void close_pool(struct ofi_pool *pool)
+static void close_pool(struct amph_ofi_pool *pool)
 {
-    ofi_pool_unregister(pool);
-    ofi_pool_fini(pool);
+    amph_ofi_pool_unregister(pool);
+    amph_ofi_pool_fini(pool);
 }
 
-void ofi_close(struct amph_cx *base)
+void amph_ofi_close(struct amph_cx *base)
 {
-    struct ofi_cx *cx = ofi_of(base);
-    ofi_quiesce(cx);
-    ofi_wait_close(cx);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
+    amph_ofi_quiesce(cx);
+    amph_ofi_wait_close(cx);
     if (cx->reach_fd >= 0)
         close(cx->reach_fd);
     close_endpoint(cx);
-    ofi_pool_each(&cx->ops, abandon, cx);
-    ofi_rx_stop(cx);
+    amph_ofi_pool_each(&cx->ops, abandon, cx);
+    amph_ofi_rx_stop(cx);
     close_pool(&cx->ops);
     for (unsigned i = 0; i < OFI_NBOUNCE; i++)
         close_pool(&cx->bounce[i]);
     while (cx->regs)
-        ofi_reg_put(cx, cx->regs);
+        amph_ofi_reg_put(cx, cx->regs);
     close_objects(cx);
     pthread_mutex_destroy(&cx->reg_lock);
     free(cx->peer);
@@ -199,10 +199,10 @@ static void want_descriptors(uint32_t peers)
                   (unsigned long long)limit.rlim_cur);
 }
 
-enum amph_status ofi_open(const struct ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
+enum amph_status amph_ofi_open(const struct amph_ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
                           struct amph_cx **cx_p)
 {
-    struct ofi_cx *cx = calloc(1, sizeof *cx);
+    struct amph_ofi_cx *cx = calloc(1, sizeof *cx);
     if (!cx)
         return AMPH_ERR_NOMEM;
     want_descriptors(cfg->max_peers);
@@ -211,13 +211,13 @@ enum amph_status ofi_open(const struct ofi_family *family, const struct amph_con
     cx->family = family;
     cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->bell_fd = cx->reach_fd = -1;
     pthread_mutex_init(&cx->reg_lock, NULL);
-    ofi_pool_init(&cx->ops, cx, sizeof(struct ofi_op), 32, OFI_MAX_OPS);
-    ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);
-    ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], cx, OFI_MSG_MAX_BYTES, 2, 16);
+    amph_ofi_pool_init(&cx->ops, cx, sizeof(struct amph_ofi_op), 32, OFI_MAX_OPS);
+    amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);
+    amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], cx, OFI_MSG_MAX_BYTES, 2, 16);
     cx->peer = calloc(cfg->max_peers ? cfg->max_peers : 1, sizeof *cx->peer);
     enum amph_status st = cx->peer ? open_all(cx, family) : AMPH_ERR_NOMEM;
     if (st != AMPH_OK) {
-        ofi_close(&cx->base);
+        amph_ofi_close(&cx->base);
         return st;
     }
     set_facts(cx);
@@ -227,15 +227,15 @@ enum amph_status ofi_open(const struct ofi_family *family, const struct amph_con
 
 /* ---- peers ---- */
 
-enum amph_status ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct amph_peer_spec *spec)
+enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct amph_peer_spec *spec)
 {
-    struct ofi_cx *cx = ofi_of(base);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
     if (peer >= base->cfg.max_peers)
         return AMPH_ERR_RANGE;
-    struct ofi_peer *p = &cx->peer[peer];
+    struct amph_ofi_peer *p = &cx->peer[peer];
     if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != OFI_PEER_NONE)
         return AMPH_ERR_STATE;
-    if (ofi_know_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
+    if (amph_ofi_know_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
         return AMPH_ERR_PEER;
     p->again_ns = 0;
     p->cookie_in = spec->cookie_in;
@@ -246,9 +246,9 @@ enum amph_status ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct 
     return AMPH_OK;
 }
 
-void ofi_del_peer(struct amph_cx *base, uint32_t peer)
+void amph_ofi_del_peer(struct amph_cx *base, uint32_t peer)
 {
-    struct ofi_cx *cx = ofi_of(base);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
     if (peer >= base->cfg.max_peers || __atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED) == OFI_PEER_NONE)
         return;
     __atomic_store_n(&cx->peer[peer].state, OFI_PEER_NONE, __ATOMIC_RELAXED);

@@ -12,27 +12,27 @@
 #include "base/platform.h"
 #include "conduits/ofi/ofi.h"
 
-struct ofi_slab {
-    struct ofi_slab *next;
-    struct ofi_reg *reg;
+struct amph_ofi_slab {
+    struct amph_ofi_slab *next;
+    struct amph_ofi_reg *reg;
     size_t nitems;
     _Alignas(16) uint8_t items[];
 };
 
-void ofi_pool_init(struct ofi_pool *pool, struct ofi_cx *cx, size_t item_bytes, size_t per_slab, size_t limit)
+void amph_ofi_pool_init(struct amph_ofi_pool *pool, struct amph_ofi_cx *cx, size_t item_bytes, size_t per_slab, size_t limit)
 {
-    *pool = (struct ofi_pool){ .cx = cx, .item_bytes = amph_align_up(item_bytes, AMPH_CACHE_LINE), .per_slab = per_slab, .limit = limit };
+    *pool = (struct amph_ofi_pool){ .cx = cx, .item_bytes = amph_align_up(item_bytes, AMPH_CACHE_LINE), .per_slab = per_slab, .limit = limit };
 }
 
-static bool grow(struct ofi_pool *pool)
+static bool grow(struct amph_ofi_pool *pool)
 {
     if (pool->made >= pool->limit)
         return false;
-    struct ofi_slab *slab = calloc(1, sizeof *slab + pool->per_slab * pool->item_bytes);
+    struct amph_ofi_slab *slab = calloc(1, sizeof *slab + pool->per_slab * pool->item_bytes);
     if (!slab)
         return false;
     if (pool->cx->need_reg &&
-        ofi_reg_make(pool->cx, slab->items, pool->per_slab * pool->item_bytes, OFI_ACCESS_LOCAL, &slab->reg) != 0) {
+        amph_ofi_reg_make(pool->cx, slab->items, pool->per_slab * pool->item_bytes, OFI_ACCESS_LOCAL, &slab->reg) != 0) {
         free(slab);
         return false;
     }
@@ -40,7 +40,7 @@ static bool grow(struct ofi_pool *pool)
     slab->nitems = pool->per_slab;
     pool->slabs = slab;
     for (size_t i = 0; i < pool->per_slab; i++) {
-        struct ofi_item *item = (struct ofi_item *)(slab->items + i * pool->item_bytes);
+        struct amph_ofi_item *item = (struct amph_ofi_item *)(slab->items + i * pool->item_bytes);
         item->next = pool->free;
         item->reg = slab->reg;
         pool->free = item;
@@ -49,49 +49,49 @@ static bool grow(struct ofi_pool *pool)
     return true;
 }
 
-void *ofi_pool_get(struct ofi_pool *pool)
+void *amph_ofi_pool_get(struct amph_ofi_pool *pool)
 {
     if (!pool->free) {
         pool->free = __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
         if (!pool->free && !grow(pool))
             return NULL;
     }
-    struct ofi_item *item = pool->free;
+    struct amph_ofi_item *item = pool->free;
     pool->free = item->next;
     return item;
 }
 
-void ofi_pool_put(struct ofi_pool *pool, void *ptr, struct ofi_reg *reg)
+void amph_ofi_pool_put(struct amph_ofi_pool *pool, void *ptr, struct amph_ofi_reg *reg)
 {
-    struct ofi_item *item = ptr, *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
+    struct amph_ofi_item *item = ptr, *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
     item->reg = reg;
     do {
         item->next = head;
     } while (!__atomic_compare_exchange_n(&pool->returned, &head, item, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-void ofi_pool_each(struct ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg)
+void amph_ofi_pool_each(struct amph_ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg)
 {
-    for (struct ofi_slab *slab = pool->slabs; slab; slab = slab->next)
+    for (struct amph_ofi_slab *slab = pool->slabs; slab; slab = slab->next)
         for (size_t i = 0; i < slab->nitems; i++)
             fn(slab->items + i * pool->item_bytes, arg);
 }
 
-void ofi_pool_unregister(struct ofi_pool *pool)
+void amph_ofi_pool_unregister(struct amph_ofi_pool *pool)
 {
-    for (struct ofi_slab *slab = pool->slabs; slab; slab = slab->next) {
+    for (struct amph_ofi_slab *slab = pool->slabs; slab; slab = slab->next) {
         if (slab->reg)
-            ofi_reg_put(pool->cx, slab->reg);
+            amph_ofi_reg_put(pool->cx, slab->reg);
         slab->reg = NULL;
     }
 }
 
-void ofi_pool_fini(struct ofi_pool *pool)
+void amph_ofi_pool_fini(struct amph_ofi_pool *pool)
 {
     while (pool->slabs) {
-        struct ofi_slab *slab = pool->slabs;
+        struct amph_ofi_slab *slab = pool->slabs;
         pool->slabs = slab->next;
         free(slab);
     }
-    ofi_pool_init(pool, pool->cx, pool->item_bytes, pool->per_slab, pool->limit);
+    amph_ofi_pool_init(pool, pool->cx, pool->item_bytes, pool->per_slab, pool->limit);
 }

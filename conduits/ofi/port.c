@@ -30,7 +30,7 @@ struct buffer {
     uint8_t *mem;
 };
 
-struct ofi_port {
+struct amph_ofi_port {
     struct amph_port base;
     uint32_t max_peers;
     struct fi_info *info;
@@ -45,19 +45,19 @@ struct ofi_port {
     struct buffer buffer[BUFFERS];
 };
 
-struct ofi_set {
+struct amph_ofi_set {
     struct amph_port_set base;
     uint64_t mem[AMPH_PORT_BATCH][BUFFER_BYTES / 8];
 };
 
-static struct ofi_port *port_of(struct amph_port *port)
+static struct amph_ofi_port *port_of(struct amph_port *port)
 {
-    return (struct ofi_port *)port;
+    return (struct amph_ofi_port *)port;
 }
 
 static enum amph_status get_info(const struct sockaddr_storage *src, struct fi_info **info_p)
 {
-    ofi_prepare();
+    amph_ofi_prepare();
     struct fi_info *h = fi_allocinfo();
     if (!h)
         return AMPH_ERR_NOMEM;
@@ -95,7 +95,7 @@ static enum amph_status port_probe(char *why, size_t why_len)
 
 static void port_close(struct amph_port *base)
 {
-    struct ofi_port *p = port_of(base);
+    struct amph_ofi_port *p = port_of(base);
     struct fid *fid[] = { p->ep ? &p->ep->fid : NULL, p->cq ? &p->cq->fid : NULL, p->av ? &p->av->fid : NULL,
                           p->domain ? &p->domain->fid : NULL, p->fabric ? &p->fabric->fid : NULL };
     for (size_t i = 0; i < AMPH_COUNTOF(fid); i++)
@@ -108,7 +108,7 @@ static void port_close(struct amph_port *base)
     free(p);
 }
 
-static int open_objects(struct ofi_port *p)
+static int open_objects(struct amph_ofi_port *p)
 {
     struct fi_cq_attr cq = { .size = 4 * BUFFERS, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE };
     struct fi_av_attr av = { .type = FI_AV_TABLE, .count = p->max_peers < 1024 ? p->max_peers : 1024 };
@@ -140,7 +140,7 @@ static bool is_bound_to(int fd, const void *arg)
     return n == amph_inet_put(sa, b) && memcmp(a, b, n) == 0;
 }
 
-static void use_socket(struct ofi_port *p)
+static void use_socket(struct amph_ofi_port *p)
 {
     int bytes = WANTED_QUEUE;
     socklen_t len = sizeof bytes;
@@ -154,12 +154,12 @@ static void use_socket(struct ofi_port *p)
         p->base.queue_bytes = (uint64_t)bytes / 2;
 }
 
-static bool post(struct ofi_port *p, struct buffer *b)
+static bool post(struct amph_ofi_port *p, struct buffer *b)
 {
     return fi_recv(p->ep, b->mem, BUFFER_BYTES, NULL, FI_ADDR_UNSPEC, b) == 0;
 }
 
-static enum amph_status start(struct ofi_port *p, const struct amph_port_config *cfg)
+static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_config *cfg)
 {
     struct sockaddr_storage sa;
     enum amph_status st = amph_inet_choose("udp", cfg->loopback_only, cfg->interface, &sa);
@@ -180,7 +180,7 @@ static enum amph_status start(struct ofi_port *p, const struct amph_port_config 
     if (sa.ss_family == AF_INET6 && most > V6_MOST)
         most = V6_MOST;
     p->base.datagram = most & ~7u;
-    p->fd = ofi_find_fd(is_bound_to, &sa);
+    p->fd = amph_ofi_find_fd(is_bound_to, &sa);
     use_socket(p);
     p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
     for (unsigned i = 0; i < BUFFERS; i++) {
@@ -193,7 +193,7 @@ static enum amph_status start(struct ofi_port *p, const struct amph_port_config 
 
 static enum amph_status port_open(const struct amph_port_config *cfg, struct amph_port **port_p)
 {
-    struct ofi_port *p = calloc(1, sizeof *p);
+    struct amph_ofi_port *p = calloc(1, sizeof *p);
     if (!p)
         return AMPH_ERR_NOMEM;
     p->base.ops = &amph_port_ofi_ops;
@@ -215,7 +215,7 @@ static enum amph_status port_open(const struct amph_port_config *cfg, struct amp
 static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len,
                                       uint32_t *datagram_p)
 {
-    struct ofi_port *p = port_of(base);
+    struct amph_ofi_port *p = port_of(base);
     struct sockaddr_storage sa;
     uint32_t takes;
     if (peer >= p->max_peers)
@@ -234,7 +234,7 @@ static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, con
 
 static void port_del_peer(struct amph_port *base, uint32_t peer)
 {
-    struct ofi_port *p = port_of(base);
+    struct amph_ofi_port *p = port_of(base);
     if (peer >= p->max_peers || p->addr[peer] == FI_ADDR_UNSPEC)
         return;
     fi_av_remove(p->av, &p->addr[peer], 1, 0);
@@ -244,7 +244,7 @@ static void port_del_peer(struct amph_port *base, uint32_t peer)
 /* One after the other, injected: the provider knows no other way that is faster. */
 static unsigned port_send(struct amph_port *base, const struct amph_port_out *v, unsigned n)
 {
-    struct ofi_port *p = port_of(base);
+    struct amph_ofi_port *p = port_of(base);
     uint64_t text[BUFFER_BYTES / 8];
     for (unsigned i = 0; i < n; i++) {
         size_t len = 0;
@@ -263,8 +263,8 @@ static unsigned port_send(struct amph_port *base, const struct amph_port_out *v,
 
 static unsigned port_recv(struct amph_port *base, struct amph_port_set **set_p)
 {
-    struct ofi_port *p = port_of(base);
-    struct ofi_set *s = *set_p ? (struct ofi_set *)*set_p : calloc(1, sizeof *s);
+    struct amph_ofi_port *p = port_of(base);
+    struct amph_ofi_set *s = *set_p ? (struct amph_ofi_set *)*set_p : calloc(1, sizeof *s);
     if (!s)
         return 0;
     *set_p = &s->base;

@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-static void peer_lost(struct ofi_cx *cx, uint32_t peer, const char *why)
+static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, const char *why)
 {
-    struct ofi_peer *p = &cx->peer[peer];
+    struct amph_ofi_peer *p = &cx->peer[peer];
     uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
     if (state != OFI_PEER_UP && state != OFI_PEER_FAILED)
         return;
@@ -21,7 +21,7 @@ static void peer_lost(struct ofi_cx *cx, uint32_t peer, const char *why)
 }
 
 /* Tells of peers that the send side found unreachable. */
-static unsigned report_failed(struct ofi_cx *cx)
+static unsigned report_failed(struct amph_ofi_cx *cx)
 {
     unsigned n = 0;
     if (AMPH_LIKELY(!__atomic_load_n(&cx->failed, __ATOMIC_RELAXED)))
@@ -36,28 +36,28 @@ static unsigned report_failed(struct ofi_cx *cx)
     return n;
 }
 
-static void handle_error(struct ofi_cx *cx)
+static void handle_error(struct amph_ofi_cx *cx)
 {
     struct fi_cq_err_entry err = { 0 };
     if (fi_cq_readerr(cx->cq, &err, 0) != 1)
         return;
-    struct ofi_ctx *ctx = err.op_context;
+    struct amph_ofi_ctx *ctx = err.op_context;
     amph_debug("%s: completion error %d (%s), flags 0x%llx", cx->base.cfg.name, err.err, fi_strerror(err.err),
                (unsigned long long)err.flags);
     if (!ctx)
         return;
     if (ctx->what == OFI_CTX_RX) {
-        ofi_rx_error(cx, AMPH_CONTAINER_OF(ctx, struct ofi_rxbuf, ctx), &err);
+        amph_ofi_rx_error(cx, AMPH_CONTAINER_OF(ctx, struct amph_ofi_rxbuf, ctx), &err);
         return;
     }
-    struct ofi_op *op = AMPH_CONTAINER_OF(ctx, struct ofi_op, ctx);
+    struct amph_ofi_op *op = AMPH_CONTAINER_OF(ctx, struct amph_ofi_op, ctx);
     uint32_t peer = op->peer;
-    ofi_op_finish(cx, op, AMPH_ERR_PEER);
+    amph_ofi_op_finish(cx, op, AMPH_ERR_PEER);
     peer_lost(cx, peer, fi_strerror(err.err));
 }
 
 /* Reads the next completions if all earlier ones are handled.  This is also what makes the provider work. */
-bool ofi_fill_batch(struct ofi_cx *cx)
+bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
 {
     if (cx->ev_at != cx->ev_end)
         return true;
@@ -67,7 +67,7 @@ bool ofi_fill_batch(struct ofi_cx *cx)
     ssize_t n = fi_cq_read(cx->cq, cx->ev, OFI_BATCH);
     if (AMPH_LIKELY(n == -FI_EAGAIN))
         return false;
-    ofi_cq_touched(cx);
+    amph_ofi_cq_touched(cx);
     if (n > 0) {
         cx->ev_at = 0;
         cx->ev_end = (unsigned)n;
@@ -77,31 +77,31 @@ bool ofi_fill_batch(struct ofi_cx *cx)
     return cx->ev_error;
 }
 
-static void handle(struct ofi_cx *cx, unsigned lanes)
+static void handle(struct amph_ofi_cx *cx, unsigned lanes)
 {
     struct fi_cq_data_entry e = cx->ev[cx->ev_at++]; /* a copy: an inner call may refill the batch */
-    struct ofi_ctx *ctx = e.op_context;
+    struct amph_ofi_ctx *ctx = e.op_context;
     if (AMPH_UNLIKELY(!ctx))
         return;
     if (ctx->what == OFI_CTX_RX)
-        ofi_rx_message(cx, AMPH_CONTAINER_OF(ctx, struct ofi_rxbuf, ctx), &e, lanes);
+        amph_ofi_rx_message(cx, AMPH_CONTAINER_OF(ctx, struct amph_ofi_rxbuf, ctx), &e, lanes);
     else
-        ofi_op_finish(cx, AMPH_CONTAINER_OF(ctx, struct ofi_op, ctx), AMPH_OK);
+        amph_ofi_op_finish(cx, AMPH_CONTAINER_OF(ctx, struct amph_ofi_op, ctx), AMPH_OK);
 }
 
-unsigned ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
+unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
-    struct ofi_cx *cx = ofi_of(base);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
     unsigned n = report_failed(cx);
     if (AMPH_UNLIKELY(cx->rx_starved))
-        ofi_rx_repost(cx);
+        amph_ofi_rx_repost(cx);
     if (AMPH_UNLIKELY(cx->deferred && (lanes & (1u << AMPH_LANE_REQUEST))))
-        n += ofi_rx_deferred(cx, budget);
+        n += amph_ofi_rx_deferred(cx, budget);
     while (n < budget) {
-        if (!ofi_fill_batch(cx)) {
+        if (!amph_ofi_fill_batch(cx)) {
             if (AMPH_LIKELY(!cx->kicks || cx->kicker_posted))
                 break;
-            ofi_rx_kick(cx);
+            amph_ofi_rx_kick(cx);
             continue;
         }
         if (AMPH_UNLIKELY(cx->ev_error)) {

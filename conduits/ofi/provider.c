@@ -26,7 +26,7 @@ static bool verbs_present(char *why, size_t why_len)
     if (stand_in_wanted())
         return true;
     for (size_t i = 0; i < AMPH_COUNTOF(trees); i++)
-        if (ofi_has_devices(trees[i]))
+        if (amph_ofi_has_devices(trees[i]))
             return true;
     snprintf(why, why_len, "this machine shows no RDMA device (nothing in %s)", trees[0]);
     return false;
@@ -34,25 +34,25 @@ static bool verbs_present(char *why, size_t why_len)
 
 /* "tcp" has FI_EP_RDM from libfabric 1.18 on; 1.17 has the same code under the name "net".  rxm over tcp refuses peers of the
  * other byte order, and mixes up messages that share a receive buffer. */
-static const struct ofi_provider tcp_providers[] = {
+static const struct amph_ofi_provider tcp_providers[] = {
     { .name = "tcp", .wait = OFI_WAIT_INNER, .cq_sleeps = true, .mixed_order = true, .needs_kicks = true },
     { .name = "net", .wait = OFI_WAIT_INNER, .mixed_order = true, .needs_kicks = true },
     { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
     { .name = NULL },
 };
-const struct ofi_family ofi_family_tcp = { .conduit = "tcp", .provider = tcp_providers, .own_port = true };
+const struct amph_ofi_family amph_ofi_family_tcp = { .conduit = "tcp", .provider = tcp_providers, .own_port = true };
 
 /* Cards.  verbs itself has connected endpoints only; rxm lays the others over it.  Other makers' providers are taken as they come. */
-static const struct ofi_provider verbs_providers[] = {
+static const struct amph_ofi_provider verbs_providers[] = {
     { .name = "verbs;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
     { .name = "any other with registered memory", .wait = OFI_WAIT_CQ, .own_buffers = true, .any = true },
     { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true, .stand_in = true },
     { .name = NULL },
 };
-const struct ofi_family ofi_family_verbs = { .conduit = "verbs", .provider = verbs_providers, .present = verbs_present };
+const struct amph_ofi_family amph_ofi_family_verbs = { .conduit = "verbs", .provider = verbs_providers, .present = verbs_present };
 
 /* Providers of endpoints that are no card's. */
-static const char *const no_card[] = { "tcp", "net", "udp", "sockets", "shm", "sm2", "ofi_hook", "off_coll", "lnx" };
+static const char *const no_card[] = { "tcp", "net", "udp", "sockets", "shm", "sm2", "amph_ofi_hook", "off_coll", "lnx" };
 
 static bool is_card(const struct fi_info *info)
 {
@@ -63,7 +63,7 @@ static bool is_card(const struct fi_info *info)
     return (info->domain_attr->mr_mode & registered) != 0;
 }
 
-static struct fi_info *make_hints(const struct ofi_provider *p, bool threaded, const struct sockaddr_storage *src)
+static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool threaded, const struct sockaddr_storage *src)
 {
     struct fi_info *h = fi_allocinfo();
     if (!h)
@@ -80,7 +80,7 @@ static struct fi_info *make_hints(const struct ofi_provider *p, bool threaded, c
     h->domain_attr->av_type = FI_AV_UNSPEC;
     h->fabric_attr->prov_name = p->any ? NULL : strdup(p->name);
     if (src) {
-        h->src_addrlen = ofi_sockaddr_len(src);
+        h->src_addrlen = amph_ofi_sockaddr_len(src);
         h->src_addr = malloc(h->src_addrlen);
         if (h->src_addr)
             memcpy(h->src_addr, src, h->src_addrlen);
@@ -100,7 +100,7 @@ static bool acceptable(const struct fi_info *info)
 }
 
 /* The first of the list that p stands for; the copy is the caller's. */
-static struct fi_info *pick(const struct ofi_provider *p, const struct fi_info *list)
+static struct fi_info *pick(const struct amph_ofi_provider *p, const struct fi_info *list)
 {
     for (; list; list = list->next) {
         /* libfabric answers "tcp" with "tcp;ofi_rxm" where tcp itself has no such endpoint. */
@@ -111,11 +111,11 @@ static struct fi_info *pick(const struct ofi_provider *p, const struct fi_info *
     return NULL;
 }
 
-enum amph_status ofi_find_provider(const struct ofi_family *family, bool threaded, const struct sockaddr_storage *src,
-                                   const struct ofi_provider **prov_p, struct fi_info **info_p)
+enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded, const struct sockaddr_storage *src,
+                                   const struct amph_ofi_provider **prov_p, struct fi_info **info_p)
 {
-    ofi_prepare();
-    for (const struct ofi_provider *p = family->provider; p->name; p++) {
+    amph_ofi_prepare();
+    for (const struct amph_ofi_provider *p = family->provider; p->name; p++) {
         if (p->stand_in && !stand_in_wanted())
             continue;
         struct fi_info *hints = make_hints(p, threaded, src), *info = NULL;
@@ -136,18 +136,18 @@ enum amph_status ofi_find_provider(const struct ofi_family *family, bool threade
     return AMPH_ERR_NOSYS;
 }
 
-enum amph_status ofi_probe(const struct ofi_family *family, char *why, size_t why_len)
+enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why, size_t why_len)
 {
-    const struct ofi_provider *prov;
+    const struct amph_ofi_provider *prov;
     struct fi_info *info;
     uint32_t v = fi_version();
     if (family->present && !family->present(why, why_len))
         return AMPH_ERR_NOSYS;
-    enum amph_status st = ofi_find_provider(family, false, NULL, &prov, &info);
+    enum amph_status st = amph_ofi_find_provider(family, false, NULL, &prov, &info);
     if (st != AMPH_OK) {
         int n =
             snprintf(why, why_len, "libfabric %u.%u offers no provider for %s (tried:", FI_MAJOR(v), FI_MINOR(v), family->conduit);
-        for (const struct ofi_provider *p = family->provider; p->name && n > 0 && (size_t)n < why_len; p++)
+        for (const struct amph_ofi_provider *p = family->provider; p->name && n > 0 && (size_t)n < why_len; p++)
             n += p->stand_in ? 0 : snprintf(why + n, why_len - (size_t)n, "%s %s", p == family->provider ? "" : ",", p->name);
         if (n > 0 && (size_t)n < why_len)
             snprintf(why + n, why_len - (size_t)n, "); see fi_info, and FI_PROVIDER if it is set");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Brings an endpoint to rest before it is closed.  Layer: conduits (ofi).  Thread rule: ofi_close, both sides quiet.
+ * Brings an endpoint to rest before it is closed.  Layer: conduits (ofi).  Thread rule: amph_ofi_close, both sides quiet.
  *
  * rxm over tcp crashes in fi_close where traffic is outstanding (seen with libfabric 1.17, reported of 2.4 over verbs): in the flush after
  * a connection has been freed it meets an error completion without a context.  Its source suggests two ways to that:
@@ -68,8 +68,8 @@ static unsigned end_input(int set, unsigned depth)
     return n;
 }
 
-/* Makes the provider work.  What completes is not looked at: ofi_close gives all operations back. */
-static void work(struct ofi_cx *cx)
+/* Makes the provider work.  What completes is not looked at: amph_ofi_close gives all operations back. */
+static void work(struct amph_ofi_cx *cx)
 {
     struct fi_cq_data_entry ev[OFI_BATCH];
 
@@ -81,12 +81,12 @@ static void work(struct ofi_cx *cx)
     }
 }
 
-void ofi_quiesce(struct ofi_cx *cx)
+void amph_ofi_quiesce(struct amph_ofi_cx *cx)
 {
     if (!cx->ep || !cx->prov->own_buffers)
         return;
 
-    ofi_rx_cancel(cx);
+    amph_ofi_rx_cancel(cx);
     if (cx->inner_fd < 0)
         return;
 

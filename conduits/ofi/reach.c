@@ -15,13 +15,13 @@
 
 #define PATIENCE_NS (100 * AMPH_NS_PER_MS)
 
-static void stop_asking(struct ofi_cx *cx)
+static void stop_asking(struct amph_ofi_cx *cx)
 {
     close(cx->reach_fd);
     cx->reach_fd = -1;
 }
 
-static int start_asking(struct ofi_cx *cx, struct ofi_peer *p)
+static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     struct sockaddr_storage sa;
     size_t len = sizeof sa;
@@ -32,13 +32,13 @@ static int start_asking(struct ofi_cx *cx, struct ofi_peer *p)
     if (cx->reach_fd < 0)
         return 0;
     cx->reach_peer = p;
-    if (connect(cx->reach_fd, (struct sockaddr *)&sa, (socklen_t)ofi_sockaddr_len(&sa)) == 0)
+    if (connect(cx->reach_fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) == 0)
         return 0;
     return errno == EINPROGRESS ? 0 : errno;
 }
 
 /* The answer to the question that is under way: 0 none yet or there, else an errno value. */
-static int look(struct ofi_cx *cx, struct ofi_peer *p, uint64_t now)
+static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
 {
     struct pollfd pfd = { .fd = cx->reach_fd, .events = POLLOUT };
     int err = 0;
@@ -51,7 +51,7 @@ static int look(struct ofi_cx *cx, struct ofi_peer *p, uint64_t now)
     return err;
 }
 
-bool ofi_peer_gone(struct ofi_cx *cx, struct ofi_peer *p)
+bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     uint64_t now = amph_now_ns();
     int err = 0;

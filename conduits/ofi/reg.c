@@ -10,7 +10,7 @@
  * own cache, which watches the address space, stands behind fi_mr_reg and makes the next registration of the same buffer cheap.
  *
  * AMPHORA_MR_DEBUG=1 imposes the strict rules on providers that have none: each buffer handed to libfabric must lie in a live
- * registration (ofi_desc ends the process where one does not), keys are not ours to choose, and transfers name addresses.
+ * registration (amph_ofi_desc ends the process where one does not), keys are not ours to choose, and transfers name addresses.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static uint64_t random_key(const struct fi_domain_attr *attr)
     return attr->mr_key_size >= sizeof key ? key : key & ((UINT64_C(1) << (8 * attr->mr_key_size)) - 1);
 }
 
-static int enable_mr(struct ofi_cx *cx, struct fid_mr *mr)
+static int enable_mr(struct amph_ofi_cx *cx, struct fid_mr *mr)
 {
     if (!(cx->info->domain_attr->mr_mode & FI_MR_ENDPOINT))
         return 0;
@@ -41,9 +41,9 @@ static int enable_mr(struct ofi_cx *cx, struct fid_mr *mr)
     return ret ? ret : fi_mr_enable(mr);
 }
 
-int ofi_reg_make(struct ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access, struct ofi_reg **reg_p)
+int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access, struct amph_ofi_reg **reg_p)
 {
-    struct ofi_reg *reg = calloc(1, sizeof *reg);
+    struct amph_ofi_reg *reg = calloc(1, sizeof *reg);
     int ret = reg ? -FI_ENOKEY : -FI_ENOMEM;
     for (int i = 0; i < KEY_TRIES && ret == -FI_ENOKEY; i++)
         ret = fi_mr_reg(cx->domain, base, len_bytes, access, 0, random_key(cx->info->domain_attr), 0, &reg->mr, NULL);
@@ -63,7 +63,7 @@ int ofi_reg_make(struct ofi_cx *cx, const void *base, size_t len_bytes, uint64_t
     return 0;
 }
 
-static void destroy(struct ofi_reg *reg)
+static void destroy(struct amph_ofi_reg *reg)
 {
     fi_close(&reg->mr->fid);
     reg->magic = 0;
@@ -72,14 +72,14 @@ static void destroy(struct ofi_reg *reg)
 
 /* ---- the table ---- */
 
-static bool covers(const struct ofi_reg *reg, uintptr_t addr, size_t len_bytes)
+static bool covers(const struct amph_ofi_reg *reg, uintptr_t addr, size_t len_bytes)
 {
     return addr >= reg->base && len_bytes <= reg->len_bytes && addr - reg->base <= reg->len_bytes - len_bytes;
 }
 
-static struct ofi_reg *find_locked(struct ofi_cx *cx, uintptr_t addr, size_t len_bytes, uint64_t access)
+static struct amph_ofi_reg *find_locked(struct amph_ofi_cx *cx, uintptr_t addr, size_t len_bytes, uint64_t access)
 {
-    for (struct ofi_reg *reg = cx->regs; reg; reg = reg->next)
+    for (struct amph_ofi_reg *reg = cx->regs; reg; reg = reg->next)
         if ((reg->access & access) == access && covers(reg, addr, len_bytes)) {
             reg->refs++;
             return reg;
@@ -87,7 +87,7 @@ static struct ofi_reg *find_locked(struct ofi_cx *cx, uintptr_t addr, size_t len
     return NULL;
 }
 
-void ofi_reg_list(struct ofi_cx *cx, struct ofi_reg *reg)
+void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
 {
     pthread_mutex_lock(&cx->reg_lock);
     reg->listed = true;
@@ -96,31 +96,31 @@ void ofi_reg_list(struct ofi_cx *cx, struct ofi_reg *reg)
     pthread_mutex_unlock(&cx->reg_lock);
 }
 
-struct ofi_reg *ofi_reg_find(struct ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access)
+struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access)
 {
     pthread_mutex_lock(&cx->reg_lock);
-    struct ofi_reg *reg = find_locked(cx, (uintptr_t)addr, len_bytes, access);
+    struct amph_ofi_reg *reg = find_locked(cx, (uintptr_t)addr, len_bytes, access);
     pthread_mutex_unlock(&cx->reg_lock);
     return reg;
 }
 
-int ofi_reg_user(struct ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access, struct ofi_reg **reg_p)
+int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access, struct amph_ofi_reg **reg_p)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr & ~(page - 1);
     size_t len = amph_align_up((uintptr_t)addr + len_bytes, page) - from;
-    if ((*reg_p = ofi_reg_find(cx, addr, len_bytes, access)) != NULL)
+    if ((*reg_p = amph_ofi_reg_find(cx, addr, len_bytes, access)) != NULL)
         return 0;
-    int ret = ofi_reg_make(cx, (const void *)from, len, access, reg_p);
+    int ret = amph_ofi_reg_make(cx, (const void *)from, len, access, reg_p);
     if (!ret)
-        ofi_reg_list(cx, *reg_p);
+        amph_ofi_reg_list(cx, *reg_p);
     return ret;
 }
 
-void ofi_reg_put(struct ofi_cx *cx, struct ofi_reg *reg)
+void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
 {
     pthread_mutex_lock(&cx->reg_lock);
     bool last = --reg->refs == 0;
-    struct ofi_reg **at = &cx->regs;
+    struct amph_ofi_reg **at = &cx->regs;
     while (last && reg->listed && *at && *at != reg)
         at = &(*at)->next;
     if (last && reg->listed && *at)
@@ -130,7 +130,7 @@ void ofi_reg_put(struct ofi_cx *cx, struct ofi_reg *reg)
         destroy(reg);
 }
 
-void *ofi_desc_checked(const struct ofi_reg *reg, const void *addr, size_t len_bytes)
+void *amph_ofi_desc_checked(const struct amph_ofi_reg *reg, const void *addr, size_t len_bytes)
 {
     if (!reg || reg->magic != REG_MAGIC || !covers(reg, (uintptr_t)addr, len_bytes))
         amph_fatal("AMPHORA_MR_DEBUG: %zu bytes at %p are handed to libfabric outside registered memory (%s)", len_bytes, addr,
@@ -138,7 +138,7 @@ void *ofi_desc_checked(const struct ofi_reg *reg, const void *addr, size_t len_b
     return reg->desc;
 }
 
-uint64_t ofi_remote_checked(const struct ofi_cx *cx, const struct amph_rmem *rmem, uint64_t offset)
+uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem, uint64_t offset)
 {
     uint64_t addr = rmem->rbase + offset;
     if (addr < rmem->base || addr - rmem->base >= rmem->len_bytes)

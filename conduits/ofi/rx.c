@@ -15,33 +15,33 @@
 
 /* ---- buffers ---- */
 
-static bool post(struct ofi_cx *cx, struct ofi_rxbuf *rb)
+static bool post(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     struct iovec iov = { rb->mem, rb->len_bytes };
-    void *desc = ofi_desc(cx, rb->reg, rb->mem, rb->len_bytes);
+    void *desc = amph_ofi_desc(cx, rb->reg, rb->mem, rb->len_bytes);
     struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx };
     rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
     rb->released = rb->damaged = false;
     ssize_t ret = fi_recvmsg(cx->ep, &msg, FI_COMPLETION | (cx->prov->own_buffers ? 0 : FI_MULTI_RECV));
-    ofi_cq_touched(cx);
+    amph_ofi_cq_touched(cx);
     if (ret && ret != -FI_EAGAIN)
         amph_error("%s: libfabric takes no receive buffer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
     return ret == 0;
 }
 
-static size_t buffer_bytes(const struct ofi_cx *cx)
+static size_t buffer_bytes(const struct amph_ofi_cx *cx)
 {
     return cx->prov->own_buffers ? OFI_MSG_MAX_BYTES : OFI_RX_BUF_BYTES;
 }
 
-static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx, size_t len_bytes)
+static struct amph_ofi_rxbuf *make_buffer(struct amph_ofi_cx *cx, size_t len_bytes)
 {
-    struct ofi_rxbuf *rb = calloc(1, sizeof *rb);
+    struct amph_ofi_rxbuf *rb = calloc(1, sizeof *rb);
     if (!rb || !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(len_bytes, AMPH_CACHE_LINE)))) {
         free(rb);
         return NULL;
     }
-    if (cx->need_reg && ofi_reg_make(cx, rb->mem, len_bytes, OFI_ACCESS_LOCAL, &rb->reg) != 0) {
+    if (cx->need_reg && amph_ofi_reg_make(cx, rb->mem, len_bytes, OFI_ACCESS_LOCAL, &rb->reg) != 0) {
         free(rb->mem);
         free(rb);
         return NULL;
@@ -53,7 +53,7 @@ static struct ofi_rxbuf *make_buffer(struct ofi_cx *cx, size_t len_bytes)
     return rb;
 }
 
-enum amph_status ofi_rx_start(struct ofi_cx *cx)
+enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx)
 {
     size_t least = OFI_MSG_MAX_BYTES;
     cx->deferred_tail = &cx->deferred;
@@ -64,7 +64,7 @@ enum amph_status ofi_rx_start(struct ofi_cx *cx)
         return amph_status_from_fi(ret);
     }
     for (unsigned i = 0; i < (own ? OFI_RX_OWN_BUFS : OFI_RX_BUFS); i++) {
-        struct ofi_rxbuf *rb = make_buffer(cx, buffer_bytes(cx));
+        struct amph_ofi_rxbuf *rb = make_buffer(cx, buffer_bytes(cx));
         if (!rb)
             return AMPH_ERR_NOMEM;
         if (!post(cx, rb))
@@ -79,25 +79,25 @@ enum amph_status ofi_rx_start(struct ofi_cx *cx)
     return AMPH_OK;
 }
 
-void ofi_rx_cancel(struct ofi_cx *cx)
+void amph_ofi_rx_cancel(struct amph_ofi_cx *cx)
 {
-    for (struct ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
+    for (struct amph_ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
         if (!rb->released)
             fi_cancel(&cx->ep->fid, &rb->ctx); /* fails where a message is on its way into it */
 }
 
-void ofi_rx_stop(struct ofi_cx *cx)
+void amph_ofi_rx_stop(struct amph_ofi_cx *cx)
 {
     while (cx->rx_all) {
-        struct ofi_rxbuf *rb = cx->rx_all;
+        struct amph_ofi_rxbuf *rb = cx->rx_all;
         cx->rx_all = rb->next;
         if (rb->reg)
-            ofi_reg_put(cx, rb->reg);
+            amph_ofi_reg_put(cx, rb->reg);
         free(rb->mem);
         free(rb);
     }
     while (cx->deferred) {
-        struct ofi_deferred *d = cx->deferred;
+        struct amph_ofi_deferred *d = cx->deferred;
         cx->deferred = d->next;
         free(d);
     }
@@ -105,17 +105,17 @@ void ofi_rx_stop(struct ofi_cx *cx)
 
 /* A buffer in which something went wrong is never sure to be quiet: it is put aside, and another takes its place.  A buffer that
  * was put aside long ago is used again, so that a stranger who provokes this costs us no more than OFI_RX_RETIRED of them. */
-static struct ofi_rxbuf *replace(struct ofi_cx *cx, struct ofi_rxbuf *rb)
+static struct amph_ofi_rxbuf *replace(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     rb->released = false;
     unsigned slot = cx->rx_nretired++ % OFI_RX_RETIRED;
-    struct ofi_rxbuf *other = cx->rx_retired[slot];
+    struct amph_ofi_rxbuf *other = cx->rx_retired[slot];
     cx->rx_retired[slot] = rb;
     return other ? other : make_buffer(cx, buffer_bytes(cx));
 }
 
 /* Posts rb again when nothing of it is in use any more. */
-static void settle(struct ofi_cx *cx, struct ofi_rxbuf *rb)
+static void settle(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     if (AMPH_LIKELY(!rb->released) || (!rb->damaged && rb->done_bytes != rb->end_bytes))
         return;
@@ -138,10 +138,10 @@ static void settle(struct ofi_cx *cx, struct ofi_rxbuf *rb)
     }
 }
 
-void ofi_rx_repost(struct ofi_cx *cx)
+void amph_ofi_rx_repost(struct amph_ofi_cx *cx)
 {
     cx->rx_starved = false;
-    for (struct ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
+    for (struct amph_ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
         settle(cx, rb);
 }
 
@@ -150,7 +150,7 @@ void ofi_rx_repost(struct ofi_cx *cx)
  * forgotten.  Whether that happened cannot be seen, so after a buffer has been used up, and as soon as there is nothing else to do,
  * a further buffer is posted and taken back once for each peer.  It holds one message, so it is either untouched or not in the
  * queue. */
-void ofi_rx_kick(struct ofi_cx *cx)
+void amph_ofi_rx_kick(struct amph_ofi_cx *cx)
 {
     if (cx->kicker_posted)
         return;
@@ -166,17 +166,17 @@ void ofi_rx_kick(struct ofi_cx *cx)
 /* Takes the message apart.  Returns false if it breaks the format. */
 static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t *args)
 {
-    const struct ofi_hdr *h = msg;
-    size_t head = ofi_head_len(h->nargs);
+    const struct amph_ofi_hdr *h = msg;
+    size_t head = amph_ofi_head_len(h->nargs);
     if (h->version != OFI_WIRE_VERSION || h->nargs > AMPH_AM_MAX_ARGS || h->kind > AMPH_AM_INTERNAL || h->lane >= AMPH_NLANES)
         return false;
     *am = (struct amph_am){ .kind = h->kind, .handler = h->handler, .nargs = h->nargs, .flags = h->flags, .aux = amph_le16(h->aux),
                             .nbytes = amph_le32(h->nbytes), .dest = amph_le64(h->dest), .args = (const int32_t *)(h + 1) };
-    size_t payload = ofi_kind_packs(am->kind) ? am->nbytes : 0;
-    if (payload > OFI_MAX_MEDIUM || len_bytes != ofi_pad8(head + payload))
+    size_t payload = amph_ofi_kind_packs(am->kind) ? am->nbytes : 0;
+    if (payload > OFI_MAX_MEDIUM || len_bytes != amph_ofi_pad8(head + payload))
         return false;
     am->payload = (const uint8_t *)msg + head;
-    if (ofi_wire_swaps()) {
+    if (amph_ofi_wire_swaps()) {
         for (unsigned i = 0; i < am->nargs; i++)
             args[i] = (int32_t)amph_le32((uint32_t)am->args[i]);
         am->args = args;
@@ -185,20 +185,20 @@ static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t
 }
 
 /* Whose message is it?  AMPH_RANK_NONE-like answer UINT32_MAX: nobody's. */
-static uint32_t sender(struct ofi_cx *cx, const struct ofi_hdr *h)
+static uint32_t sender(struct amph_ofi_cx *cx, const struct amph_ofi_hdr *h)
 {
     uint32_t src = amph_le32(h->src);
     if (src >= cx->base.cfg.max_peers)
         return UINT32_MAX;
-    const struct ofi_peer *p = &cx->peer[src];
+    const struct amph_ofi_peer *p = &cx->peer[src];
     if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) == OFI_PEER_NONE || amph_le64(h->cookie) != p->cookie_in)
         return UINT32_MAX;
     return src;
 }
 
-static void defer(struct ofi_cx *cx, const void *msg, size_t len_bytes)
+static void defer(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes)
 {
-    struct ofi_deferred *d = malloc(sizeof *d + len_bytes);
+    struct amph_ofi_deferred *d = malloc(sizeof *d + len_bytes);
     if (!d)
         amph_fatal("%s: no memory to keep a request of %zu bytes while a reply waits for room", cx->base.cfg.name, len_bytes);
     d->next = NULL;
@@ -209,9 +209,9 @@ static void defer(struct ofi_cx *cx, const void *msg, size_t len_bytes)
 }
 
 /* Checks and delivers one message; lanes says which may be delivered now.  false: it is not a peer's. */
-static bool deliver(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
+static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
 {
-    const struct ofi_hdr *h = msg;
+    const struct amph_ofi_hdr *h = msg;
     int32_t args[AMPH_AM_MAX_ARGS];
     struct amph_am am;
     if (AMPH_UNLIKELY(len_bytes < sizeof *h)) {
@@ -235,7 +235,7 @@ static bool deliver(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsign
 }
 
 /* A stranger's message of odd length has put the messages behind it out of line: they are moved first. */
-static bool deliver_moved(struct ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
+static bool deliver_moved(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
 {
     void *copy = malloc(len_bytes);
     if (!copy)
@@ -245,7 +245,7 @@ static bool deliver_moved(struct ofi_cx *cx, const void *msg, size_t len_bytes, 
     return ours;
 }
 
-void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes)
+void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes)
 {
     bool own = cx->prov->own_buffers;
     uint8_t *msg = own ? rb->mem : e->buf;
@@ -271,7 +271,7 @@ void ofi_rx_message(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_
     settle(cx, rb);
 }
 
-void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_err_entry *err)
+void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, const struct fi_cq_err_entry *err)
 {
     if (err->err == FI_ETRUNC || err->err == FI_EMSGSIZE)
         amph_count(DROP_MALFORMED);
@@ -285,11 +285,11 @@ void ofi_rx_error(struct ofi_cx *cx, struct ofi_rxbuf *rb, const struct fi_cq_er
     settle(cx, rb);
 }
 
-unsigned ofi_rx_deferred(struct ofi_cx *cx, unsigned budget)
+unsigned amph_ofi_rx_deferred(struct amph_ofi_cx *cx, unsigned budget)
 {
     unsigned n = 0;
     while (cx->deferred && n < budget) {
-        struct ofi_deferred *d = cx->deferred;
+        struct amph_ofi_deferred *d = cx->deferred;
         cx->deferred = d->next;
         if (!cx->deferred)
             cx->deferred_tail = &cx->deferred;

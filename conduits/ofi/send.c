@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The send side: messages, puts and gets, and what happens when they are finished.  Layer: conduits (ofi).
- * Thread rule: serialised send side; ofi_op_finish also from the progress side (see pool.c).
+ * Thread rule: serialised send side; amph_ofi_op_finish also from the progress side (see pool.c).
  *
  * Whatever fits the provider's inject size leaves without an operation.  Else the message is copied to a bounce buffer, except a
  * large payload whose owner waits for lc: that is sent from where it lies, behind a header kept in the operation.
@@ -18,17 +18,17 @@
 #include "conduits/ofi/ofi.h"
 
 /* The peer if it can be sent to, else NULL and why. */
-static struct ofi_peer *peer_up(struct ofi_cx *cx, uint32_t peer, enum amph_status *st)
+static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status *st)
 {
     if (AMPH_UNLIKELY(peer >= cx->base.cfg.max_peers)) {
         *st = AMPH_ERR_RANGE;
         return NULL;
     }
-    struct ofi_peer *p = &cx->peer[peer];
+    struct amph_ofi_peer *p = &cx->peer[peer];
     uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
     if (AMPH_LIKELY(state == OFI_PEER_UP && p->addr != FI_ADDR_UNSPEC))
         return p;
-    if (state == OFI_PEER_UP && ofi_insert_address(cx, p))
+    if (state == OFI_PEER_UP && amph_ofi_insert_address(cx, p))
         return p;
     *st = state == OFI_PEER_NONE ? AMPH_ERR_STATE : AMPH_ERR_PEER;
     return NULL;
@@ -36,28 +36,28 @@ static struct ofi_peer *peer_up(struct ofi_cx *cx, uint32_t peer, enum amph_stat
 
 /* What a refused transfer means.  While a connection is being made providers say EAGAIN; a connection that cannot be made at all
  * ends the peer, whose upcall progress makes. */
-static enum amph_status refused(struct ofi_cx *cx, struct ofi_peer *p, ssize_t ret)
+static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, ssize_t ret)
 {
-    if (ret == -FI_ENOMEM || ret == -FI_EINTR || (ret == -FI_EAGAIN && !ofi_peer_gone(cx, p)))
+    if (ret == -FI_ENOMEM || ret == -FI_EINTR || (ret == -FI_EAGAIN && !amph_ofi_peer_gone(cx, p)))
         return AMPH_AGAIN;
     amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
     uint8_t up = OFI_PEER_UP;
     if (__atomic_compare_exchange_n(&p->state, &up, OFI_PEER_FAILED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         __atomic_store_n(&cx->failed, 1, __ATOMIC_RELEASE);
-        ofi_ring_bell(cx);
+        amph_ofi_notify(cx);
     }
     return AMPH_ERR_PEER;
 }
 
-static inline void accepted(struct ofi_peer *p)
+static inline void accepted(struct amph_ofi_peer *p)
 {
     if (AMPH_UNLIKELY(p->again_ns != 0))
         p->again_ns = 0;
 }
 
-static struct ofi_op *op_get(struct ofi_cx *cx, uint32_t peer, struct amph_op *lc, struct amph_op *rc)
+static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct amph_op *lc, struct amph_op *rc)
 {
-    struct ofi_op *op = ofi_pool_get(&cx->ops);
+    struct amph_ofi_op *op = amph_ofi_pool_get(&cx->ops);
     if (!op)
         return NULL;
     op->ctx.what = OFI_CTX_OP;
@@ -70,27 +70,27 @@ static struct ofi_op *op_get(struct ofi_cx *cx, uint32_t peer, struct amph_op *l
     return op;
 }
 
-static bool op_bounce(struct ofi_cx *cx, struct ofi_op *op, size_t len_bytes)
+static bool op_bounce(struct amph_ofi_cx *cx, struct amph_ofi_op *op, size_t len_bytes)
 {
     op->bounce_pool = &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
-    op->bounce = ofi_pool_get(op->bounce_pool);
+    op->bounce = amph_ofi_pool_get(op->bounce_pool);
     if (op->bounce)
-        op->bounce_reg = ((struct ofi_item *)op->bounce)->reg;
+        op->bounce_reg = ((struct amph_ofi_item *)op->bounce)->reg;
     return op->bounce != NULL;
 }
 
-static void op_free(struct ofi_cx *cx, struct ofi_op *op)
+static void op_free(struct amph_ofi_cx *cx, struct amph_ofi_op *op)
 {
     if (op->bounce)
-        ofi_pool_put(op->bounce_pool, op->bounce, op->bounce_reg);
+        amph_ofi_pool_put(op->bounce_pool, op->bounce, op->bounce_reg);
     if (op->user_reg)
-        ofi_reg_put(cx, op->user_reg);
+        amph_ofi_reg_put(cx, op->user_reg);
     free(op->heap);
     op->busy = false;
-    ofi_pool_put(&cx->ops, op, op->item.reg);
+    amph_ofi_pool_put(&cx->ops, op, op->item.reg);
 }
 
-void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st)
+void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amph_status st)
 {
     struct amph_op *lc = op->lc, *rc = op->rc;
     if (op->get_to && st == AMPH_OK)
@@ -103,12 +103,12 @@ void ofi_op_finish(struct ofi_cx *cx, struct ofi_op *op, enum amph_status st)
 }
 
 /* Says what became of a started operation: on success it is in the provider's hands. */
-static enum amph_status started(struct ofi_cx *cx, struct ofi_peer *p, struct ofi_op *op, ssize_t ret)
+static enum amph_status started(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, struct amph_ofi_op *op, ssize_t ret)
 {
     if (AMPH_LIKELY(ret == 0)) {
         accepted(p);
-        ofi_cq_touched(cx);
-        ofi_ring_bell(cx);
+        amph_ofi_cq_touched(cx);
+        amph_ofi_notify(cx);
         return AMPH_OK;
     }
     op_free(cx, op);
@@ -121,24 +121,24 @@ static enum amph_status check_am(const struct amph_am *am, enum amph_lane lane)
 {
     if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL || (unsigned)lane >= AMPH_NLANES)
         return AMPH_ERR_ARG;
-    if (ofi_kind_packs(am->kind) && am->nbytes > OFI_MAX_MEDIUM)
+    if (amph_ofi_kind_packs(am->kind) && am->nbytes > OFI_MAX_MEDIUM)
         return AMPH_ERR_ARG;
     return AMPH_OK;
 }
 
 /* Writes the whole message to buf. */
-static void put_message(void *buf, const struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload,
+static void put_message(void *buf, const struct amph_ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload,
                         size_t total)
 {
-    size_t head = ofi_head_len(am->nargs);
-    ofi_put_head(buf, am, lane, p->remote_index, p->cookie_out);
+    size_t head = amph_ofi_head_len(am->nargs);
+    amph_ofi_put_head(buf, am, lane, p->remote_index, p->cookie_out);
     if (!payload)
         return;
     memcpy((uint8_t *)buf + head, am->payload, payload);
     memset((uint8_t *)buf + head + payload, 0, total - head - payload);
 }
 
-static enum amph_status send_inject(struct ofi_cx *cx, struct ofi_peer *p, enum amph_lane lane, const struct amph_am *am,
+static enum amph_status send_inject(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, enum amph_lane lane, const struct amph_am *am,
                                     size_t payload, size_t total, struct amph_op *lc)
 {
     uint64_t buf[OFI_INJECT_MAX_BYTES / 8];
@@ -153,10 +153,10 @@ static enum amph_status send_inject(struct ofi_cx *cx, struct ofi_peer *p, enum 
 }
 
 /* Through a bounce buffer; lc is done as soon as the copy is made. */
-static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane,
+static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint32_t peer, enum amph_lane lane,
                                   const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc)
 {
-    struct ofi_op *op = op_get(cx, peer, NULL, NULL);
+    struct amph_ofi_op *op = op_get(cx, peer, NULL, NULL);
     if (!op)
         return AMPH_AGAIN;
     if (!op_bounce(cx, op, total)) {
@@ -164,7 +164,7 @@ static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_
         return AMPH_AGAIN;
     }
     put_message(op->bounce, p, lane, am, payload, total);
-    enum amph_status st = started(cx, p, op, fi_send(cx->ep, op->bounce, total, ofi_desc(cx, op->bounce_reg, op->bounce, total),
+    enum amph_status st = started(cx, p, op, fi_send(cx->ep, op->bounce, total, amph_ofi_desc(cx, op->bounce_reg, op->bounce, total),
                                                        p->addr, &op->ctx));
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
@@ -172,37 +172,37 @@ static enum amph_status send_copy(struct ofi_cx *cx, struct ofi_peer *p, uint32_
 }
 
 /* Header and padding from the operation, payload from the caller's memory, whose registration (may be NULL) becomes the operation's. */
-static enum amph_status send_in_place(struct ofi_cx *cx, struct ofi_peer *p, uint32_t peer, enum amph_lane lane,
+static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint32_t peer, enum amph_lane lane,
                                       const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc,
-                                      struct ofi_reg *reg)
+                                      struct amph_ofi_reg *reg)
 {
-    size_t head = ofi_head_len(am->nargs), pad = total - head - payload;
-    struct ofi_op *op = op_get(cx, peer, lc, NULL);
+    size_t head = amph_ofi_head_len(am->nargs), pad = total - head - payload;
+    struct amph_ofi_op *op = op_get(cx, peer, lc, NULL);
     if (!op)
         return AMPH_AGAIN;
-    ofi_put_head(op->head, am, lane, p->remote_index, p->cookie_out);
+    amph_ofi_put_head(op->head, am, lane, p->remote_index, p->cookie_out);
     op->user_reg = reg;
     struct iovec iov[3] = { { op->head, head }, { (void *)am->payload, payload }, { (char *)op->head + OFI_HEAD_PAD, pad } };
-    struct ofi_reg *own = op->item.reg, *in[3] = { own, reg, own };
+    struct amph_ofi_reg *own = op->item.reg, *in[3] = { own, reg, own };
     void *desc[3];
     for (unsigned i = 0; i < 3; i++)
-        desc[i] = ofi_desc(cx, in[i], iov[i].iov_base, iov[i].iov_len);
+        desc[i] = amph_ofi_desc(cx, in[i], iov[i].iov_base, iov[i].iov_len);
     return started(cx, p, op, fi_sendv(cx->ep, iov, desc, pad ? 3 : 2, p->addr, &op->ctx));
 }
 
-enum amph_status ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+enum amph_status amph_ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
 {
-    struct ofi_cx *cx = ofi_of(base);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
-    struct ofi_peer *p = peer_up(cx, peer, &st);
+    struct amph_ofi_peer *p = peer_up(cx, peer, &st);
     if (!p || (st = check_am(am, lane)) != AMPH_OK)
         return st;
-    size_t payload = ofi_kind_packs(am->kind) ? am->nbytes : 0;
-    size_t total = ofi_pad8(ofi_head_len(am->nargs) + payload);
+    size_t payload = amph_ofi_kind_packs(am->kind) ? am->nbytes : 0;
+    size_t total = amph_ofi_pad8(amph_ofi_head_len(am->nargs) + payload);
     if (total <= cx->inject_bytes)
         return send_inject(cx, p, lane, am, payload, total, lc);
     if (lc && total > OFI_BOUNCE_SMALL_BYTES) {
-        struct ofi_reg *reg = cx->need_reg ? ofi_reg_find(cx, am->payload, payload, FI_SEND) : NULL;
+        struct amph_ofi_reg *reg = cx->need_reg ? amph_ofi_reg_find(cx, am->payload, payload, FI_SEND) : NULL;
         if (reg || !cx->need_reg)
             return send_in_place(cx, p, peer, lane, am, payload, total, lc, reg);
     }
@@ -222,26 +222,26 @@ static enum amph_status finish_now(struct amph_op *lc, struct amph_op *rc)
 
 /* Where the provider reads src: registered if it asks for that, copied where that is cheaper or the memory cannot be registered
  * (read-only pages, on some kernels).  NULL: no room now. */
-static const void *put_source(struct ofi_cx *cx, struct ofi_op *op, const void *src, size_t len_bytes)
+static const void *put_source(struct amph_ofi_cx *cx, struct amph_ofi_op *op, const void *src, size_t len_bytes)
 {
-    if ((op->user_reg = ofi_reg_find(cx, src, len_bytes, FI_WRITE)) != NULL)
+    if ((op->user_reg = amph_ofi_reg_find(cx, src, len_bytes, FI_WRITE)) != NULL)
         return src;
     if (len_bytes <= OFI_MAX_MEDIUM)
         return op_bounce(cx, op, len_bytes) ? memcpy(op->bounce, src, len_bytes) : NULL;
-    if (ofi_reg_user(cx, src, len_bytes, FI_WRITE, &op->user_reg) == 0)
+    if (amph_ofi_reg_user(cx, src, len_bytes, FI_WRITE, &op->user_reg) == 0)
         return src;
-    if (!(op->heap = malloc(len_bytes)) || ofi_reg_user(cx, op->heap, len_bytes, FI_WRITE, &op->user_reg) != 0)
+    if (!(op->heap = malloc(len_bytes)) || amph_ofi_reg_user(cx, op->heap, len_bytes, FI_WRITE, &op->user_reg) != 0)
         return NULL;
     return memcpy(op->heap, src, len_bytes);
 }
 
 /* Where the provider writes what is got; NULL: no room now. */
-static void *get_target(struct ofi_cx *cx, struct ofi_op *op, void *dst, size_t len_bytes)
+static void *get_target(struct amph_ofi_cx *cx, struct amph_ofi_op *op, void *dst, size_t len_bytes)
 {
-    if ((op->user_reg = ofi_reg_find(cx, dst, len_bytes, FI_READ)) != NULL)
+    if ((op->user_reg = amph_ofi_reg_find(cx, dst, len_bytes, FI_READ)) != NULL)
         return dst;
     if (len_bytes > OFI_MAX_MEDIUM)
-        return ofi_reg_user(cx, dst, len_bytes, FI_READ, &op->user_reg) == 0 ? dst : NULL;
+        return amph_ofi_reg_user(cx, dst, len_bytes, FI_READ, &op->user_reg) == 0 ? dst : NULL;
     if (!op_bounce(cx, op, len_bytes))
         return NULL;
     op->get_to = dst;
@@ -251,17 +251,17 @@ static void *get_target(struct ofi_cx *cx, struct ofi_op *op, void *dst, size_t 
 
 /* rc needs the target's word; without it lc is the provider's own completion.  With both, src is copied where that is cheap, so
  * that lc need not wait for the target. */
-enum amph_status ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                          size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
 {
-    struct ofi_cx *cx = ofi_of(base);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
-    struct ofi_peer *p = peer_up(cx, peer, &st);
+    struct amph_ofi_peer *p = peer_up(cx, peer, &st);
     if (!p)
         return st;
     if (len_bytes == 0)
         return finish_now(lc, rc);
-    struct ofi_op *op = op_get(cx, peer, lc, rc);
+    struct amph_ofi_op *op = op_get(cx, peer, lc, rc);
     if (!op)
         return AMPH_AGAIN;
     uint64_t flags = FI_COMPLETION | (rc ? FI_DELIVERY_COMPLETE : 0);
@@ -276,10 +276,10 @@ enum amph_status ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_
         op_free(cx, op);
         return AMPH_AGAIN;
     }
-    struct ofi_reg *reg = op->bounce ? op->bounce_reg : op->user_reg;
-    void *desc = flags & FI_INJECT ? NULL : ofi_desc(cx, reg, src, len_bytes);
+    struct amph_ofi_reg *reg = op->bounce ? op->bounce_reg : op->user_reg;
+    void *desc = flags & FI_INJECT ? NULL : amph_ofi_desc(cx, reg, src, len_bytes);
     struct iovec iov = { (void *)src, len_bytes };
-    struct fi_rma_iov rma = { .addr = ofi_remote(cx, rmem, offset), .len = len_bytes, .key = rmem->rkey };
+    struct fi_rma_iov rma = { .addr = amph_ofi_remote(cx, rmem, offset), .len = len_bytes, .key = rmem->rkey };
     struct fi_msg_rma msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = p->addr, .rma_iov = &rma, .rma_iov_count = 1,
                               .context = &op->ctx };
     st = started(cx, p, op, fi_writemsg(cx->ep, &msg, flags));
@@ -288,23 +288,23 @@ enum amph_status ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_
     return st;
 }
 
-enum amph_status ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
                          size_t len_bytes, struct amph_op *done)
 {
-    struct ofi_cx *cx = ofi_of(base);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
-    struct ofi_peer *p = peer_up(cx, peer, &st);
+    struct amph_ofi_peer *p = peer_up(cx, peer, &st);
     if (!p)
         return st;
     if (len_bytes == 0)
         return finish_now(done, NULL);
-    struct ofi_op *op = op_get(cx, peer, done, NULL);
+    struct amph_ofi_op *op = op_get(cx, peer, done, NULL);
     if (!op)
         return AMPH_AGAIN;
     if (cx->need_reg && !(dst = get_target(cx, op, dst, len_bytes))) {
         op_free(cx, op);
         return AMPH_AGAIN;
     }
-    void *desc = ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
-    return started(cx, p, op, fi_read(cx->ep, dst, len_bytes, desc, p->addr, ofi_remote(cx, rmem, offset), rmem->rkey, &op->ctx));
+    void *desc = amph_ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
+    return started(cx, p, op, fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset), rmem->rkey, &op->ctx));
 }

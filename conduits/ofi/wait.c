@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sleeping until the provider has something to do.  Layer: conduits (ofi).
- * Thread rule: arm on the progress side; ofi_ring_bell on the send side.
+ * Thread rule: arm on the progress side; amph_ofi_notify on the send side.
  *
  * The tcp providers' own wait object is of no use: their completion queue's descriptor is set by a progress thread and never
  * cleared (libfabric 1.17: always readable), and the thread costs CPU.  With FI_WAIT_NONE there is no thread, and the provider
@@ -39,7 +39,7 @@ static bool listens_at(int fd, const struct sockaddr_storage *sa)
     if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 || own.ss_family != sa->ss_family)
         return false;
     uint8_t a[AMPH_ADDR_MAX_BYTES], b[AMPH_ADDR_MAX_BYTES];
-    size_t na = ofi_put_address(&own, a), nb = ofi_put_address(sa, b);
+    size_t na = amph_ofi_put_address(&own, a), nb = amph_ofi_put_address(sa, b);
     return na == nb && memcmp(a, b, na) == 0;
 }
 
@@ -66,7 +66,7 @@ static bool watches(int fd, int target)
     return found;
 }
 
-int ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg)
+int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg)
 {
     DIR *dir = opendir("/proc/self/fd");
     int found = -1;
@@ -91,10 +91,10 @@ static bool test_watches(int fd, const void *arg)
     return watches(fd, *(const int *)arg);
 }
 
-static int inner_fd(struct ofi_cx *cx)
+static int inner_fd(struct amph_ofi_cx *cx)
 {
-    int listener = ofi_find_fd(test_listens, &cx->listen_addr);
-    int fd = listener < 0 ? -1 : ofi_find_fd(test_watches, &listener);
+    int listener = amph_ofi_find_fd(test_listens, &cx->listen_addr);
+    int fd = listener < 0 ? -1 : amph_ofi_find_fd(test_watches, &listener);
     if (fd >= 0) {
         /* A program that this one executes must not hold the port and the connections' fate. */
         const struct timeval patience = { 0, 100 * 1000 };
@@ -104,19 +104,19 @@ static int inner_fd(struct ofi_cx *cx)
          * stranger who falls silent in the middle of it holds nobody up for long; later reads never block. */
         setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         cx->listen_fd = listener;
-        ofi_guard(listener);
+        amph_ofi_guard(listener);
     }
     return fd;
 }
 
-static int cq_fd(struct ofi_cx *cx)
+static int cq_fd(struct amph_ofi_cx *cx)
 {
     int fd = -1;
     return fi_control(&cx->cq->fid, FI_GETWAIT, &fd) == 0 ? fd : -1;
 }
 
 /* One descriptor for the provider and the bell of the send side. */
-static enum amph_status join_bell(struct ofi_cx *cx)
+static enum amph_status join_bell(struct amph_ofi_cx *cx)
 {
     struct epoll_event ev = { .events = EPOLLIN };
     cx->bell_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -127,7 +127,7 @@ static enum amph_status join_bell(struct ofi_cx *cx)
     return AMPH_OK;
 }
 
-enum amph_status ofi_wait_open(struct ofi_cx *cx)
+enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx)
 {
     cx->inner_fd = cx->wait == OFI_WAIT_INNER ? inner_fd(cx) : cq_fd(cx);
     cx->base.caps.fd_blocks = cx->inner_fd >= 0;
@@ -140,10 +140,10 @@ enum amph_status ofi_wait_open(struct ofi_cx *cx)
     return join_bell(cx);
 }
 
-void ofi_wait_close(struct ofi_cx *cx)
+void amph_ofi_wait_close(struct amph_ofi_cx *cx)
 {
     if (cx->listen_fd >= 0)
-        ofi_unguard(cx->listen_fd);
+        amph_ofi_unguard(cx->listen_fd);
     cx->listen_fd = -1;
     if (cx->wait_fd >= 0 && cx->wait_fd != cx->inner_fd)
         close(cx->wait_fd);
@@ -152,12 +152,12 @@ void ofi_wait_close(struct ofi_cx *cx)
     cx->wait_fd = cx->bell_fd = cx->inner_fd = -1;
 }
 
-int ofi_wait_fd(struct amph_cx *base)
+int amph_ofi_wait_fd(struct amph_cx *base)
 {
-    return ofi_of(base)->wait_fd;
+    return amph_ofi_of(base)->wait_fd;
 }
 
-void ofi_ring_bell(struct ofi_cx *cx)
+void amph_ofi_notify(struct amph_ofi_cx *cx)
 {
     if (AMPH_LIKELY(cx->bell_fd < 0))
         return;
@@ -169,7 +169,7 @@ void ofi_ring_bell(struct ofi_cx *cx)
     (void)n; /* full: it has been rung */
 }
 
-static void awake(struct ofi_cx *cx)
+static void awake(struct amph_ofi_cx *cx)
 {
     uint64_t count;
     if (!__atomic_exchange_n(&cx->armed, 0, __ATOMIC_RELAXED) || cx->bell_fd < 0)
@@ -180,15 +180,15 @@ static void awake(struct ofi_cx *cx)
 
 /* Is the provider what woke us?  Its work for others (a peer's get from our memory) shows nowhere else, and a process that went
  * back to sleep after each piece of it would serve at half the speed: so progress reports it as something that happened. */
-static void notice_work(struct ofi_cx *cx)
+static void notice_work(struct amph_ofi_cx *cx)
 {
     struct pollfd pfd = { .fd = cx->inner_fd, .events = POLLIN };
     cx->stirred = poll(&pfd, 1, 0) == 1;
 }
 
-enum amph_status ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t timeout_ns)
+enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t timeout_ns)
 {
-    struct ofi_cx *cx = ofi_of(base);
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
     if (how == AMPH_ARM_OFF) {
         if (__atomic_load_n(&cx->armed, __ATOMIC_RELAXED))
             notice_work(cx);
@@ -204,7 +204,7 @@ enum amph_status ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t timeo
     /* The progress call before this has usually seen the queue empty; then there is no need to look again. */
     bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end;
     bool work = cx->deferred || cx->rx_starved || (cx->kicks && !cx->kicker_posted) ||
-                __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) || (!seen_empty && ofi_fill_batch(cx)) ||
+                __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) || (!seen_empty && amph_ofi_fill_batch(cx)) ||
                 (cx->wait == OFI_WAIT_CQ && fi_trywait(cx->fabric, &fid, 1) != 0);
     if (!work)
         return AMPH_OK;

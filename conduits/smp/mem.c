@@ -17,15 +17,15 @@
 
 #define KEY_VERSION 2
 
-enum amph_status smp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
+enum amph_status amph_smp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     struct stat sb;
     if (fd < 0)
         return AMPH_ERR_NOSYS; /* private memory cannot be mapped by others */
     if (fstat(fd, &sb) != 0)
         return AMPH_ERR_ARG;
-    struct smp_reg *reg = malloc(sizeof *reg);
+    struct amph_smp_reg *reg = malloc(sizeof *reg);
     if (!reg)
         return AMPH_ERR_NOMEM;
     struct amph_wr w;
@@ -41,17 +41,17 @@ enum amph_status smp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, i
     mem->len_bytes = len_bytes;
     mem->key_len = amph_wr_len(&w);
     mem->impl = reg;
-    *reg = (struct smp_reg){ .next = s->regs, .key_len = mem->key_len };
+    *reg = (struct amph_smp_reg){ .next = s->regs, .key_len = mem->key_len };
     memcpy(reg->key, mem->key, mem->key_len);
     s->regs = reg;
     return AMPH_OK;
 }
 
-void smp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
+void amph_smp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 {
-    for (struct smp_reg **at = &smp_of(cx)->regs; *at; at = &(*at)->next)
+    for (struct amph_smp_reg **at = &amph_smp_of(cx)->regs; *at; at = &(*at)->next)
         if (*at == mem->impl) {
-            struct smp_reg *reg = *at;
+            struct amph_smp_reg *reg = *at;
             *at = reg->next;
             free(reg);
             break;
@@ -81,31 +81,31 @@ static bool read_key(const void *bytes, size_t len, struct key *k)
 }
 
 /* Own memory, by an own key: the instance knows what it registered. */
-static bool is_registered(const struct smp_cx *s, const void *key, size_t key_len)
+static bool is_registered(const struct amph_smp_cx *s, const void *key, size_t key_len)
 {
-    for (const struct smp_reg *reg = s->regs; reg; reg = reg->next)
+    for (const struct amph_smp_reg *reg = s->regs; reg; reg = reg->next)
         if (reg->key_len == key_len && memcmp(reg->key, key, key_len) == 0)
             return true;
     return false;
 }
 
 /* Maps k's memory; the mapping begins on a page of the system. */
-static enum amph_status map(struct smp_import *import, const struct key *k)
+static enum amph_status map(struct amph_smp_import *import, const struct key *k)
 {
     uint64_t skip = k->offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
     if (k->len_bytes + skip < skip)
         return AMPH_ERR_PROTO;
     import->len_bytes = (size_t)(k->len_bytes + skip);
-    enum amph_status st = smp_map((pid_t)k->pid, (int)k->fd, k->ino, k->offset - skip, import->len_bytes, &import->addr);
+    enum amph_status st = amph_smp_map((pid_t)k->pid, (int)k->fd, k->ino, k->offset - skip, import->len_bytes, &import->addr);
     if (st == AMPH_OK)
         import->rmem.local = (char *)import->addr + skip;
     return st;
 }
 
-static enum amph_status forget(struct smp_peer *p, const struct amph_rmem *rmem)
+static enum amph_status forget(struct amph_smp_peer *p, const struct amph_rmem *rmem)
 {
-    for (struct smp_import **at = &p->imports; *at; at = &(*at)->next) {
-        struct smp_import *import = *at;
+    for (struct amph_smp_import **at = &p->imports; *at; at = &(*at)->next) {
+        struct amph_smp_import *import = *at;
         if (import->rmem.local != rmem->local || import->rmem.base != rmem->base)
             continue;
         *at = import->next;
@@ -116,13 +116,13 @@ static enum amph_status forget(struct smp_peer *p, const struct amph_rmem *rmem)
     return AMPH_OK;
 }
 
-enum amph_status smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+enum amph_status amph_smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     struct key k;
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
         return AMPH_ERR_RANGE;
-    struct smp_peer *p = &s->peer[peer];
+    struct amph_smp_peer *p = &s->peer[peer];
     if (!key)
         return forget(p, rmem);
     /* Only the peer's own memory: its pid is known from its address. */
@@ -136,7 +136,7 @@ enum amph_status smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *k
         rmem->local = (void *)(uintptr_t)k.base;
         return AMPH_OK;
     }
-    struct smp_import *import;
+    struct amph_smp_import *import;
     for (import = p->imports; import; import = import->next)
         if (import->key_len == key_len && memcmp(import->key, key, key_len) == 0)
             break;
@@ -165,7 +165,7 @@ static inline void finish(struct amph_op *op)
         op->done(op, AMPH_OK);
 }
 
-enum amph_status smp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+enum amph_status amph_smp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                          size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
 {
     memcpy((char *)rmem->local + offset, src, len_bytes);
@@ -175,7 +175,7 @@ enum amph_status smp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rm
     return AMPH_OK;
 }
 
-enum amph_status smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+enum amph_status amph_smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
                          size_t len_bytes, struct amph_op *done)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);

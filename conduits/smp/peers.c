@@ -29,26 +29,26 @@ static bool read_address(const struct amph_peer_spec *spec, struct address *a)
 }
 
 /* The peer's rings for us lie anywhere in its region, and its page may not be ours. */
-static enum amph_status map_pair(struct smp_peer *p, const struct address *a, uint32_t remote_index)
+static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *a, uint32_t remote_index)
 {
-    size_t at = smp_pair_offset(a->max_peers, remote_index), skip = at & ((size_t)sysconf(_SC_PAGESIZE) - 1);
-    p->rings_bytes = skip + sizeof(struct smp_pair);
-    enum amph_status st = smp_map((pid_t)a->pid, (int)a->region_fd, 0, at - skip, p->rings_bytes, &p->rings);
+    size_t at = amph_smp_pair_offset(a->max_peers, remote_index), skip = at & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+    p->rings_bytes = skip + sizeof(struct amph_smp_pair);
+    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, at - skip, p->rings_bytes, &p->rings);
     if (st == AMPH_OK)
-        p->pair = (struct smp_pair *)(void *)((char *)p->rings + skip);
+        p->pair = (struct amph_smp_pair *)(void *)((char *)p->rings + skip);
     return st;
 }
 
-static enum amph_status map_region(struct smp_cx *s, struct smp_peer *p, const struct address *a, uint32_t remote_index)
+static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *p, const struct address *a, uint32_t remote_index)
 {
     void *addr = NULL;
     if (a->nonce == s->region->nonce) {
         p->region = s->region;
-        p->pair = smp_pair_of(s->region, a->max_peers, remote_index);
+        p->pair = amph_smp_pair_of(s->region, a->max_peers, remote_index);
         return a->max_peers == s->base.cfg.max_peers ? AMPH_OK : AMPH_ERR_PROTO;
     }
-    p->front_bytes = smp_pairs_offset(a->max_peers);
-    enum amph_status st = smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->front_bytes, &addr);
+    p->front_bytes = amph_smp_pairs_offset(a->max_peers);
+    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->front_bytes, &addr);
     p->region = addr;
     bool same = st == AMPH_OK && p->region->magic == SMP_MAGIC && p->region->nonce == a->nonce && p->region->max_peers == a->max_peers;
     if (same)
@@ -66,21 +66,21 @@ static enum amph_status map_region(struct smp_cx *s, struct smp_peer *p, const s
 }
 
 /* Goes on where this session stopped, or begins. */
-static void connect_rings(struct smp_peer *p, uint32_t remote_max, uint32_t remote_index)
+static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t remote_index)
 {
-    struct smp_positions *at = p->positions = smp_positions_of(p->region, remote_max, remote_index);
+    struct amph_smp_positions *at = p->positions = amph_smp_positions_of(p->region, remote_max, remote_index);
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        uint32_t produced = smp_number(__atomic_load_n(&at->out[lane].produced, __ATOMIC_RELAXED), p->seed_out);
-        p->out[lane] = (struct smp_out){
+        uint32_t produced = amph_smp_number(__atomic_load_n(&at->out[lane].produced, __ATOMIC_RELAXED), p->seed_out);
+        p->out[lane] = (struct amph_smp_out){
             .ring = &p->pair->ring[lane],
             .bulk = p->pair->bulk[lane],
             .consumed = &at->in[lane].consumed,
             .bulk_consumed_there = &at->in[lane].bulk_consumed,
             .produced = produced,
             .limit = produced ? produced : SMP_SLOTS,
-            .bulk_at = smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED), p->seed_out) & ~(AMPH_CACHE_LINE - 1u),
+            .bulk_at = amph_smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED), p->seed_out) & ~(AMPH_CACHE_LINE - 1u),
             .tell_seq = produced,
-            .bulk_consumed = smp_number(__atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
+            .bulk_consumed = amph_smp_number(__atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
         };
         p->out[lane].told = p->out[lane].bulk_at;
     }
@@ -88,9 +88,9 @@ static void connect_rings(struct smp_peer *p, uint32_t remote_max, uint32_t remo
     p->watched_bit = UINT64_C(1) << (remote_index % 64);
 }
 
-enum amph_status smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+enum amph_status amph_smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     struct address a;
     if (peer >= cx->cfg.max_peers)
         return AMPH_ERR_RANGE;
@@ -100,27 +100,27 @@ enum amph_status smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct am
         return AMPH_ERR_PROTO;
     if (spec->remote_index >= a.max_peers)
         return AMPH_ERR_RANGE;
-    struct smp_peer p = { .pid = (pid_t)a.pid, .bell_fd_there = (int)a.bell_fd, .bell_fd = -1,
-                          .seed_out = smp_seed(spec->cookie_out, s->region->nonce) };
+    struct amph_smp_peer p = { .pid = (pid_t)a.pid, .bell_fd_there = (int)a.bell_fd, .bell_fd = -1,
+                          .seed_out = amph_smp_seed(spec->cookie_out, s->region->nonce) };
     enum amph_status st = map_region(s, &p, &a, spec->remote_index);
     if (st != AMPH_OK)
         return st;
     connect_rings(&p, a.max_peers, spec->remote_index);
     p.up = true;
     s->peer[peer] = p;
-    smp_wish(s, peer, true, smp_seed(spec->cookie_in, a.nonce));
+    amph_smp_request_update(s, peer, true, amph_smp_seed(spec->cookie_in, a.nonce));
     return AMPH_OK;
 }
 
-void smp_drop_peer(struct smp_cx *s, struct smp_peer *p)
+void amph_smp_drop_peer(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        struct smp_out *out = &p->out[lane];
-        __atomic_store_n(&p->positions->out[lane].bulk_at, smp_mark(p->seed_out, out->bulk_at), __ATOMIC_RELAXED);
-        __atomic_store_n(&p->positions->out[lane].produced, smp_mark(p->seed_out, out->produced), __ATOMIC_RELEASE);
+        struct amph_smp_out *out = &p->out[lane];
+        __atomic_store_n(&p->positions->out[lane].bulk_at, amph_smp_mark(p->seed_out, out->bulk_at), __ATOMIC_RELAXED);
+        __atomic_store_n(&p->positions->out[lane].produced, amph_smp_mark(p->seed_out, out->produced), __ATOMIC_RELEASE);
     }
     while (p->imports) {
-        struct smp_import *import = p->imports;
+        struct amph_smp_import *import = p->imports;
         p->imports = import->next;
         if (import->addr)
             munmap(import->addr, import->len_bytes);
@@ -135,11 +135,11 @@ void smp_drop_peer(struct smp_cx *s, struct smp_peer *p)
     memset(p, 0, sizeof *p);
 }
 
-void smp_del_peer(struct amph_cx *cx, uint32_t peer)
+void amph_smp_del_peer(struct amph_cx *cx, uint32_t peer)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
         return;
-    smp_drop_peer(s, &s->peer[peer]);
-    smp_wish(s, peer, false, 0);
+    amph_smp_drop_peer(s, &s->peer[peer]);
+    amph_smp_request_update(s, peer, false, 0);
 }

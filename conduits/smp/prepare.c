@@ -14,22 +14,22 @@
 /* Not a place that a payload can have. */
 #define NOWHERE 1u
 
-enum amph_status smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p)
+enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     uint32_t at, from;
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
         return AMPH_ERR_RANGE;
     if (*len_bytes_p > SMP_MAX_MEDIUM)
         return AMPH_ERR_ARG;
-    struct smp_peer *p = &s->peer[peer];
-    struct smp_out *out = &p->out[lane];
-    if (!smp_have_slot(out, p->seed_out))
+    struct amph_smp_peer *p = &s->peer[peer];
+    struct amph_smp_out *out = &p->out[lane];
+    if (!amph_smp_have_slot(out, p->seed_out))
         return AMPH_AGAIN;
     if (*len_bytes_p == 0)
         return AMPH_OK;
     from = out->bulk_at;
-    if (!smp_bulk_take(out, p->seed_out, (uint32_t)*len_bytes_p, &at))
+    if (!amph_smp_bulk_take(out, p->seed_out, (uint32_t)*len_bytes_p, &at))
         return AMPH_AGAIN;
     if (out->held++ == 0)
         out->hold_at = from;
@@ -38,7 +38,7 @@ enum amph_status smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lan
 }
 
 /* Ends the holding of the payload at `at`, of which `used` bytes stay.  What lies behind can be given back if nothing followed. */
-static void release(struct smp_out *out, uint32_t at, uint32_t used)
+static void release(struct amph_smp_out *out, uint32_t at, uint32_t used)
 {
     out->held--;
     if (at != out->last_at)
@@ -48,13 +48,13 @@ static void release(struct smp_out *out, uint32_t at, uint32_t used)
         out->last_at = NOWHERE;
 }
 
-enum amph_status smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
         return AMPH_ERR_RANGE;
-    struct smp_peer *p = &s->peer[peer];
-    struct smp_out *out = &p->out[lane];
+    struct amph_smp_peer *p = &s->peer[peer];
+    struct amph_smp_out *out = &p->out[lane];
     /* Positions count without end; this one lies in the last ringful. */
     uint32_t offset = (uint32_t)((const uint8_t *)am->payload - out->bulk);
     uint32_t at = out->bulk_at - ((out->bulk_at - offset - 1) & (SMP_BULK_BYTES - 1)) - 1;
@@ -66,10 +66,10 @@ enum amph_status smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane
         release(out, at, 0);
         return AMPH_ERR_ARG;
     }
-    if (!smp_have_slot(out, p->seed_out))
+    if (!amph_smp_have_slot(out, p->seed_out))
         return AMPH_AGAIN;
-    struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
-    uint32_t inline_at = smp_payload_at(am->nargs);
+    struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
+    uint32_t inline_at = amph_smp_payload_at(am->nargs);
     /* What is short goes inline if its bulk can be given back; else its message has to say that the bulk is free. */
     bool in_line = am->nbytes == 0 || (at == out->last_at && inline_at + am->nbytes <= SMP_REST_BYTES);
     if (am->nbytes && in_line)
@@ -77,7 +77,7 @@ enum amph_status smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane
     release(out, at, in_line ? 0 : am->nbytes);
     slot->where = SMP_INLINE;
     if (!in_line)
-        smp_put_bulk(out, slot, at);
-    smp_slot_send(s, p, out, am);
+        amph_smp_put_bulk(out, slot, at);
+    amph_smp_slot_send(s, p, out, am);
     return AMPH_OK;
 }

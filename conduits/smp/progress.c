@@ -23,7 +23,7 @@
 
 /* After a message: tells the sender how far the ring is free, in one line, seldom: never are so many slots untold that the sender has
  * none. */
-static inline void publish(const struct smp_source *src, struct smp_in *in, uint32_t bulk_before)
+static inline void publish(const struct amph_smp_source *src, struct amph_smp_in *in, uint32_t bulk_before)
 {
     bool due = in->consumed - in->published >= SMP_SLOTS / 4;
     if (AMPH_UNLIKELY(in->bulk_consumed != bulk_before || in->tell)) {
@@ -31,11 +31,11 @@ static inline void publish(const struct smp_source *src, struct smp_in *in, uint
         in->tell = false;
     }
     if (AMPH_UNLIKELY(due))
-        smp_publish(src, in);
+        amph_smp_publish(src, in);
 }
 
 /* The arguments are copied, eight of them from the first line, for their writer may still change them. */
-static inline void take_args(const struct smp_slot *slot, struct amph_am *am, int32_t *args)
+static inline void take_args(const struct amph_smp_slot *slot, struct amph_am *am, int32_t *args)
 {
     am->args = args;
     if (am->nargs == 0)
@@ -46,38 +46,38 @@ static inline void take_args(const struct smp_slot *slot, struct amph_am *am, in
 }
 
 /* Takes messages of a lane that has one. */
-static unsigned drain(struct smp_cx *s, uint32_t peer, enum amph_lane lane, unsigned budget)
+static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane, unsigned budget)
 {
-    struct smp_source *src = &s->source[peer];
-    struct smp_in *in = &src->in[lane];
+    struct amph_smp_source *src = &s->source[peer];
+    struct amph_smp_in *in = &src->in[lane];
     const struct amph_cx_config *cfg = &s->base.cfg;
     unsigned n = 0;
     do {
         struct amph_am am;
         int32_t args[AMPH_AM_MAX_ARGS];
         uint32_t bulk_end, bulk_before = in->bulk_consumed;
-        const struct smp_slot *slot = (const struct smp_slot *)(const void *)in->next;
-        if (AMPH_LIKELY(smp_read_slot(in, slot, &am, &bulk_end))) {
+        const struct amph_smp_slot *slot = (const struct amph_smp_slot *)(const void *)in->next;
+        if (AMPH_LIKELY(amph_smp_read_slot(in, slot, &am, &bulk_end))) {
             take_args(slot, &am, args);
             cfg->upcalls->on_am(cfg->up, peer, lane, &am);
         } else {
             amph_count(DROP_MALFORMED);
         }
-        smp_advance(src, in, bulk_end);
+        amph_smp_advance(src, in, bulk_end);
         n++;
         publish(src, in, bulk_before);
-        if (AMPH_UNLIKELY(smp_has_wishes(s))) /* maybe to forget this very peer */
+        if (AMPH_UNLIKELY(amph_smp_has_pending(s))) /* maybe to forget this very peer */
             return n;
-    } while (n < budget && smp_slot_full(in));
+    } while (n < budget && amph_smp_slot_full(in));
     /* Bulk is told when it falls quiet, so that the sender starts again at its front. */
-    if (AMPH_UNLIKELY(in->bulk_consumed != in->bulk_published) && !smp_slot_full(in))
-        smp_publish(src, in);
+    if (AMPH_UNLIKELY(in->bulk_consumed != in->bulk_published) && !amph_smp_slot_full(in))
+        amph_smp_publish(src, in);
     return n;
 }
 
-static inline unsigned visit(struct smp_cx *s, uint32_t peer, unsigned lanes, unsigned budget)
+static inline unsigned visit(struct amph_smp_cx *s, uint32_t peer, unsigned lanes, unsigned budget)
 {
-    struct smp_source *src = &s->source[peer];
+    struct amph_smp_source *src = &s->source[peer];
     unsigned n = 0;
     if (AMPH_UNLIKELY(!src->up))
         return 0;
@@ -85,17 +85,17 @@ static inline unsigned visit(struct smp_cx *s, uint32_t peer, unsigned lanes, un
     if (budget > PER_VISIT)
         budget = PER_VISIT;
     /* Replies first: they free what requests wait for. */
-    if (lanes & (1u << AMPH_LANE_REPLY) && smp_slot_full(&src->in[AMPH_LANE_REPLY]))
+    if (lanes & (1u << AMPH_LANE_REPLY) && amph_smp_slot_full(&src->in[AMPH_LANE_REPLY]))
         n = drain(s, peer, AMPH_LANE_REPLY, budget);
-    if (lanes & (1u << AMPH_LANE_REQUEST) && smp_slot_full(&src->in[AMPH_LANE_REQUEST]) && n < budget && !smp_has_wishes(s))
+    if (lanes & (1u << AMPH_LANE_REQUEST) && amph_smp_slot_full(&src->in[AMPH_LANE_REQUEST]) && n < budget && !amph_smp_has_pending(s))
         n += drain(s, peer, AMPH_LANE_REQUEST, budget - n);
     return n;
 }
 
 /* After a visit: is the source worth a look in every poll? */
-static inline void judge(struct smp_cx *s, uint32_t peer, unsigned found)
+static inline void judge(struct amph_smp_cx *s, uint32_t peer, unsigned found)
 {
-    struct smp_source *src = &s->source[peer];
+    struct amph_smp_source *src = &s->source[peer];
     if (AMPH_LIKELY(found || s->watched_count <= COOL_ABOVE)) {
         src->idle_polls = 0;
         if (found) {
@@ -109,10 +109,10 @@ static inline void judge(struct smp_cx *s, uint32_t peer, unsigned found)
 }
 
 /* Counts a word that neither this session nor emptiness explains: a sender with another cookie, or garbage. */
-static void count_strangers(const struct smp_source *src, struct smp_in *in)
+static void count_strangers(const struct amph_smp_source *src, struct amph_smp_in *in)
 {
     uint32_t word = __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word, __ATOMIC_RELAXED);
-    uint32_t before = in->consumed >= SMP_SLOTS ? smp_word(src->seed, in->consumed - SMP_SLOTS) : 0;
+    uint32_t before = in->consumed >= SMP_SLOTS ? amph_smp_word(src->seed, in->consumed - SMP_SLOTS) : 0;
     if (word == 0 || word == in->expect || word == before || word == in->stray)
         return;
     in->stray = word;
@@ -120,11 +120,11 @@ static void count_strangers(const struct smp_source *src, struct smp_in *in)
 }
 
 /* Sources that were never looked at have their bits as the sender left them, and their pages are not there yet. */
-static unsigned look_at_all(struct smp_cx *s, unsigned lanes, unsigned budget)
+static unsigned look_at_all(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
-    for (uint32_t peer = 0; peer < s->nsources && n < budget && !smp_has_wishes(s); peer++) {
-        struct smp_source *src = &s->source[peer];
+    for (uint32_t peer = 0; peer < s->nsources && n < budget && !amph_smp_has_pending(s); peer++) {
+        struct amph_smp_source *src = &s->source[peer];
         if (!src->up || !src->warm)
             continue;
         n += visit(s, peer, lanes, budget - n);
@@ -135,7 +135,7 @@ static unsigned look_at_all(struct smp_cx *s, unsigned lanes, unsigned budget)
 }
 
 /* Visits the watched sources among [from, to); tells where it stopped if the budget was used up. */
-static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t to, unsigned lanes, unsigned budget,
+static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uint32_t to, unsigned lanes, unsigned budget,
                                        unsigned *watched_p)
 {
     unsigned n = 0;
@@ -151,7 +151,7 @@ static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t
             n += found;
             ++*watched_p;
             judge(s, peer, found);
-            if (AMPH_UNLIKELY(n >= budget || smp_has_wishes(s))) {
+            if (AMPH_UNLIKELY(n >= budget || amph_smp_has_pending(s))) {
                 s->next_visit = peer + 1;
                 return n;
             }
@@ -161,21 +161,21 @@ static inline unsigned look_at_watched(struct smp_cx *s, uint32_t from, uint32_t
 }
 
 /* Nothing was there: looks a little longer at the source that spoke last, since that costs less than coming back. */
-static inline unsigned linger(struct smp_cx *s, unsigned lanes, unsigned budget)
+static inline unsigned linger(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_found >= s->nsources)
         return 0;
-    struct smp_source *src = &s->source[s->last_found];
+    struct amph_smp_source *src = &s->source[s->last_found];
     for (unsigned i = 0; src->up && i < LINGER_LOOKS; i++)
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
-            if (lanes & (1u << lane) && smp_slot_full(&src->in[lane]))
+            if (lanes & (1u << lane) && amph_smp_slot_full(&src->in[lane]))
                 return visit(s, s->last_found, lanes, budget);
     return 0;
 }
 
 /* The source that spoke last, if it has something and nobody else was heard lately.  One that has much to say has had its turn: what it
  * sends may be costly, and others would wait for ALL_POLLS times as much. */
-static inline unsigned same_again(struct smp_cx *s, unsigned lanes, unsigned budget)
+static inline unsigned same_again(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_found >= s->nsources || s->others_speak || s->next_visit)
         return 0;
@@ -184,14 +184,14 @@ static inline unsigned same_again(struct smp_cx *s, unsigned lanes, unsigned bud
     return n;
 }
 
-static inline unsigned look(struct smp_cx *s, unsigned lanes, unsigned budget)
+static inline unsigned look(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0, watched = 0;
     uint32_t start = s->next_visit;
     s->next_visit = 0;
     if (AMPH_UNLIKELY(s->polls % FULL_LOOK_POLLS == 0)) {
         n = look_at_all(s, lanes, budget);
-        smp_relax_fence(s);
+        amph_smp_relax_fence(s);
     } else if (AMPH_LIKELY(start == 0)) {
         s->others_speak = false;
         n = look_at_watched(s, 0, s->nsources, lanes, budget, &watched);
@@ -201,39 +201,39 @@ static inline unsigned look(struct smp_cx *s, unsigned lanes, unsigned budget)
     } else {
         /* Where the last poll's budget ended, then the others. */
         n = look_at_watched(s, start, s->nsources, lanes, budget, &watched);
-        if (n < budget && !smp_has_wishes(s))
+        if (n < budget && !amph_smp_has_pending(s))
             n += look_at_watched(s, 0, start, lanes, budget - n, &watched);
     }
     return n;
 }
 
-unsigned smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
+unsigned amph_smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     unsigned n = 0;
-    if (AMPH_UNLIKELY(smp_has_wishes(s)))
-        smp_grant_wishes(s);
+    if (AMPH_UNLIKELY(amph_smp_has_pending(s)))
+        amph_smp_publish_pending(s);
     s->in_progress = true;
     if (AMPH_LIKELY(++s->polls % ALL_POLLS))
         n = same_again(s, lanes, budget);
     if (n == 0)
         n = look(s, lanes, budget);
     s->in_progress = false;
-    if (AMPH_UNLIKELY(smp_has_wishes(s)))
-        smp_grant_wishes(s);
+    if (AMPH_UNLIKELY(amph_smp_has_pending(s)))
+        amph_smp_publish_pending(s);
     return n;
 }
 
-bool smp_has_work(struct smp_cx *s)
+bool amph_smp_has_work(struct amph_smp_cx *s)
 {
     for (uint32_t peer = 0; peer < s->nsources; peer++) {
-        const struct smp_source *src = &s->source[peer];
+        const struct amph_smp_source *src = &s->source[peer];
         uint64_t *word = &s->region->watched[peer / 64], bit = UINT64_C(1) << (peer % 64);
         bool on = __atomic_load_n(word, __ATOMIC_RELAXED) & bit;
         if (!src->up || !(src->warm || on))
             continue;
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
-            if (smp_slot_full(&src->in[lane])) {
+            if (amph_smp_slot_full(&src->in[lane])) {
                 if (!on)
                     __atomic_fetch_or(word, bit, __ATOMIC_RELAXED); /* the next poll must find it */
                 return true;

@@ -29,14 +29,14 @@
 
 /* Where a payload is: in the bulk bytes, or behind the args.  TELL: in the bulk bytes, and the receiver says at once that it has taken
  * the message, for the message frees less than it uses. */
-enum smp_where { SMP_IN_BULK, SMP_INLINE, SMP_IN_BULK_TELL };
+enum amph_smp_where { SMP_IN_BULK, SMP_INLINE, SMP_IN_BULK_TELL };
 
 /* One message.  head and body together hold what fits of args and payload. */
-struct smp_slot {
-    uint32_t word;     /* full: smp_word(); written last */
+struct amph_smp_slot {
+    uint32_t word;     /* full: amph_smp_word(); written last */
     uint8_t kind, handler, nargs, flags;
     uint16_t aux;
-    uint16_t where;    /* enum smp_where */
+    uint16_t where;    /* enum amph_smp_where */
     uint32_t nbytes;
     uint64_t dest;
     uint32_t bulk;     /* position of the payload in the bulk bytes, counted without end */
@@ -44,16 +44,16 @@ struct smp_slot {
     uint8_t rest[2 * AMPH_CACHE_LINE - 32]; /* args, then (aligned to 8) the payload */
 } AMPH_ALIGN_LINE;
 
-_Static_assert(sizeof(struct smp_slot) == 2 * AMPH_CACHE_LINE, "a slot is two cache lines");
+_Static_assert(sizeof(struct amph_smp_slot) == 2 * AMPH_CACHE_LINE, "a slot is two cache lines");
 
 /* kind, handler, nargs and flags are moved together. */
-_Static_assert(offsetof(struct smp_slot, flags) == offsetof(struct smp_slot, kind) + 3 && offsetof(struct amph_am, flags) == 3,
+_Static_assert(offsetof(struct amph_smp_slot, flags) == offsetof(struct amph_smp_slot, kind) + 3 && offsetof(struct amph_am, flags) == 3,
                "a slot begins like a message");
 
-#define SMP_REST_BYTES (sizeof(((struct smp_slot *)0)->rest))
+#define SMP_REST_BYTES (sizeof(((struct amph_smp_slot *)0)->rest))
 
 /* Where the payload starts in `rest` behind nargs words. */
-static inline uint32_t smp_payload_at(unsigned nargs)
+static inline uint32_t amph_smp_payload_at(unsigned nargs)
 {
     return (4u * nargs + 7) & ~7u;
 }
@@ -65,7 +65,7 @@ static inline uint32_t smp_payload_at(unsigned nargs)
  *
  * The positions of all pairs lie together in front, so that adding a peer touches no page of its rings.
  */
-struct smp_positions {
+struct amph_smp_positions {
     /* The receiver's line; the sender reads it only when it believes the ring to be full. */
     struct {
         uint64_t consumed;      /* messages taken, counted without end */
@@ -78,86 +78,86 @@ struct smp_positions {
     } out[AMPH_NLANES] AMPH_ALIGN_LINE;
 };
 
-struct smp_ring {
-    struct smp_slot slot[SMP_SLOTS];
+struct amph_smp_ring {
+    struct amph_smp_slot slot[SMP_SLOTS];
 };
 
-static inline uint64_t smp_mark(uint32_t seed, uint32_t n)
+static inline uint64_t amph_smp_mark(uint32_t seed, uint32_t n)
 {
     return (uint64_t)seed << 32 | n;
 }
 
 /* The number in a position word of this session; 0 (nothing yet) in any other. */
-static inline uint32_t smp_number(uint64_t word, uint32_t seed)
+static inline uint32_t amph_smp_number(uint64_t word, uint32_t seed)
 {
     return word >> 32 == seed ? (uint32_t)word : 0;
 }
 
 /* What one peer may write into the owner's region. */
-struct smp_pair {
-    struct smp_ring ring[AMPH_NLANES];
+struct amph_smp_pair {
+    struct amph_smp_ring ring[AMPH_NLANES];
     uint8_t bulk[AMPH_NLANES][SMP_BULK_BYTES] __attribute__((aligned(4096)));
 };
 
-enum smp_sleep { SMP_AWAKE, SMP_SLEEP_FUTEX, SMP_SLEEP_FD };
+enum amph_smp_sleep { SMP_AWAKE, SMP_SLEEP_FUTEX, SMP_SLEEP_FD };
 
 /* The front of a region. */
-struct smp_region {
+struct amph_smp_region {
     uint64_t magic;
     uint64_t nonce;      /* proves to a peer that it has opened the region it was told of */
     uint32_t max_peers;
     uint64_t bell_ino;   /* the doorbell's inode: proves that a descriptor number still means it */
     /* Two words that each sender reads, at once, and that change seldom. */
-    uint32_t sleep AMPH_ALIGN_LINE; /* enum smp_sleep; senders reset it when they ring */
+    uint32_t sleep AMPH_ALIGN_LINE; /* enum amph_smp_sleep; senders reset it when they ring */
     uint32_t full_fence; /* the owner makes no asymmetric fence before it sleeps: senders must fence themselves */
     /* One bit for each peer: the owner looks at that peer's rings in every poll.  Senders set it when it is off. */
     uint64_t watched[] AMPH_ALIGN_LINE;
 };
 
-static inline uint32_t smp_watch_words(uint32_t max_peers)
+static inline uint32_t amph_smp_watch_words(uint32_t max_peers)
 {
     return (max_peers + 63) / 64;
 }
 
-static inline size_t smp_positions_offset(uint32_t max_peers)
+static inline size_t amph_smp_positions_offset(uint32_t max_peers)
 {
-    return amph_align_up(sizeof(struct smp_region) + 8 * smp_watch_words(max_peers), AMPH_CACHE_LINE);
+    return amph_align_up(sizeof(struct amph_smp_region) + 8 * amph_smp_watch_words(max_peers), AMPH_CACHE_LINE);
 }
 
-static inline struct smp_positions *smp_positions_of(struct smp_region *region, uint32_t max_peers, uint32_t peer)
+static inline struct amph_smp_positions *amph_smp_positions_of(struct amph_smp_region *region, uint32_t max_peers, uint32_t peer)
 {
-    return (struct smp_positions *)((char *)region + smp_positions_offset(max_peers)) + peer;
+    return (struct amph_smp_positions *)((char *)region + amph_smp_positions_offset(max_peers)) + peer;
 }
 
-static inline size_t smp_pairs_offset(uint32_t max_peers)
+static inline size_t amph_smp_pairs_offset(uint32_t max_peers)
 {
-    return amph_align_up(smp_positions_offset(max_peers) + (size_t)max_peers * sizeof(struct smp_positions), 4096);
+    return amph_align_up(amph_smp_positions_offset(max_peers) + (size_t)max_peers * sizeof(struct amph_smp_positions), 4096);
 }
 
-static inline size_t smp_pair_offset(uint32_t max_peers, uint32_t peer)
+static inline size_t amph_smp_pair_offset(uint32_t max_peers, uint32_t peer)
 {
-    return smp_pairs_offset(max_peers) + (size_t)peer * sizeof(struct smp_pair);
+    return amph_smp_pairs_offset(max_peers) + (size_t)peer * sizeof(struct amph_smp_pair);
 }
 
-static inline size_t smp_region_bytes(uint32_t max_peers)
+static inline size_t amph_smp_region_bytes(uint32_t max_peers)
 {
-    return smp_pair_offset(max_peers, max_peers);
+    return amph_smp_pair_offset(max_peers, max_peers);
 }
 
 /* In the owner, which has all of the region. */
-static inline struct smp_pair *smp_pair_of(struct smp_region *region, uint32_t max_peers, uint32_t peer)
+static inline struct amph_smp_pair *amph_smp_pair_of(struct amph_smp_region *region, uint32_t max_peers, uint32_t peer)
 {
-    return (struct smp_pair *)(void *)((char *)region + smp_pair_offset(max_peers, peer));
+    return (struct amph_smp_pair *)(void *)((char *)region + amph_smp_pair_offset(max_peers, peer));
 }
 
 /* The word that makes slot number n (counted without end) full.  Never 0, so that fresh memory is empty. */
-static inline uint32_t smp_word(uint32_t seed, uint32_t n)
+static inline uint32_t amph_smp_word(uint32_t seed, uint32_t n)
 {
     return (seed ^ ((n / SMP_SLOTS + 1) * UINT32_C(0x9e3779b1))) | 1u;
 }
 
 /* The seed of the session of the sender that has this nonce and cookie.  Never 0. */
-static inline uint32_t smp_seed(uint64_t cookie, uint64_t nonce)
+static inline uint32_t amph_smp_seed(uint64_t cookie, uint64_t nonce)
 {
     uint64_t x = (cookie ^ (nonce << 31 | nonce >> 33)) * UINT64_C(0xbf58476d1ce4e5b9);
     return (uint32_t)(x >> 32) | 1u;

@@ -14,9 +14,9 @@
 /* Bulk that was prepared and given up, between messages, lies idle until a later payload's message frees it.  When there is no room
  * and no such message is on its way, it is found here: the receiver has got as far as it was told to, and has taken every message that
  * used more than it freed, so everything behind is free. */
-static void forget_holes(struct smp_out *out, uint32_t seed)
+static void forget_holes(struct amph_smp_out *out, uint32_t seed)
 {
-    uint32_t consumed = smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
+    uint32_t consumed = amph_smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
     if (!out->held && out->bulk_consumed == out->told && consumed - out->tell_seq <= INT32_MAX)
         out->bulk_at = out->told;
 }
@@ -25,13 +25,13 @@ static void forget_holes(struct smp_out *out, uint32_t seed)
  * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the known room is used up; where all
  * is free then, it starts again at the front, so that quiet pairs touch few pages.
  */
-bool smp_bulk_take(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p)
+bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p)
 {
     uint32_t len = (uint32_t)amph_align_up(nbytes, AMPH_CACHE_LINE);
     uint32_t at = out->bulk_at, offset = at & (SMP_BULK_BYTES - 1);
     bool within = (offset & (BULK_GROUP_BYTES - 1)) + len <= BULK_GROUP_BYTES && at + len - out->bulk_consumed <= SMP_BULK_BYTES;
     if (!within || !(offset & (BULK_GROUP_BYTES - 1))) {
-        out->bulk_consumed = smp_number(__atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
+        out->bulk_consumed = amph_smp_number(__atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
         if (offset && (out->bulk_consumed == at || offset + len > SMP_BULK_BYTES)) {
             at += SMP_BULK_BYTES - offset; /* the receiver follows with this message's bulk_end */
             if (out->bulk_consumed == out->bulk_at)
@@ -49,18 +49,18 @@ bool smp_bulk_take(struct smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t
 }
 
 /* The receiver sleeps, looks elsewhere, or wants a fence: then the message must be seen before what follows. */
-static __attribute__((noinline)) void call_receiver(struct smp_cx *s, struct smp_peer *p)
+static __attribute__((noinline)) void call_receiver(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
-    struct smp_region *to = p->region;
+    struct amph_smp_region *to = p->region;
     if (!s->can_fence || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED))
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit))
         __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&to->sleep, __ATOMIC_RELAXED) != SMP_AWAKE)
-        smp_wake(s, p);
+        amph_smp_wake(s, p);
 }
 
-static inline void after_send(struct smp_cx *s, struct smp_peer *p)
+static inline void after_send(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     /* With the receiver's asymmetric fence program order is enough. */
     __asm__ volatile("" ::: "memory");
@@ -84,9 +84,9 @@ static inline void copy_small(uint8_t *to, const void *from, uint32_t nbytes)
 }
 
 /* Puts the payload where it belongs; false: no room. */
-static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_slot *slot, const struct amph_am *am)
+static inline bool place_payload(struct amph_smp_out *out, uint32_t seed, struct amph_smp_slot *slot, const struct amph_am *am)
 {
-    uint32_t at = smp_payload_at(am->nargs);
+    uint32_t at = amph_smp_payload_at(am->nargs);
     slot->where = SMP_INLINE;
     if (am->nbytes == 0 || !carries_payload(am->kind))
         return true;
@@ -95,14 +95,14 @@ static inline bool place_payload(struct smp_out *out, uint32_t seed, struct smp_
         return true;
     }
     uint32_t bulk;
-    if (!smp_bulk_take(out, seed, am->nbytes, &bulk))
+    if (!amph_smp_bulk_take(out, seed, am->nbytes, &bulk))
         return false;
     memcpy(out->bulk + (bulk & (SMP_BULK_BYTES - 1)), am->payload, am->nbytes);
-    smp_put_bulk(out, slot, bulk);
+    amph_smp_put_bulk(out, slot, bulk);
     return true;
 }
 
-static inline void fill_slot(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, struct smp_slot *slot,
+static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out, struct amph_smp_slot *slot,
                              const struct amph_am *am)
 {
     memcpy(&slot->kind, am, 4); /* kind, handler, nargs, flags */
@@ -113,12 +113,12 @@ static inline void fill_slot(struct smp_cx *s, struct smp_peer *p, struct smp_ou
     }
     for (unsigned i = 0; i < am->nargs; i++)
         memcpy(slot->rest + 4 * i, &am->args[i], 4);
-    __atomic_store_n(&slot->word, smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->word, amph_smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
     out->produced++;
     after_send(s, p);
 }
 
-void smp_slot_send(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, const struct amph_am *am)
+void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out, const struct amph_am *am)
 {
     fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
 }
@@ -127,16 +127,16 @@ void smp_slot_send(struct smp_cx *s, struct smp_peer *p, struct smp_out *out, co
 static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                                            const struct amph_am *am, struct amph_op *lc)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !s->peer[peer].up))
         return AMPH_ERR_RANGE;
     if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || (carries_payload(am->kind) && am->nbytes > SMP_MAX_MEDIUM)))
         return AMPH_ERR_ARG;
-    struct smp_peer *p = &s->peer[peer];
-    struct smp_out *out = &p->out[lane];
-    if (AMPH_UNLIKELY(!smp_have_slot(out, p->seed_out)))
+    struct amph_smp_peer *p = &s->peer[peer];
+    struct amph_smp_out *out = &p->out[lane];
+    if (AMPH_UNLIKELY(!amph_smp_have_slot(out, p->seed_out)))
         return AMPH_AGAIN;
-    struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
+    struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
     if (am->kind != AMPH_AM_SHORT && AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
         return AMPH_AGAIN;
     fill_slot(s, p, out, slot, am);
@@ -145,13 +145,13 @@ static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, u
     return AMPH_OK;
 }
 
-enum amph_status smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+enum amph_status amph_smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
 {
-    struct smp_cx *s = smp_of(cx);
-    struct smp_peer *p = &s->peer[peer];
+    struct amph_smp_cx *s = amph_smp_of(cx);
+    struct amph_smp_peer *p = &s->peer[peer];
     if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !p->up || am->kind != AMPH_AM_SHORT || am->nargs > AMPH_AM_MAX_ARGS || lc))
         return send_any(cx, peer, lane, am, lc);
-    struct smp_out *out = &p->out[lane];
+    struct amph_smp_out *out = &p->out[lane];
     if (AMPH_UNLIKELY(out->produced == out->limit))
         return send_any(cx, peer, lane, am, lc);
     fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);

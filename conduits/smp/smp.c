@@ -20,7 +20,7 @@
 #include "base/wire.h"
 #include "conduits/smp/smp.h"
 
-static enum amph_status smp_probe(char *why, size_t why_len)
+static enum amph_status amph_smp_probe(char *why, size_t why_len)
 {
     if (access("/proc/self/fd", X_OK) == 0)
         return AMPH_OK;
@@ -41,7 +41,7 @@ static const struct amph_conduit_caps caps = {
     .need_local_reg = false,
 };
 
-enum amph_status smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes, void **addr_p)
+enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes, void **addr_p)
 {
     char path[64];
     struct stat sb;
@@ -72,9 +72,9 @@ enum amph_status smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_
     return amph_status_from_errno(saved);
 }
 
-static enum amph_status make_region(struct smp_cx *s)
+static enum amph_status make_region(struct amph_smp_cx *s)
 {
-    size_t bytes = smp_region_bytes(s->base.cfg.max_peers);
+    size_t bytes = amph_smp_region_bytes(s->base.cfg.max_peers);
     enum amph_status st = amph_shm_create("amphora-smp", bytes, &s->region_fd);
     if (st != AMPH_OK)
         return st;
@@ -87,12 +87,12 @@ static enum amph_status make_region(struct smp_cx *s)
     s->region->magic = SMP_MAGIC;
     s->region->max_peers = s->base.cfg.max_peers;
     amph_random(&s->region->nonce, sizeof s->region->nonce);
-    s->can_fence = smp_fence_setup();
+    s->can_fence = amph_smp_fence_setup();
     s->region->full_fence = !s->can_fence;
     return AMPH_OK;
 }
 
-static enum amph_status make_bell(struct smp_cx *s)
+static enum amph_status make_bell(struct amph_smp_cx *s)
 {
     struct stat sb;
     if (pipe2(s->bell, O_NONBLOCK | O_CLOEXEC) != 0 || fstat(s->bell[1], &sb) != 0) {
@@ -105,7 +105,7 @@ static enum amph_status make_bell(struct smp_cx *s)
     return AMPH_OK;
 }
 
-static enum amph_status make_tables(struct smp_cx *s)
+static enum amph_status make_tables(struct amph_smp_cx *s)
 {
     uint32_t n = s->base.cfg.max_peers;
     s->peer = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->peer);
@@ -118,7 +118,7 @@ static enum amph_status make_tables(struct smp_cx *s)
     return AMPH_OK;
 }
 
-static void make_address(struct smp_cx *s)
+static void make_address(struct amph_smp_cx *s)
 {
     struct amph_wr w;
     amph_wr_init(&w, s->base.addr, sizeof s->base.addr);
@@ -131,19 +131,19 @@ static void make_address(struct smp_cx *s)
     s->base.addr_len = amph_wr_len(&w);
 }
 
-static void smp_close(struct amph_cx *cx)
+static void amph_smp_close(struct amph_cx *cx)
 {
-    struct smp_cx *s = smp_of(cx);
+    struct amph_smp_cx *s = amph_smp_of(cx);
     for (uint32_t i = 0; s->peer && i < cx->cfg.max_peers; i++)
         if (s->peer[i].up)
-            smp_drop_peer(s, &s->peer[i]);
+            amph_smp_drop_peer(s, &s->peer[i]);
     while (s->regs) {
-        struct smp_reg *reg = s->regs;
+        struct amph_smp_reg *reg = s->regs;
         s->regs = reg->next;
         free(reg);
     }
     if (s->region)
-        munmap(s->region, smp_region_bytes(cx->cfg.max_peers));
+        munmap(s->region, amph_smp_region_bytes(cx->cfg.max_peers));
     int fds[] = { s->region_fd, s->bell[0], s->bell[1] };
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
@@ -155,11 +155,11 @@ static void smp_close(struct amph_cx *cx)
     free(s);
 }
 
-static enum amph_status smp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+static enum amph_status amph_smp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     if (cfg->max_peers == 0 || cfg->max_peers > SMP_MAX_PEERS)
         return AMPH_ERR_ARG;
-    struct smp_cx *s = calloc(1, sizeof *s);
+    struct amph_smp_cx *s = calloc(1, sizeof *s);
     if (!s)
         return AMPH_ERR_NOMEM;
     s->base = (struct amph_cx){ .ops = &amph_smp_ops, .caps = caps, .cfg = *cfg };
@@ -173,7 +173,7 @@ static enum amph_status smp_open(const struct amph_cx_config *cfg, struct amph_c
     if (st == AMPH_OK)
         st = make_bell(s);
     if (st != AMPH_OK) {
-        smp_close(&s->base);
+        amph_smp_close(&s->base);
         return st;
     }
     make_address(s);
@@ -184,23 +184,23 @@ static enum amph_status smp_open(const struct amph_cx_config *cfg, struct amph_c
 const struct amph_conduit_ops amph_smp_ops = {
     .name = "smp",
     .summary = "shared memory between the processes of one host",
-    .probe = smp_probe,
-    .open = smp_open,
-    .close = smp_close,
-    .add_peer = smp_add_peer,
-    .del_peer = smp_del_peer,
+    .probe = amph_smp_probe,
+    .open = amph_smp_open,
+    .close = amph_smp_close,
+    .add_peer = amph_smp_add_peer,
+    .del_peer = amph_smp_del_peer,
     .peer_gone = amph_conduit_no_peer_gone,
-    .mem_reg = smp_mem_reg,
-    .mem_dereg = smp_mem_dereg,
-    .mem_import = smp_mem_import,
-    .am_send = smp_am_send,
-    .am_prepare = smp_am_prepare,
-    .am_commit = smp_am_commit,
-    .put = smp_put,
-    .get = smp_get,
+    .mem_reg = amph_smp_mem_reg,
+    .mem_dereg = amph_smp_mem_dereg,
+    .mem_import = amph_smp_mem_import,
+    .am_send = amph_smp_am_send,
+    .am_prepare = amph_smp_am_prepare,
+    .am_commit = amph_smp_am_commit,
+    .put = amph_smp_put,
+    .get = amph_smp_get,
     .atomic = amph_conduit_no_atomic,
     .flush = amph_conduit_no_flush,
-    .progress = smp_progress,
-    .wait_fd = smp_wait_fd,
-    .arm = smp_arm,
+    .progress = amph_smp_progress,
+    .wait_fd = amph_smp_wait_fd,
+    .arm = amph_smp_arm,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The progress side's half of a peer: sessions that begin, end and go on, and what a slot says.  Layer: conduits (smp).
- * Thread rule: progress side; smp_wish is for the send side.
+ * Thread rule: progress side; amph_smp_request_update is for the send side.
  *
  * A session is one sender instance under one cookie.  A new one starts at slot 0 of the rings of its peer number, maybe before the
  * owner knows of it; its seed tells its words from those that an earlier session left.  An instance that is forgotten and added
@@ -11,10 +11,10 @@
 
 #include "conduits/smp/smp.h"
 
-void smp_wish(struct smp_cx *s, uint32_t peer, bool up, uint32_t seed)
+void amph_smp_request_update(struct amph_smp_cx *s, uint32_t peer, bool up, uint32_t seed)
 {
     pthread_mutex_lock(&s->wish_lock);
-    struct smp_wish *wish = &s->wish[peer];
+    struct amph_smp_request_update *wish = &s->wish[peer];
     wish->forget |= !up;
     wish->up = up;
     wish->seed = seed;
@@ -26,23 +26,23 @@ void smp_wish(struct smp_cx *s, uint32_t peer, bool up, uint32_t seed)
     pthread_mutex_unlock(&s->wish_lock);
     /* One thread, outside of progress: at once, so that the caller finds it done. */
     if (!s->base.cfg.threaded && !s->in_progress)
-        smp_grant_wishes(s);
+        amph_smp_publish_pending(s);
 }
 
-void smp_publish(const struct smp_source *src, struct smp_in *in)
+void amph_smp_publish(const struct amph_smp_source *src, struct amph_smp_in *in)
 {
     in->published = in->consumed;
     in->bulk_published = in->bulk_consumed;
-    __atomic_store_n(in->bulk_consumed_word, smp_mark(src->seed, in->bulk_consumed), __ATOMIC_RELAXED);
-    __atomic_store_n(in->consumed_word, smp_mark(src->seed, in->consumed), __ATOMIC_RELEASE);
+    __atomic_store_n(in->bulk_consumed_word, amph_smp_mark(src->seed, in->bulk_consumed), __ATOMIC_RELAXED);
+    __atomic_store_n(in->consumed_word, amph_smp_mark(src->seed, in->consumed), __ATOMIC_RELEASE);
 }
 
-bool smp_read_payload(struct smp_in *in, const struct smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
+bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
 {
-    const volatile struct smp_slot *from = slot;
+    const volatile struct amph_smp_slot *from = slot;
     uint16_t where = from->where;
     if (where == SMP_INLINE) {
-        uint32_t at = smp_payload_at(am->nargs);
+        uint32_t at = amph_smp_payload_at(am->nargs);
         am->payload = slot->rest + at;
         return am->nbytes <= SMP_REST_BYTES - at;
     }
@@ -60,17 +60,17 @@ bool smp_read_payload(struct smp_in *in, const struct smp_slot *slot, struct amp
 }
 
 /* Throws away what has come and was not delivered; at most one ringful, should the sender still be writing. */
-static void forget(struct smp_source *src)
+static void forget(struct amph_smp_source *src)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        struct smp_in *in = &src->in[lane];
-        for (unsigned n = 0; n < SMP_SLOTS && smp_slot_full(in); n++) {
+        struct amph_smp_in *in = &src->in[lane];
+        for (unsigned n = 0; n < SMP_SLOTS && amph_smp_slot_full(in); n++) {
             struct amph_am am;
             uint32_t bulk_end;
-            smp_read_slot(in, &in->ring->slot[in->consumed % SMP_SLOTS], &am, &bulk_end);
-            smp_advance(src, in, bulk_end);
+            amph_smp_read_slot(in, &in->ring->slot[in->consumed % SMP_SLOTS], &am, &bulk_end);
+            amph_smp_advance(src, in, bulk_end);
         }
-        smp_publish(src, in);
+        amph_smp_publish(src, in);
     }
     src->up = false;
 }
@@ -89,22 +89,22 @@ static void clear_mark(uint64_t *mark, uint32_t seed)
 
 /* Clears what earlier sessions left in the ring and nothing that the new one may have written already: it is in its first lap, for
  * it gets no further before somebody takes its messages. */
-static void clear_rest(struct smp_ring *ring, struct smp_positions *at, unsigned lane, uint32_t seed)
+static void clear_rest(struct amph_smp_ring *ring, struct amph_smp_positions *at, unsigned lane, uint32_t seed)
 {
     for (uint32_t i = 0; i < SMP_SLOTS; i++) {
         uint32_t word = __atomic_load_n(&ring->slot[i].word, __ATOMIC_RELAXED);
-        if (word != 0 && word != smp_word(seed, i))
+        if (word != 0 && word != amph_smp_word(seed, i))
             clear_word(&ring->slot[i].word, word);
     }
     clear_mark(&at->out[lane].produced, seed);
     clear_mark(&at->out[lane].bulk_at, seed);
 }
 
-static void begin(struct smp_cx *s, uint32_t peer, uint32_t seed)
+static void begin(struct amph_smp_cx *s, uint32_t peer, uint32_t seed)
 {
-    struct smp_source *src = &s->source[peer];
-    struct smp_pair *here = smp_pair_of(s->region, s->base.cfg.max_peers, peer);
-    struct smp_positions *at = smp_positions_of(s->region, s->base.cfg.max_peers, peer);
+    struct amph_smp_source *src = &s->source[peer];
+    struct amph_smp_pair *here = amph_smp_pair_of(s->region, s->base.cfg.max_peers, peer);
+    struct amph_smp_positions *at = amph_smp_positions_of(s->region, s->base.cfg.max_peers, peer);
     bool first = !src->known;
     src->up = src->known = true;
     if (peer >= s->nsources)
@@ -113,12 +113,12 @@ static void begin(struct smp_cx *s, uint32_t peer, uint32_t seed)
         return; /* the same instance again: go on */
     src->seed = seed;
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        src->in[lane] = (struct smp_in){
+        src->in[lane] = (struct amph_smp_in){
             .ring = &here->ring[lane],
             .bulk = here->bulk[lane],
             .consumed_word = &at->in[lane].consumed,
             .bulk_consumed_word = &at->in[lane].bulk_consumed,
-            .expect = smp_word(seed, 0),
+            .expect = amph_smp_word(seed, 0),
             .next = &here->ring[lane].slot[0].word,
         };
         if (!first)
@@ -126,12 +126,12 @@ static void begin(struct smp_cx *s, uint32_t peer, uint32_t seed)
     }
 }
 
-void smp_grant_wishes(struct smp_cx *s)
+void amph_smp_publish_pending(struct amph_smp_cx *s)
 {
     pthread_mutex_lock(&s->wish_lock);
     while (s->wished != UINT32_MAX) {
         uint32_t peer = s->wished;
-        struct smp_wish wish = s->wish[peer];
+        struct amph_smp_request_update wish = s->wish[peer];
         s->wish[peer].listed = s->wish[peer].forget = false;
         __atomic_store_n(&s->wished, wish.next, __ATOMIC_RELAXED);
         if (wish.forget && s->source[peer].up)

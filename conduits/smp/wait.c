@@ -32,7 +32,7 @@ static long membarrier(int command)
     return syscall(SYS_membarrier, command, 0, 0);
 }
 
-bool smp_fence_setup(void)
+bool amph_smp_fence_setup(void)
 {
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
 }
@@ -42,7 +42,7 @@ bool smp_fence_setup(void)
  * core that runs one of our processes (1 us when none does, 20 us on a virtual machine when one does), so who sleeps often asks the
  * senders to fence instead: the first such sleep still needs the membarrier, so that the request itself is seen.
  */
-static void sleeper_fence(struct smp_cx *s)
+static void sleeper_fence(struct amph_smp_cx *s)
 {
     uint64_t now = amph_now_ns();
     bool quick = now - s->armed_ns < QUICK_NS;
@@ -56,7 +56,7 @@ static void sleeper_fence(struct smp_cx *s)
     membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
-void smp_relax_fence(struct smp_cx *s)
+void amph_smp_relax_fence(struct amph_smp_cx *s)
 {
     if (s->can_fence && s->region->full_fence && s->polls - s->polls_at_arm > AWAKE_POLLS)
         __atomic_store_n(&s->region->full_fence, 0, __ATOMIC_RELAXED);
@@ -64,7 +64,7 @@ void smp_relax_fence(struct smp_cx *s)
 
 /* Opens the peer's doorbell; only the pipe that the peer's region names, for the process may have ended and its numbers may mean
  * something else now.  Opened to read as well, so that ringing a process that has ended is no SIGPIPE. */
-static int open_bell(const struct smp_peer *p)
+static int open_bell(const struct amph_smp_peer *p)
 {
     char path[64];
     struct stat sb;
@@ -80,7 +80,7 @@ static int open_bell(const struct smp_peer *p)
     return fd;
 }
 
-void smp_wake(struct smp_cx *s, struct smp_peer *p)
+void amph_smp_wake(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     uint32_t how = __atomic_exchange_n(&p->region->sleep, SMP_AWAKE, __ATOMIC_SEQ_CST);
     if (how == SMP_AWAKE)
@@ -102,7 +102,7 @@ void smp_wake(struct smp_cx *s, struct smp_peer *p)
         close(fd);
 }
 
-static void drain_bell(struct smp_cx *s)
+static void drain_bell(struct amph_smp_cx *s)
 {
     char buf[64];
     while (read(s->bell[0], buf, sizeof buf) == (ssize_t)sizeof buf)
@@ -110,7 +110,7 @@ static void drain_bell(struct smp_cx *s)
 }
 
 /* Awake again.  A sender may have taken the sleep word and not yet rung, so a byte may come late: then one sleep ends early. */
-static void wake_up(struct smp_cx *s)
+static void wake_up(struct amph_smp_cx *s)
 {
     __atomic_store_n(&s->region->sleep, SMP_AWAKE, __ATOMIC_SEQ_CST);
     if (s->armed == AMPH_ARM_FD)
@@ -118,11 +118,11 @@ static void wake_up(struct smp_cx *s)
     s->armed = AMPH_ARM_OFF;
 }
 
-enum amph_status smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
+enum amph_status amph_smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
 {
-    struct smp_cx *s = smp_of(cx);
-    if (smp_has_wishes(s))
-        smp_grant_wishes(s);
+    struct amph_smp_cx *s = amph_smp_of(cx);
+    if (amph_smp_has_pending(s))
+        amph_smp_publish_pending(s);
     if (how == AMPH_ARM_OFF) {
         if (s->armed != AMPH_ARM_OFF)
             wake_up(s);
@@ -131,7 +131,7 @@ enum amph_status smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout
     s->armed = how;
     __atomic_store_n(&s->region->sleep, how == AMPH_ARM_FD ? SMP_SLEEP_FD : SMP_SLEEP_FUTEX, __ATOMIC_SEQ_CST);
     sleeper_fence(s);
-    if (smp_has_work(s)) {
+    if (amph_smp_has_work(s)) {
         wake_up(s);
         return AMPH_AGAIN;
     }
@@ -143,7 +143,7 @@ enum amph_status smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout
     return AMPH_OK;
 }
 
-int smp_wait_fd(struct amph_cx *cx)
+int amph_smp_wait_fd(struct amph_cx *cx)
 {
-    return smp_of(cx)->bell[0];
+    return amph_smp_of(cx)->bell[0];
 }

@@ -19,7 +19,7 @@
 
 #define ROUND_NS (20 * AMPH_NS_PER_MS)
 
-static void set_round(struct udp_cx *u, uint64_t ns)
+static void set_round(struct amph_udp_cx *u, uint64_t ns)
 {
     const struct itimerspec t = { .it_value = { 0, (long)ns } };
     timerfd_settime(u->guard_fd, 0, &t, NULL);
@@ -27,22 +27,22 @@ static void set_round(struct udp_cx *u, uint64_t ns)
 
 static void *guard(void *arg)
 {
-    struct udp_cx *u = arg;
+    struct amph_udp_cx *u = arg;
     uint64_t count;
     while (read(u->guard_fd, &count, sizeof count) > 0 || errno == EINTR) {
         if (__atomic_load_n(&u->guard_stop, __ATOMIC_ACQUIRE))
             break;
-        bool more = rdp_guard(u->rdp);
+        bool more = amph_rdp_guard(u->rdp);
         if (!more) /* a send from now on sets the timer; one that did not because of the flag is seen here */
             __atomic_store_n(&u->guarded, 0, __ATOMIC_SEQ_CST);
-        if (more || (rdp_guard(u->rdp) && !__atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST)))
+        if (more || (amph_rdp_guard(u->rdp) && !__atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST)))
             set_round(u, ROUND_NS);
     }
     return NULL;
 }
 
 /* The thread is there from the first send on: who only listens, or forks before it sends, has none. */
-static void start(struct udp_cx *u)
+static void start(struct amph_udp_cx *u)
 {
     int err = amph_thread_start(&u->guard, false, 0, guard, u);
     u->has_guard = err == 0;
@@ -53,7 +53,7 @@ static void start(struct udp_cx *u)
                   err);
 }
 
-void udp_guard_wake(struct udp_cx *u)
+void amph_udp_guard_wake(struct amph_udp_cx *u)
 {
     if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) || __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
         return;
@@ -62,7 +62,7 @@ void udp_guard_wake(struct udp_cx *u)
     set_round(u, ROUND_NS);
 }
 
-enum amph_status udp_guard_open(struct udp_cx *u)
+enum amph_status amph_udp_guard_open(struct amph_udp_cx *u)
 {
     u->guard_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     if (u->guard_fd >= 0)
@@ -72,7 +72,7 @@ enum amph_status udp_guard_open(struct udp_cx *u)
     return amph_status_from_errno(err);
 }
 
-void udp_guard_close(struct udp_cx *u)
+void amph_udp_guard_close(struct amph_udp_cx *u)
 {
     if (u->has_guard) {
         __atomic_store_n(&u->guard_stop, 1, __ATOMIC_RELEASE);

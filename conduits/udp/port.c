@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "conduits/udp/udp.h"
 
-enum amph_status udp_choose_port(const struct amph_port_ops **ops_p, char *why, size_t why_len)
+enum amph_status amph_udp_choose_port(const struct amph_port_ops **ops_p, char *why, size_t why_len)
 {
     static const unsigned word_ofi = 2; /* of AMPHORA_UDP_PORT's row */
     char text[384] = "";

@@ -198,7 +198,7 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     if (AMPH_BIG_ENDIAN && p->gso)
         p->gso = cuts_really(p, &sa);
     p->base.queue_bytes = set_queue(p->fd);
-    p->base.datagram = AMPH_INET_DATAGRAM_MOST;
+    p->base.datagram = AMPH_INET_DATAGRAM_MAX;
     p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
     *port_p = &p->base;
     return AMPH_OK;
@@ -222,7 +222,7 @@ static uint32_t route_datagram(const union name *name, socklen_t len)
     if (mtu < 1280)
         mtu = 1280;
     uint32_t most = (uint32_t)mtu - headers;
-    return (most < AMPH_INET_DATAGRAM_MOST ? most : AMPH_INET_DATAGRAM_MOST) & ~7u;
+    return (most < AMPH_INET_DATAGRAM_MAX ? most : AMPH_INET_DATAGRAM_MAX) & ~7u;
 }
 
 static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len,

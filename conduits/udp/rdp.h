@@ -23,7 +23,7 @@
 #include "conduits/udp/rdp_wire.h"
 
 #define RDP_MAX_MEDIUM 65536u
-#define RDP_MSG_HEAD_MAX (sizeof(struct rdp_msg) + 4u * AMPH_AM_MAX_ARGS)
+#define RDP_MSG_HEAD_MAX (sizeof(struct amph_rdp_msg) + 4u * AMPH_AM_MAX_ARGS)
 #define RDP_WINDOW_FIRST (256u << 10) /* bytes of a lane before the receiver has said more; both sides know it */
 #define RDP_WINDOW_LEAST (128u << 10)
 #define RDP_SEG_COST 256u             /* that a segment counts in the window beside its body */
@@ -37,14 +37,14 @@
 
 /* ---- clock and wire ---- */
 
-struct rdp_env {
+struct amph_rdp_env {
     void *ctx;
     uint64_t (*now)(void *ctx);
     unsigned (*send)(void *ctx, const struct amph_port_out *v, unsigned n); /* taken; fewer than n: no room now */
 };
 
-struct rdp_config {
-    struct rdp_env env;
+struct amph_rdp_config {
+    struct amph_rdp_env env;
     const struct amph_upcalls *upcalls;
     void *up;
     uint32_t max_peers;
@@ -58,48 +58,48 @@ struct rdp_config {
 /* ---- codes (rdp_auth.c) ---- */
 
 #define RDP_HASH_BLOCK 2048u /* bytes that one block of the universal hash covers */
-struct rdp_hash {
+struct amph_rdp_hash {
     uint64_t key[RDP_HASH_BLOCK / 8];
 };
 /* The keys of one direction. */
-struct rdp_keys {
+struct amph_rdp_keys {
     struct amph_mac_key mac;
-    struct rdp_hash *hash; /* made when a long body is first sent or received */
+    struct amph_rdp_hash *hash; /* made when a long body is first sent or received */
 };
-void rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
-void rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct rdp_keys *k);
-void rdp_keys_fini(struct rdp_keys *k);
-bool rdp_keys_want_hash(struct rdp_keys *k);
+void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
+void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct amph_rdp_keys *k);
+void amph_rdp_keys_fini(struct amph_rdp_keys *k);
+bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k);
 /* The code of a packet: its head and the first split bytes of its body (in parts), and the rest of it.  hash NULL: a HELLO. */
-uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, const uint8_t *head, size_t head_len,
+uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const uint8_t *head, size_t head_len,
                   const struct amph_mac_part *body, unsigned nbody, const void *bulk, size_t bulk_len);
-bool rdp_code_right(const struct amph_mac_key *mac, const struct rdp_hash *hash, const void *packet, const struct rdp_packet *p);
+bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const void *packet, const struct amph_rdp_packet *p);
 
 /* ---- memory (rdp_pool.c) ---- */
 
 enum { RDP_POOL_SMALL, RDP_POOL_MIDDLE, RDP_POOL_LARGE, RDP_NPOOLS };
-struct rdp_chunk {
-    struct rdp_chunk *next;
+struct amph_rdp_chunk {
+    struct amph_rdp_chunk *next;
 };
-struct rdp_pool {
-    struct rdp_chunk *free[RDP_NPOOLS];
+struct amph_rdp_pool {
+    struct amph_rdp_chunk *free[RDP_NPOOLS];
     unsigned nfree[RDP_NPOOLS];
     uint64_t in_use; /* bytes handed out */
 };
 /* At least len_bytes, aligned to 16; NULL: memory has run out.  Give it back with the same length. */
-void *rdp_pool_get(struct rdp_pool *p, size_t len_bytes);
-void rdp_pool_put(struct rdp_pool *p, void *at, size_t len_bytes);
-void rdp_pool_fini(struct rdp_pool *p);
+void *amph_rdp_pool_get(struct amph_rdp_pool *p, size_t len_bytes);
+void amph_rdp_pool_put(struct amph_rdp_pool *p, void *at, size_t len_bytes);
+void amph_rdp_pool_fini(struct amph_rdp_pool *p);
 
 /* ---- what goes out ---- */
 
-struct rdp_conn;
+struct amph_rdp_conn;
 
 /* A put under way at its origin, or the answer to a get at its target: cut into segments in the order of its lane's queue. */
-struct rdp_xfer {
-    struct rdp_xfer *next;
+struct amph_rdp_xfer {
+    struct amph_rdp_xfer *next;
     struct amph_op *lc, *rc;
-    uint8_t code; /* enum rdp_rma_code */
+    uint8_t code; /* enum amph_rdp_rma_code */
     bool owned;   /* base is a copy of ours */
     enum amph_status st;
     uint64_t id, key, offset;
@@ -111,18 +111,18 @@ struct rdp_xfer {
 };
 
 /* A message whose payload is sent from where it lies. */
-struct rdp_lent {
+struct amph_rdp_lent {
     struct amph_op *lc;
     uint32_t under_way;
     enum amph_status st;
 };
 
-enum rdp_seg_state { RDP_SEG_QUEUED, RDP_SEG_OUT, RDP_SEG_LOST, RDP_SEG_DONE };
-struct rdp_seg {
-    struct rdp_seg *next, *prev; /* in its lane's queue; under way: in its lane's list, oldest first */
-    struct rdp_seg *next_lost;
-    struct rdp_xfer *xfer;
-    struct rdp_lent *lent;
+enum amph_rdp_seg_state { RDP_SEG_QUEUED, RDP_SEG_OUT, RDP_SEG_LOST, RDP_SEG_DONE };
+struct amph_rdp_seg {
+    struct amph_rdp_seg *next, *prev; /* in its lane's queue; under way: in its lane's list, oldest first */
+    struct amph_rdp_seg *next_lost;
+    struct amph_rdp_xfer *xfer;
+    struct amph_rdp_lent *lent;
     uint64_t lseq, after;
     uint64_t last_pn; /* of the newest packet that carried it */
     uint8_t *head; /* in the pool */
@@ -135,19 +135,19 @@ struct rdp_seg {
 };
 
 /* One transmission. */
-enum rdp_rec_state { RDP_REC_NONE, RDP_REC_OUT, RDP_REC_LOST };
-struct rdp_rec {
-    struct rdp_seg *seg; /* NULL: a ping */
+enum amph_rdp_rec_state { RDP_REC_NONE, RDP_REC_OUT, RDP_REC_LOST };
+struct amph_rdp_rec {
+    struct amph_rdp_seg *seg; /* NULL: a ping */
     uint64_t sent_ns, first_sent_ns, delivered, delivered_ns;
     uint32_t bytes;
     uint8_t state;
     bool app_limited;
 };
 
-struct rdp_txlane {
-    struct rdp_seg *head, *tail;   /* never sent yet */
-    struct rdp_seg *out, *out_tail; /* sent, not acknowledged, by number */
-    struct rdp_xfer *xfers, **xfers_tail;
+struct amph_rdp_txlane {
+    struct amph_rdp_seg *head, *tail;   /* never sent yet */
+    struct amph_rdp_seg *out, *out_tail; /* sent, not acknowledged, by number */
+    struct amph_rdp_xfer *xfers, **xfers_tail;
     uint64_t next_lseq;  /* of the next segment that is cut */
     uint64_t reserved;   /* PUT: numbers that all queued puts will have used up */
     uint64_t sent_bytes, limit;
@@ -157,7 +157,7 @@ struct rdp_txlane {
 /* ---- what comes in ---- */
 
 /* A segment that waits for those before it, or for progress of its lane. */
-struct rdp_held {
+struct amph_rdp_held {
     uint64_t after;
     uint32_t len_bytes, at;
     uint32_t window_bytes; /* of the whole segment, also where only the rest of it is held */
@@ -165,8 +165,8 @@ struct rdp_held {
     uint64_t body[];
 };
 
-struct rdp_rxlane {
-    struct rdp_held **ring; /* by number; NULL: none */
+struct amph_rdp_rxlane {
+    struct amph_rdp_held **ring; /* by number; NULL: none */
     uint32_t ring_size, nheld;
     uint64_t expected;      /* number of the next segment to deliver */
     uint64_t used_bytes;    /* of the window */
@@ -178,12 +178,12 @@ struct rdp_rxlane {
     /* a long message of which parts have come */
     uint8_t *assembly;
     uint32_t assembled, assembly_len;
-    struct rdp_msg msg;
+    struct amph_rdp_msg msg;
     int32_t args[AMPH_AM_MAX_ARGS];
 };
 
 /* Numbers that have come in an RMA lane. */
-struct rdp_seen {
+struct amph_rdp_seen {
     uint64_t floor; /* all below have */
     uint64_t *bits;
     uint32_t nbits;
@@ -191,8 +191,8 @@ struct rdp_seen {
 
 /* ---- congestion (rdp_cc.c) ---- */
 
-enum rdp_cc_mode { RDP_CC_STARTUP, RDP_CC_DRAIN, RDP_CC_STEADY };
-struct rdp_cc {
+enum amph_rdp_cc_mode { RDP_CC_STARTUP, RDP_CC_DRAIN, RDP_CC_STEADY };
+struct amph_rdp_cc {
     uint64_t delivered, delivered_ns, first_sent_ns;
     uint64_t app_limited_until;
     uint64_t round_end;
@@ -214,7 +214,7 @@ struct rdp_cc {
 
 /* ---- a peer ---- */
 
-enum rdp_state {
+enum amph_rdp_state {
     RDP_CONN_HELLO, /* not yet acquainted */
     RDP_CONN_UP,
     RDP_CONN_LEFT,   /* has said goodbye */
@@ -222,7 +222,7 @@ enum rdp_state {
     RDP_CONN_DEAD
 };
 
-struct rdp_conn {
+struct amph_rdp_conn {
     uint32_t peer, remote_index;
     uint8_t state, reason;
     bool active;    /* in rdp.active */
@@ -230,20 +230,20 @@ struct rdp_conn {
     bool confirmed; /* a packet of this acquaintance has come */
     uint16_t users;
     uint32_t hellos;
-    struct rdp_conn *next_active, *prev_active;
+    struct amph_rdp_conn *next_active, *prev_active;
     uint64_t cookie_in, cookie_out, nonce, peer_nonce;
-    struct rdp_keys out, in;
+    struct amph_rdp_keys out, in;
     uint32_t datagram, body_most;
     uint64_t queue_cap; /* bytes that may wait for the peer in its kernel */
 
     /* sending */
     uint64_t next_pn, least_pn, largest_acked; /* packets [least_pn, next_pn) have records */
     uint64_t scan_pn; /* none below this is OUT */
-    struct rdp_rec *rec;
+    struct amph_rdp_rec *rec;
     uint32_t nrec;
     uint64_t inflight, inflight_cost, out_packets;
-    struct rdp_seg *lost, *lost_tail;
-    struct rdp_txlane tx[RDP_NLANES];
+    struct amph_rdp_seg *lost, *lost_tail;
+    struct amph_rdp_txlane tx[RDP_NLANES];
     unsigned turn;
     uint64_t srtt_ns, rttvar_ns, last_sent_ns, last_heard_ns, waiting_since_ns, hello_ns;
     uint64_t last_wanted_ns; /* when the newest packet that is to be acknowledged was sent */
@@ -255,7 +255,7 @@ struct rdp_conn {
     uint64_t served;     /* its last turn in delivery */
     uint32_t ngets;      /* of ours under way */
     uint32_t nanswers;   /* of the peer's */
-    struct rdp_cc cc;
+    struct amph_rdp_cc cc;
 
     /* receiving */
     uint64_t largest;    /* number of the newest packet; valid once any_come */
@@ -265,20 +265,20 @@ struct rdp_conn {
     bool any_come;
     uint64_t come[RDP_PN_WINDOW / 64];
     uint8_t fresh[RDP_PN_WINDOW / 64]; /* acknowledgements that shall still repeat this word */
-    struct rdp_rxlane rx[AMPH_NLANES];
-    struct rdp_seen seen[2];
+    struct amph_rdp_rxlane rx[AMPH_NLANES];
+    struct amph_rdp_seen seen[2];
 };
 
-struct rdp_region {
-    struct rdp_region *next;
+struct amph_rdp_region {
+    struct amph_rdp_region *next;
     uint64_t key;
     uint8_t *base;
     uint64_t len_bytes;
 };
 
 /* A get at its origin. */
-struct rdp_get {
-    struct rdp_get *next;
+struct amph_rdp_get {
+    struct amph_rdp_get *next;
     struct amph_op *done;
     uint64_t id;
     uint32_t peer;
@@ -288,23 +288,23 @@ struct rdp_get {
 };
 
 /* An operation to give back when the lock is not held. */
-struct rdp_finished {
+struct amph_rdp_finished {
     struct amph_op *op;
     enum amph_status st;
 };
 
 #define RDP_OUT_BATCH 32
 struct rdp {
-    struct rdp_config cfg;
+    struct amph_rdp_config cfg;
     pthread_mutex_t lock;
-    struct rdp_conn **conn; /* [max_peers] */
-    struct rdp_conn *active;
-    struct rdp_pool pool;
+    struct amph_rdp_conn **conn; /* [max_peers] */
+    struct amph_rdp_conn *active;
+    struct amph_rdp_pool pool;
     uint64_t now;      /* when the clock was last read on the progress side */
     uint64_t timer_ns; /* no timer of any peer is earlier */
     uint64_t held_bytes;
-    struct rdp_region *regions;
-    struct rdp_get *gets;
+    struct amph_rdp_region *regions;
+    struct amph_rdp_get *gets;
     uint64_t next_id;
     uint32_t nfailed;
     uint64_t turns;
@@ -312,121 +312,121 @@ struct rdp {
     bool slept; /* the time may have leapt since the last look */
     uint32_t nready; /* lanes with something to deliver */
     unsigned work;   /* done for others since it was last reported */
-    struct rdp_finished *finished;
+    struct amph_rdp_finished *finished;
     uint32_t nfinished, finished_room;
     /* packets that go out together */
     unsigned nout;
     struct amph_port_out out[RDP_OUT_BATCH];
     uint64_t head[RDP_OUT_BATCH][RDP_HEAD_MAX / 8 + 1];
     struct {
-        struct rdp_conn *c;
+        struct amph_rdp_conn *c;
         uint64_t pn; /* 0: no record */
     } out_from[RDP_OUT_BATCH];
-    uint64_t hello[RDP_OUT_BATCH][sizeof(struct rdp_hello) / 8];
+    uint64_t hello[RDP_OUT_BATCH][sizeof(struct amph_rdp_hello) / 8];
     uint64_t scan_ns;  /* next look at idle peers */
     bool closing;
 };
 
 /* ---- the interface (see conduit.h for what the calls mean) ---- */
 
-enum amph_status rdp_open(const struct rdp_config *cfg, struct rdp **r_p);
-void rdp_close(struct rdp *r);
-enum amph_status rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index, uint64_t cookie_out, uint64_t cookie_in,
+enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r_p);
+void amph_rdp_close(struct rdp *r);
+enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index, uint64_t cookie_out, uint64_t cookie_in,
                               uint32_t datagram);
-void rdp_del_peer(struct rdp *r, uint32_t peer);
-enum amph_status rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
-enum amph_status rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
+void amph_rdp_del_peer(struct rdp *r, uint32_t peer);
+enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
+enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
                          struct amph_op *lc, struct amph_op *rc);
-enum amph_status rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
+enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
                          struct amph_op *done);
-enum amph_status rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct rdp_region **region_p);
-void rdp_mem_dereg(struct rdp *r, struct rdp_region *region);
+enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct amph_rdp_region **region_p);
+void amph_rdp_mem_dereg(struct rdp *r, struct amph_rdp_region *region);
 /* A datagram has come.  lanes, budget: as in progress; gives the messages delivered. */
-unsigned rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget);
+unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget);
 /* Delivers what waits, does what is due. */
-unsigned rdp_progress(struct rdp *r, unsigned lanes, unsigned budget);
+unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget);
 /* After a batch of datagrams: sends what may now be sent, gives operations back. */
-unsigned rdp_after_input(struct rdp *r);
-/* Before a sleep: all acknowledgements out; *deadline_p: when rdp_progress must be called.  false: there is work. */
-bool rdp_settle(struct rdp *r, uint64_t *deadline_p);
+unsigned amph_rdp_after_input(struct rdp *r);
+/* Before a sleep: all acknowledgements out; *deadline_p: when amph_rdp_progress must be called.  false: there is work. */
+bool amph_rdp_settle(struct rdp *r, uint64_t *deadline_p);
 /* From another thread, now and then: sends again what is lost; true: something is under way. */
-bool rdp_guard(struct rdp *r);
+bool amph_rdp_guard(struct rdp *r);
 /* Says goodbye to all; true: nothing is under way any more. */
-bool rdp_finish(struct rdp *r);
-void rdp_goodbye(struct rdp *r);
+bool amph_rdp_finish(struct rdp *r);
+void amph_rdp_send_goodbye(struct rdp *r);
 /* The wire says that nobody is there. */
-void rdp_refused(struct rdp *r, uint32_t peer);
+void amph_rdp_refused(struct rdp *r, uint32_t peer);
 
 /* ---- between the files ---- */
 
-static inline uint64_t rdp_now(const struct rdp *r)
+static inline uint64_t amph_rdp_now(const struct rdp *r)
 {
     return r->cfg.env.now(r->cfg.env.ctx);
 }
-static inline void rdp_lock(struct rdp *r)
+static inline void amph_rdp_lock(struct rdp *r)
 {
     if (r->cfg.threaded)
         pthread_mutex_lock(&r->lock);
 }
-static inline void rdp_unlock(struct rdp *r)
+static inline void amph_rdp_unlock(struct rdp *r)
 {
     if (r->cfg.threaded)
         pthread_mutex_unlock(&r->lock);
 }
 
 /* rdp_conn.c */
-void rdp_activate(struct rdp *r, struct rdp_conn *c);
-void rdp_note_deadline(struct rdp *r, uint64_t at_ns);
-void rdp_say_hello(struct rdp *r, struct rdp_conn *c, uint64_t now);
-void rdp_fail(struct rdp *r, struct rdp_conn *c, unsigned reason);
-void rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st);
-unsigned rdp_tell(struct rdp *r); /* without the lock */
-void rdp_on_hello(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint64_t now);
-void rdp_release_conn(struct rdp *r, struct rdp_conn *c); /* an upcall for it is over */
-void rdp_due(struct rdp *r, struct rdp_conn *c, uint64_t now);
-void rdp_scan(struct rdp *r, uint64_t now);
+void amph_rdp_activate(struct rdp *r, struct amph_rdp_conn *c);
+void amph_rdp_note_deadline(struct rdp *r, uint64_t at_ns);
+void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason);
+void amph_rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st);
+unsigned amph_rdp_complete(struct rdp *r); /* without the lock */
+void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now);
+void amph_rdp_release_conn(struct rdp *r, struct amph_rdp_conn *c); /* an upcall for it is over */
+void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_scan(struct rdp *r, uint64_t now);
 enum { RDP_WHY_SILENT, RDP_WHY_REFUSED, RDP_WHY_LEFT, RDP_WHY_MEMORY };
 
 /* rdp_send.c */
-struct rdp_seg *rdp_seg_new(struct rdp *r, struct rdp_conn *c, unsigned lane, size_t head_room);
-void rdp_seg_unref(struct rdp *r, struct rdp_seg *s);
-void rdp_seg_queue(struct rdp_conn *c, struct rdp_seg *s);
-void rdp_seg_arrived(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s);
-void rdp_seg_lost(struct rdp_conn *c, struct rdp_seg *s);
-void rdp_pump(struct rdp *r, struct rdp_conn *c, uint64_t now);
-void rdp_send_ack(struct rdp *r, struct rdp_conn *c, uint64_t now);
-void rdp_send_ping(struct rdp *r, struct rdp_conn *c, uint64_t now);
-void rdp_send_bye(struct rdp *r, struct rdp_conn *c, uint64_t now);
-void rdp_flush(struct rdp *r);
-void rdp_drop_all(struct rdp *r, struct rdp_conn *c, enum amph_status st); /* everything that waits to be sent or acknowledged */
-bool rdp_has_outgoing(const struct rdp_conn *c);
+struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, size_t head_room);
+void amph_rdp_seg_unref(struct rdp *r, struct amph_rdp_seg *s);
+void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s);
+void amph_rdp_seg_arrived(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s);
+void amph_rdp_seg_lost(struct amph_rdp_conn *c, struct amph_rdp_seg *s);
+void amph_rdp_pump(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_send_ack(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_send_bye(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_flush(struct rdp *r);
+void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st); /* everything that waits to be sent or acknowledged */
+bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c);
 
 /* rdp_ack.c */
-void rdp_note_packet(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, uint64_t now);
-unsigned rdp_make_ack(struct rdp_conn *c, unsigned most_words, struct rdp_ackblk *blk, uint64_t words[], uint64_t now);
-void rdp_on_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint64_t now);
-void rdp_on_timer(struct rdp *r, struct rdp_conn *c, uint64_t now);
-void rdp_rearm(struct rdp *r, struct rdp_conn *c, uint64_t now);
-struct rdp_rec *rdp_rec_new(struct rdp_conn *c, uint64_t now, size_t bytes);
+void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now);
+unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words, struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now);
+void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now);
+void amph_rdp_on_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, size_t bytes);
 
 /* rdp_recv.c */
-void rdp_rx_fini(struct rdp *r, struct rdp_conn *c);
-bool rdp_seen_test(const struct rdp_seen *s, uint64_t lseq);
-bool rdp_seen_mark(struct rdp_seen *s, uint64_t lseq); /* false: memory has run out, or it lies too far ahead */
+void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c);
+bool amph_rdp_seen_test(const struct amph_rdp_seen *s, uint64_t lseq);
+bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq); /* false: memory has run out, or it lies too far ahead */
 
 /* rdp_rma.c */
-bool rdp_on_rma(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p); /* false: as if it had not come */
-struct rdp_seg *rdp_xfer_cut(struct rdp *r, struct rdp_conn *c, unsigned lane);
-void rdp_xfer_release(struct rdp *r, struct rdp_conn *c, struct rdp_xfer *x);
-void rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st);
+bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p); /* false: as if it had not come */
+struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, unsigned lane);
+void amph_rdp_xfer_release(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
+void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st);
 
 /* rdp_cc.c */
-void rdp_cc_init(struct rdp_cc *cc, uint32_t datagram);
-void rdp_cc_sent(struct rdp_conn *c, struct rdp_rec *rec, uint64_t now, size_t bytes, bool more);
+void amph_rdp_cc_init(struct amph_rdp_cc *cc, uint32_t datagram);
+void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_t now, size_t bytes, bool more);
 /* newest: a copy of the newest packet's record that was acknowledged; rtt_ns 0: no sample. */
-void rdp_cc_acked(struct rdp_conn *c, const struct rdp_rec *newest, uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns,
+void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newest, uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns,
                   uint64_t now);
 /* May a packet of `bytes` go out?  *when_p: when, if pacing holds it back (else RDP_NEVER). */
-bool rdp_cc_may_send(const struct rdp_conn *c, size_t bytes, uint64_t now, uint64_t *when_p);
+bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t now, uint64_t *when_p);
 
 #endif

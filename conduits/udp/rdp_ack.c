@@ -21,7 +21,7 @@
 
 /* ---- what has come ---- */
 
-static void enter_words(struct rdp_conn *c, uint64_t pn)
+static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
 {
     uint64_t from = c->largest / 64 + 1, to = pn / 64;
     if (to - from >= WORDS && to >= from)
@@ -33,7 +33,7 @@ static void enter_words(struct rdp_conn *c, uint64_t pn)
 }
 
 /* A packet that wants to be acknowledged has been taken. */
-void rdp_note_packet(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, uint64_t now)
+void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now)
 {
     uint64_t pn = p->h.pn;
     bool gap = c->any_come && pn != c->largest + 1;
@@ -55,13 +55,13 @@ void rdp_note_packet(struct rdp *r, struct rdp_conn *c, const struct rdp_packet 
         delay = 0;
     if (now + delay < c->ack_ns)
         c->ack_ns = now + delay;
-    rdp_activate(r, c);
-    rdp_note_deadline(r, c->ack_ns);
+    amph_rdp_activate(r, c);
+    amph_rdp_note_deadline(r, c->ack_ns);
     if (c->ack_ns < c->timer_ns)
         c->timer_ns = c->ack_ns;
 }
 
-unsigned rdp_make_ack(struct rdp_conn *c, unsigned most_words, struct rdp_ackblk *blk, uint64_t words[], uint64_t now)
+unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words, struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now)
 {
     uint64_t top = c->largest / 64;
     unsigned n = 1, reach = top + 1 < WORDS ? (unsigned)top + 1 : WORDS;
@@ -81,9 +81,9 @@ unsigned rdp_make_ack(struct rdp_conn *c, unsigned most_words, struct rdp_ackblk
     for (unsigned i = n; i < reach; i++)
         c->fresh[(top - i) % WORDS] = 0;
     uint64_t delay = (now - c->largest_ns) / AMPH_NS_PER_US;
-    *blk = (struct rdp_ackblk){ .largest = c->largest, .delay_us = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX };
+    *blk = (struct amph_rdp_ackblk){ .largest = c->largest, .delay_us = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX };
     for (unsigned i = 0; i < AMPH_NLANES; i++) {
-        struct rdp_rxlane *rx = &c->rx[i];
+        struct amph_rdp_rxlane *rx = &c->rx[i];
         if (rx->used_bytes + rx->window > rx->limit)
             rx->limit = rx->used_bytes + rx->window;
         blk->limit[i] = rx->limit;
@@ -95,42 +95,42 @@ unsigned rdp_make_ack(struct rdp_conn *c, unsigned most_words, struct rdp_ackblk
 
 /* ---- what of ours has come ---- */
 
-struct rdp_rec *rdp_rec_new(struct rdp_conn *c, uint64_t now, size_t bytes)
+struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, size_t bytes)
 {
-    struct rdp_rec *rec = &c->rec[c->next_pn & (c->nrec - 1)];
-    *rec = (struct rdp_rec){ .sent_ns = now, .bytes = (uint32_t)bytes, .state = RDP_REC_OUT };
+    struct amph_rdp_rec *rec = &c->rec[c->next_pn & (c->nrec - 1)];
+    *rec = (struct amph_rdp_rec){ .sent_ns = now, .bytes = (uint32_t)bytes, .state = RDP_REC_OUT };
     return rec;
 }
 
-static struct rdp_rec *rec_of(struct rdp_conn *c, uint64_t pn)
+static struct amph_rdp_rec *rec_of(struct amph_rdp_conn *c, uint64_t pn)
 {
     return &c->rec[pn & (c->nrec - 1)];
 }
 
-static void off_the_wire(struct rdp_conn *c, const struct rdp_rec *rec)
+static void off_the_wire(struct amph_rdp_conn *c, const struct amph_rdp_rec *rec)
 {
     c->inflight -= rec->bytes;
     c->inflight_cost -= rec->bytes + RDP_SEG_COST;
     c->out_packets--;
 }
 
-static void end_record(struct rdp *r, struct rdp_rec *rec)
+static void end_record(struct rdp *r, struct amph_rdp_rec *rec)
 {
     rec->state = RDP_REC_NONE;
     if (rec->seg)
-        rdp_seg_unref(r, rec->seg);
+        amph_rdp_seg_unref(r, rec->seg);
     rec->seg = NULL;
 }
 
 struct acked {
     uint64_t bytes, newest_pn;
     bool segment; /* not only pings */
-    struct rdp_rec newest;
+    struct amph_rdp_rec newest;
 };
 
-static void one_acked(struct rdp *r, struct rdp_conn *c, uint64_t pn, struct acked *a)
+static void one_acked(struct rdp *r, struct amph_rdp_conn *c, uint64_t pn, struct acked *a)
 {
-    struct rdp_rec *rec = rec_of(c, pn);
+    struct amph_rdp_rec *rec = rec_of(c, pn);
     if (rec->state == RDP_REC_NONE)
         return;
     if (rec->state == RDP_REC_OUT) {
@@ -147,12 +147,12 @@ static void one_acked(struct rdp *r, struct rdp_conn *c, uint64_t pn, struct ack
     }
     if (rec->seg) {
         a->segment = true;
-        rdp_seg_arrived(r, c, rec->seg);
+        amph_rdp_seg_arrived(r, c, rec->seg);
     }
     end_record(r, rec);
 }
 
-static void walk_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, struct acked *a)
+static void walk_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, struct acked *a)
 {
     uint64_t top = p->ack.largest & ~UINT64_C(63);
     for (unsigned i = 0; i < p->h.ack_words; i++) {
@@ -171,7 +171,7 @@ static void walk_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet 
     }
 }
 
-static void take_rtt(struct rdp_conn *c, uint64_t rtt)
+static void take_rtt(struct amph_rdp_conn *c, uint64_t rtt)
 {
     if (c->cc.round == 0 && c->cc.delivered == 0) {
         c->srtt_ns = rtt;
@@ -184,7 +184,7 @@ static void take_rtt(struct rdp_conn *c, uint64_t rtt)
 }
 
 /* Finds packets that must be lost by now; gives their bytes. */
-static uint64_t find_lost(struct rdp *r, struct rdp_conn *c, uint64_t now)
+static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t lost = 0, patience = c->srtt_ns + c->srtt_ns / 4 + 20 * AMPH_NS_PER_US;
     c->loss_ns = RDP_NEVER;
@@ -192,13 +192,13 @@ static uint64_t find_lost(struct rdp *r, struct rdp_conn *c, uint64_t now)
         c->scan_pn = c->least_pn;
     bool first = true;
     for (uint64_t pn = c->scan_pn; pn < c->largest_acked && pn < c->next_pn; pn++) {
-        struct rdp_rec *rec = rec_of(c, pn);
+        struct amph_rdp_rec *rec = rec_of(c, pn);
         if (rec->state == RDP_REC_OUT && (pn + c->reorder <= c->largest_acked || rec->sent_ns + patience <= now)) {
             rec->state = RDP_REC_LOST;
             off_the_wire(c, rec);
             lost += rec->bytes;
             if (rec->seg && rec->seg->last_pn == pn)
-                rdp_seg_lost(c, rec->seg);
+                amph_rdp_seg_lost(c, rec->seg);
         }
         if (rec->state != RDP_REC_OUT) {
             c->scan_pn += first;
@@ -212,11 +212,11 @@ static uint64_t find_lost(struct rdp *r, struct rdp_conn *c, uint64_t now)
 }
 
 /* Forgets the oldest records of which nothing more can be heard. */
-static void advance(struct rdp *r, struct rdp_conn *c, uint64_t now)
+static void advance(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t keep = 2 * c->srtt_ns + KEEP_NS;
     while (c->least_pn < c->next_pn) {
-        struct rdp_rec *rec = rec_of(c, c->least_pn);
+        struct amph_rdp_rec *rec = rec_of(c, c->least_pn);
         bool old = rec->state == RDP_REC_LOST && (!rec->seg || rec->seg->state == RDP_SEG_DONE || now - rec->sent_ns > keep);
         if (rec->state != RDP_REC_NONE && !old)
             break;
@@ -226,7 +226,7 @@ static void advance(struct rdp *r, struct rdp_conn *c, uint64_t now)
     }
 }
 
-void rdp_on_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint64_t now)
+void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now)
 {
     struct acked a = { .newest_pn = 0 };
     uint64_t rtt = 0;
@@ -253,42 +253,42 @@ void rdp_on_ack(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, u
     uint64_t lost = find_lost(r, c, now);
     advance(r, c, now);
     if (a.bytes || lost)
-        rdp_cc_acked(c, a.bytes ? &a.newest : NULL, a.bytes, lost, rtt, now);
+        amph_rdp_cc_acked(c, a.bytes ? &a.newest : NULL, a.bytes, lost, rtt, now);
 }
 
 /* ---- time-outs ---- */
 
 /* Up to two of the oldest segments go out once more, whatever congestion says. */
-static void probe(struct rdp *r, struct rdp_conn *c, uint64_t now)
+static void probe(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < RDP_NLANES && n < 2; i++) {
-        struct rdp_seg *s = c->tx[(c->pto_count + i) % RDP_NLANES].out;
+        struct amph_rdp_seg *s = c->tx[(c->pto_count + i) % RDP_NLANES].out;
         if (s) {
-            rdp_seg_lost(c, s);
+            amph_rdp_seg_lost(c, s);
             n++;
         }
     }
     c->probes = n;
     c->pto_count++;
     if (!c->confirmed)
-        rdp_say_hello(r, c, now);
+        amph_rdp_send_hello(r, c, now);
     if (n == 0) { /* a window has not opened or an answer not come: less and less often, but a lost word must not cost long */
-        rdp_send_ping(r, c, now);
+        amph_rdp_send_ping(r, c, now);
         c->pto_count = c->pto_count < PING_BACKOFF ? c->pto_count : PING_BACKOFF;
     }
 }
 
-void rdp_on_timer(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_on_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t lost = now >= c->loss_ns ? find_lost(r, c, now) : 0;
     advance(r, c, now);
     if (lost)
-        rdp_cc_acked(c, NULL, 0, lost, 0, now);
+        amph_rdp_cc_acked(c, NULL, 0, lost, 0, now);
     uint64_t send = c->send_ns;
-    rdp_rearm(r, c, now);
+    amph_rdp_rearm(r, c, now);
     /* What is left, apart from pacing and loss, is the time-out: no packet for long although something is waited for. */
     if (c->timer_ns <= now && now < send && now < c->loss_ns)
         probe(r, c, now);
-    rdp_pump(r, c, now);
+    amph_rdp_pump(r, c, now);
 }

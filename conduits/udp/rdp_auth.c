@@ -29,14 +29,14 @@ static void cookie_key(uint64_t cookie, uint8_t key[AMPH_KEY_BYTES])
     put_u64(key, cookie);
 }
 
-void rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k)
+void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k)
 {
     uint8_t key[AMPH_KEY_BYTES];
     cookie_key(cookie, key);
     amph_mac_key_init(k, key);
 }
 
-void rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct rdp_keys *k)
+void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct amph_rdp_keys *k)
 {
     uint8_t key[AMPH_KEY_BYTES], text[24] = "session", mac[AMPH_MAC_BYTES];
     cookie_key(cookie, key);
@@ -46,7 +46,7 @@ void rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_rec
     amph_mac_key_init(&k->mac, mac);
 }
 
-bool rdp_keys_want_hash(struct rdp_keys *k)
+bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k)
 {
     if (k->hash)
         return true;
@@ -60,7 +60,7 @@ bool rdp_keys_want_hash(struct rdp_keys *k)
     return k->hash != NULL;
 }
 
-void rdp_keys_fini(struct rdp_keys *k)
+void amph_rdp_keys_fini(struct amph_rdp_keys *k)
 {
     free(k->hash);
     k->hash = NULL;
@@ -82,7 +82,7 @@ static void hash_groups(const uint64_t *key, const uint8_t *at, size_t groups, u
 }
 
 /* One block; a short one counts as filled up with zeros (the length stands in the head of the packet). */
-static void hash_block(const struct rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t out[16])
+static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t out[16])
 {
     size_t whole = len_bytes / GROUP, rest = len_bytes % GROUP;
     uint64_t sum[4] = { 0, 0, 0, 0 };
@@ -99,7 +99,7 @@ static void hash_block(const struct rdp_hash *hash, const uint8_t *at, size_t le
 }
 
 /* Hashes len_bytes, 16 bytes for each block; gives the bytes written. */
-static size_t hash_all(const struct rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t *digest)
+static size_t hash_all(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t *digest)
 {
     size_t out = 0;
     for (size_t i = 0; i < len_bytes; i += RDP_HASH_BLOCK, out += 16)
@@ -107,7 +107,7 @@ static size_t hash_all(const struct rdp_hash *hash, const uint8_t *at, size_t le
     return out;
 }
 
-uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, const uint8_t *head, size_t head_len,
+uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const uint8_t *head, size_t head_len,
                   const struct amph_mac_part *body, unsigned nbody, const void *bulk, size_t bulk_len)
 {
     uint8_t digest[8 + (RDP_DATAGRAM_MAX / RDP_HASH_BLOCK + 3) * 16];
@@ -122,7 +122,7 @@ uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, c
     for (; part.len_bytes % 8; part.len_bytes++) /* as on the wire */
         plain[part.len_bytes] = 0;
     if (hash) { /* lengths too: the hash itself does not tell a text from the same with zeros behind it */
-        put_u64(digest, (uint64_t)part.len_bytes << 32 | rdp_pad8(bulk_len)); /* on the wire it is padded */
+        put_u64(digest, (uint64_t)part.len_bytes << 32 | amph_rdp_pad8(bulk_len)); /* on the wire it is padded */
         size_t n = 8 + hash_all(hash, plain, part.len_bytes, digest + 8);
         n += hash_all(hash, bulk, bulk_len, digest + n);
         part = (struct amph_mac_part){ digest, n };
@@ -130,12 +130,12 @@ uint64_t rdp_code(const struct amph_mac_key *mac, const struct rdp_hash *hash, c
     return amph_mac64(mac, &part, 1);
 }
 
-bool rdp_code_right(const struct amph_mac_key *mac, const struct rdp_hash *hash, const void *packet, const struct rdp_packet *p)
+bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const void *packet, const struct amph_rdp_packet *p)
 {
     size_t bulk = p->h.body_len - p->h.split;
     struct amph_mac_part body = { p->body, p->h.split };
     if ((bulk && !hash) || p->h.split > RDP_BULK_BYTES)
         return false;
-    uint64_t code = rdp_code(mac, hash, packet, p->head_len, &body, 1, p->body + p->h.split, bulk);
+    uint64_t code = amph_rdp_mac(mac, hash, packet, p->head_len, &body, 1, p->body + p->h.split, bulk);
     return amph_mac_equal(&code, &p->h.mac, sizeof code);
 }

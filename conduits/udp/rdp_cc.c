@@ -22,20 +22,20 @@
 static const unsigned cycle_gain[] = { 125, 75, 100, 100, 100, 100, 100, 100 };
 enum { GAIN_STARTUP = 289, GAIN_DRAIN = 35, GAIN_CWND = 200 };
 
-void rdp_cc_init(struct rdp_cc *cc, uint32_t datagram)
+void amph_rdp_cc_init(struct amph_rdp_cc *cc, uint32_t datagram)
 {
-    *cc = (struct rdp_cc){ .cwnd = (uint64_t)FIRST_PACKETS * datagram, .hi = UINT64_MAX, .min_rtt_ns = UINT64_MAX, .cycle = 2 };
+    *cc = (struct amph_rdp_cc){ .cwnd = (uint64_t)FIRST_PACKETS * datagram, .hi = UINT64_MAX, .min_rtt_ns = UINT64_MAX, .cycle = 2 };
     cc->startup_cwnd = cc->cwnd;
 }
 
 /* ---- windowed maximum of the delivery rate ---- */
 
-static uint64_t best_rate(const struct rdp_cc *cc)
+static uint64_t best_rate(const struct amph_rdp_cc *cc)
 {
     return cc->bw[0];
 }
 
-static void take_rate(struct rdp_cc *cc, uint64_t rate)
+static void take_rate(struct amph_rdp_cc *cc, uint64_t rate)
 {
     uint64_t now = cc->round;
     if (rate >= cc->bw[0] || now - cc->bw_round[2] > ROUNDS) {
@@ -72,7 +72,7 @@ static void take_rate(struct rdp_cc *cc, uint64_t rate)
 
 /* ---- sending ---- */
 
-static uint64_t path_bytes(const struct rdp_cc *cc, unsigned gain)
+static uint64_t path_bytes(const struct amph_rdp_cc *cc, unsigned gain)
 {
     if (!best_rate(cc) || cc->min_rtt_ns == UINT64_MAX)
         return cc->startup_cwnd;
@@ -80,9 +80,9 @@ static uint64_t path_bytes(const struct rdp_cc *cc, unsigned gain)
     return (uint64_t)bytes;
 }
 
-bool rdp_cc_may_send(const struct rdp_conn *c, size_t bytes, uint64_t now, uint64_t *when_p)
+bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t now, uint64_t *when_p)
 {
-    const struct rdp_cc *cc = &c->cc;
+    const struct amph_rdp_cc *cc = &c->cc;
     uint64_t cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
     if (now < cc->drain_until) {
         uint64_t half = path_bytes(cc, 50), least = (uint64_t)LEAST_PACKETS * c->datagram;
@@ -99,9 +99,9 @@ bool rdp_cc_may_send(const struct rdp_conn *c, size_t bytes, uint64_t now, uint6
     return true;
 }
 
-void rdp_cc_sent(struct rdp_conn *c, struct rdp_rec *rec, uint64_t now, size_t bytes, bool more)
+void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_t now, size_t bytes, bool more)
 {
-    struct rdp_cc *cc = &c->cc;
+    struct amph_rdp_cc *cc = &c->cc;
     if (c->out_packets == 0) { /* after a pause the clock of deliveries starts anew */
         cc->delivered_ns = now;
         cc->first_sent_ns = now;
@@ -120,7 +120,7 @@ void rdp_cc_sent(struct rdp_conn *c, struct rdp_rec *rec, uint64_t now, size_t b
 
 /* ---- learning ---- */
 
-static void end_of_startup(struct rdp_cc *cc, bool app_limited)
+static void end_of_startup(struct amph_rdp_cc *cc, bool app_limited)
 {
     if (cc->mode != RDP_CC_STARTUP || app_limited)
         return;
@@ -133,9 +133,9 @@ static void end_of_startup(struct rdp_cc *cc, bool app_limited)
 }
 
 /* Before the path's rate is known: more is lost than so far, so that some queue must be full. */
-static bool overflows(struct rdp_conn *c, uint64_t sent, uint32_t loss)
+static bool overflows(struct amph_rdp_conn *c, uint64_t sent, uint32_t loss)
 {
-    struct rdp_cc *cc = &c->cc;
+    struct amph_rdp_cc *cc = &c->cc;
     uint64_t before = cc->sent_startup ? cc->lost_startup * PERMILLE / cc->sent_startup : 0;
     cc->sent_startup += sent;
     cc->lost_startup += cc->lost_round;
@@ -143,15 +143,15 @@ static bool overflows(struct rdp_conn *c, uint64_t sent, uint32_t loss)
 }
 
 /* Round trips have grown: on the average, since in each round some packets meet an empty queue. */
-static bool has_queue(const struct rdp_cc *cc)
+static bool has_queue(const struct amph_rdp_cc *cc)
 {
     return cc->rtt_count && cc->rtt_sum / cc->rtt_count > cc->min_rtt_ns + cc->min_rtt_ns / 32 + 2 * SLACK_NS;
 }
 
 /* A round trip is over: was there a queue, was something lost? */
-static void end_of_round(struct rdp_conn *c, bool app_limited, uint64_t now)
+static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now)
 {
-    struct rdp_cc *cc = &c->cc;
+    struct amph_rdp_cc *cc = &c->cc;
     uint64_t sent = cc->lost_round + cc->delivered_round;
     uint32_t loss = sent ? (uint32_t)(cc->lost_round * PERMILLE / sent) : 0;
     uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram, cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
@@ -175,9 +175,9 @@ static void end_of_round(struct rdp_conn *c, bool app_limited, uint64_t now)
     cc->round_end = cc->delivered;
 }
 
-static void steer(struct rdp_conn *c, uint64_t acked_bytes, uint64_t now)
+static void steer(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
 {
-    struct rdp_cc *cc = &c->cc;
+    struct amph_rdp_cc *cc = &c->cc;
     unsigned gain = GAIN_STARTUP;
     if (cc->mode == RDP_CC_DRAIN && c->inflight <= path_bytes(cc, 100)) {
         cc->mode = RDP_CC_STEADY;
@@ -209,10 +209,10 @@ static void steer(struct rdp_conn *c, uint64_t acked_bytes, uint64_t now)
     cc->rate = (uint64_t)rate;
 }
 
-void rdp_cc_acked(struct rdp_conn *c, const struct rdp_rec *newest, uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns,
+void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newest, uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns,
                   uint64_t now)
 {
-    struct rdp_cc *cc = &c->cc;
+    struct amph_rdp_cc *cc = &c->cc;
     cc->delivered += acked_bytes;
     cc->delivered_round += acked_bytes;
     cc->lost_round += lost_bytes;

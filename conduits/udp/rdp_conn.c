@@ -19,10 +19,10 @@
 #define REFUSED_NS (50 * AMPH_NS_PER_MS)   /* of refusals, without a packet, after which the peer is gone */
 #define RTT_FIRST_NS (2 * AMPH_NS_PER_MS)
 
-enum amph_status rdp_open(const struct rdp_config *cfg, struct rdp **r_p)
+enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r_p)
 {
     struct rdp *r = calloc(1, sizeof *r);
-    struct rdp_conn **conn = calloc(cfg->max_peers, sizeof *conn);
+    struct amph_rdp_conn **conn = calloc(cfg->max_peers, sizeof *conn);
     if (!r || !conn) {
         free(r);
         free(conn);
@@ -38,43 +38,43 @@ enum amph_status rdp_open(const struct rdp_config *cfg, struct rdp **r_p)
 
 /* ---- operations that are finished ---- */
 
-void rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st)
+void amph_rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st)
 {
     if (!op)
         return;
     if (r->nfinished == r->finished_room) {
         uint32_t room = r->finished_room ? 2 * r->finished_room : 64;
-        struct rdp_finished *more = realloc(r->finished, room * sizeof *more);
+        struct amph_rdp_finished *more = realloc(r->finished, room * sizeof *more);
         if (!more) { /* nowhere to remember it: told now, as the last resort */
-            rdp_unlock(r);
+            amph_rdp_unlock(r);
             op->done(op, st);
-            rdp_lock(r);
+            amph_rdp_lock(r);
             return;
         }
         r->finished = more;
         r->finished_room = room;
     }
-    r->finished[r->nfinished++] = (struct rdp_finished){ op, st };
+    r->finished[r->nfinished++] = (struct amph_rdp_finished){ op, st };
 }
 
-unsigned rdp_tell(struct rdp *r)
+unsigned amph_rdp_complete(struct rdp *r)
 {
     unsigned n = 0;
-    rdp_lock(r);
+    amph_rdp_lock(r);
     while (r->nfinished) {
-        struct rdp_finished f = r->finished[--r->nfinished];
-        rdp_unlock(r);
+        struct amph_rdp_finished f = r->finished[--r->nfinished];
+        amph_rdp_unlock(r);
         f.op->done(f.op, f.st);
         n++;
-        rdp_lock(r);
+        amph_rdp_lock(r);
     }
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     return n;
 }
 
 /* ---- timers ---- */
 
-void rdp_activate(struct rdp *r, struct rdp_conn *c)
+void amph_rdp_activate(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (c->active)
         return;
@@ -86,7 +86,7 @@ void rdp_activate(struct rdp *r, struct rdp_conn *c)
     r->active = c;
 }
 
-static void deactivate(struct rdp *r, struct rdp_conn *c)
+static void deactivate(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (!c->active)
         return;
@@ -99,40 +99,40 @@ static void deactivate(struct rdp *r, struct rdp_conn *c)
         c->next_active->prev_active = c->prev_active;
 }
 
-void rdp_note_deadline(struct rdp *r, uint64_t at_ns)
+void amph_rdp_note_deadline(struct rdp *r, uint64_t at_ns)
 {
     if (at_ns < r->timer_ns)
         r->timer_ns = at_ns;
 }
 
-static void set_timer(struct rdp *r, struct rdp_conn *c, uint64_t at_ns)
+static void set_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t at_ns)
 {
     c->timer_ns = at_ns;
-    rdp_note_deadline(r, at_ns);
+    amph_rdp_note_deadline(r, at_ns);
     if (at_ns != RDP_NEVER)
-        rdp_activate(r, c);
+        amph_rdp_activate(r, c);
     else if (!c->rx[0].ready && !c->rx[1].ready && c->state != RDP_CONN_FAILED)
         deactivate(r, c);
 }
 
 /* ---- acquaintance ---- */
 
-void rdp_say_hello(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (r->nout == RDP_OUT_BATCH)
-        rdp_flush(r);
+        amph_rdp_flush(r);
     unsigned n = r->nout++;
     struct amph_mac_key key;
-    struct rdp_hello hello = { .nonce = c->nonce, .echo = c->peer_nonce, .want = c->state == RDP_CONN_HELLO,
+    struct amph_rdp_hello hello = { .nonce = c->nonce, .echo = c->peer_nonce, .want = c->state == RDP_CONN_HELLO,
                                .queue = r->cfg.queue_bytes };
-    struct rdp_hdr h = { .src = c->remote_index, .type = RDP_HELLO | RDP_VERSION << 4, .body_len = sizeof hello,
+    struct amph_rdp_hdr h = { .src = c->remote_index, .type = RDP_HELLO | RDP_VERSION << 4, .body_len = sizeof hello,
                          .split = sizeof hello };
-    rdp_put_hello(r->hello[n], &hello);
-    rdp_put_hdr(r->head[n], &h);
+    amph_rdp_put_hello(r->hello[n], &hello);
+    amph_rdp_put_hdr(r->head[n], &h);
     struct amph_mac_part body = { r->hello[n], sizeof hello };
-    rdp_keys_hello(c->cookie_out, &key);
-    h.mac = rdp_code(&key, NULL, (uint8_t *)r->head[n], sizeof h, &body, 1, NULL, 0);
-    rdp_put_hdr(r->head[n], &h);
+    amph_rdp_keys_hello(c->cookie_out, &key);
+    h.mac = amph_rdp_mac(&key, NULL, (uint8_t *)r->head[n], sizeof h, &body, 1, NULL, 0);
+    amph_rdp_put_hdr(r->head[n], &h);
     r->out_from[n].c = c;
     r->out_from[n].pn = 0;
     r->out[n] = (struct amph_port_out){ .peer = c->peer, .nparts = 2, .len_bytes = sizeof h + sizeof hello,
@@ -142,7 +142,7 @@ void rdp_say_hello(struct rdp *r, struct rdp_conn *c, uint64_t now)
     c->last_sent_ns = now;
 }
 
-static void come_up(struct rdp *r, struct rdp_conn *c, uint64_t now)
+static void come_up(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     c->state = RDP_CONN_UP;
     c->last_heard_ns = now;
@@ -152,30 +152,30 @@ static void come_up(struct rdp *r, struct rdp_conn *c, uint64_t now)
         c->srtt_ns = now - c->hello_ns;
         c->rttvar_ns = c->srtt_ns / 2;
     }
-    rdp_pump(r, c, now);
+    amph_rdp_pump(r, c, now);
 }
 
-static void take_nonce(struct rdp_conn *c, uint64_t nonce)
+static void take_nonce(struct amph_rdp_conn *c, uint64_t nonce)
 {
     if (c->peer_nonce == nonce)
         return;
     c->peer_nonce = nonce;
-    rdp_keys_fini(&c->in);
-    rdp_keys_fini(&c->out);
-    rdp_keys_session(c->cookie_out, c->nonce, nonce, &c->out);
-    rdp_keys_session(c->cookie_in, nonce, c->nonce, &c->in);
+    amph_rdp_keys_fini(&c->in);
+    amph_rdp_keys_fini(&c->out);
+    amph_rdp_keys_session(c->cookie_out, c->nonce, nonce, &c->out);
+    amph_rdp_keys_session(c->cookie_in, nonce, c->nonce, &c->in);
 }
 
-void rdp_on_hello(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint64_t now)
+void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now)
 {
-    struct rdp_hello hello;
+    struct amph_rdp_hello hello;
     struct amph_mac_key key;
-    rdp_keys_hello(c->cookie_in, &key);
-    if (!rdp_code_right(&key, NULL, (const uint8_t *)p->body - p->head_len, p)) {
+    amph_rdp_keys_hello(c->cookie_in, &key);
+    if (!amph_rdp_mac_ok(&key, NULL, (const uint8_t *)p->body - p->head_len, p)) {
         amph_count(DROP_COOKIE);
         return;
     }
-    if (!rdp_get_hello(p, &hello)) {
+    if (!amph_rdp_get_hello(p, &hello)) {
         amph_count(DROP_MALFORMED);
         return;
     }
@@ -187,22 +187,22 @@ void rdp_on_hello(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p,
     if (c->state == RDP_CONN_HELLO && hello.echo == c->nonce)
         come_up(r, c, now);
     if (hello.want)
-        rdp_say_hello(r, c, now);
+        amph_rdp_send_hello(r, c, now);
 }
 
 /* ---- peers ---- */
 
-enum amph_status rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index, uint64_t cookie_out, uint64_t cookie_in,
+enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index, uint64_t cookie_out, uint64_t cookie_in,
                               uint32_t datagram)
 {
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
     if (datagram < RDP_DATAGRAM_MIN)
         return AMPH_ERR_ARG;
-    struct rdp_conn *c = calloc(1, sizeof *c);
+    struct amph_rdp_conn *c = calloc(1, sizeof *c);
     if (!c)
         return AMPH_ERR_NOMEM;
-    *c = (struct rdp_conn){ .peer = peer, .remote_index = remote_index, .cookie_in = cookie_in, .cookie_out = cookie_out,
+    *c = (struct amph_rdp_conn){ .peer = peer, .remote_index = remote_index, .cookie_in = cookie_in, .cookie_out = cookie_out,
                             .timer_ns = RDP_NEVER, .loss_ns = RDP_NEVER, .send_ns = RDP_NEVER, .ack_ns = RDP_NEVER,
                             .srtt_ns = RTT_FIRST_NS, .rttvar_ns = RTT_FIRST_NS / 2, .reorder = 3, .next_pn = 1, .least_pn = 1 };
     while (c->nonce == 0)
@@ -217,19 +217,19 @@ enum amph_status rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_inde
         c->rx[i].limit = RDP_WINDOW_FIRST;
         c->rx[i].window = RDP_WINDOW_FIRST;
     }
-    rdp_cc_init(&c->cc, c->datagram);
-    rdp_lock(r);
+    amph_rdp_cc_init(&c->cc, c->datagram);
+    amph_rdp_lock(r);
     enum amph_status st = r->conn[peer] ? AMPH_ERR_STATE : AMPH_OK;
     if (st == AMPH_OK)
         r->conn[peer] = c;
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     if (st != AMPH_OK)
         free(c);
     return st;
 }
 
 /* Frees what only traffic needs. */
-static void trim(struct rdp *r, struct rdp_conn *c)
+static void trim(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (c->least_pn == c->next_pn) {
         free(c->rec);
@@ -242,31 +242,31 @@ static void trim(struct rdp *r, struct rdp_conn *c)
             c->rx[i].ring = NULL;
             c->rx[i].ring_size = 0;
         }
-    rdp_keys_fini(&c->in);
-    rdp_keys_fini(&c->out);
+    amph_rdp_keys_fini(&c->in);
+    amph_rdp_keys_fini(&c->out);
 }
 
-static void free_conn(struct rdp *r, struct rdp_conn *c)
+static void free_conn(struct rdp *r, struct amph_rdp_conn *c)
 {
-    rdp_rx_fini(r, c);
+    amph_rdp_rx_fini(r, c);
     for (unsigned i = 0; i < 2; i++)
         free(c->seen[i].bits);
     free(c->rec);
-    rdp_keys_fini(&c->in);
-    rdp_keys_fini(&c->out);
+    amph_rdp_keys_fini(&c->in);
+    amph_rdp_keys_fini(&c->out);
     free(c);
 }
 
-void rdp_release_conn(struct rdp *r, struct rdp_conn *c)
+void amph_rdp_release_conn(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (--c->users == 0 && c->gone)
         free_conn(r, c);
 }
 
-static void forget(struct rdp *r, struct rdp_conn *c, enum amph_status st)
+static void forget(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st)
 {
-    rdp_drop_all(r, c, st);
-    rdp_gets_fail(r, c->peer, st);
+    amph_rdp_drop_all(r, c, st);
+    amph_rdp_gets_fail(r, c->peer, st);
     deactivate(r, c);
     if (c->state == RDP_CONN_FAILED)
         r->nfailed--;
@@ -276,63 +276,63 @@ static void forget(struct rdp *r, struct rdp_conn *c, enum amph_status st)
         free_conn(r, c);
 }
 
-void rdp_del_peer(struct rdp *r, uint32_t peer)
+void amph_rdp_del_peer(struct rdp *r, uint32_t peer)
 {
     if (peer >= r->cfg.max_peers)
         return;
-    rdp_lock(r);
-    struct rdp_conn *c = r->conn[peer];
+    amph_rdp_lock(r);
+    struct amph_rdp_conn *c = r->conn[peer];
     if (c) {
         if (c->state == RDP_CONN_UP)
-            rdp_send_bye(r, c, rdp_now(r));
-        rdp_flush(r);
+            amph_rdp_send_bye(r, c, amph_rdp_now(r));
+        amph_rdp_flush(r);
         forget(r, c, AMPH_ERR_PEER);
     }
-    rdp_unlock(r);
-    rdp_tell(r);
+    amph_rdp_unlock(r);
+    amph_rdp_complete(r);
 }
 
 /* ---- failure ---- */
 
-void rdp_fail(struct rdp *r, struct rdp_conn *c, unsigned reason)
+void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason)
 {
     if (c->state == RDP_CONN_FAILED || c->state == RDP_CONN_DEAD)
         return;
     c->state = RDP_CONN_FAILED;
     c->reason = (uint8_t)reason;
     r->nfailed++;
-    rdp_drop_all(r, c, AMPH_ERR_PEER);
-    rdp_gets_fail(r, c->peer, AMPH_ERR_PEER);
-    set_timer(r, c, rdp_now(r));
+    amph_rdp_drop_all(r, c, AMPH_ERR_PEER);
+    amph_rdp_gets_fail(r, c->peer, AMPH_ERR_PEER);
+    set_timer(r, c, amph_rdp_now(r));
 }
 
-void rdp_refused(struct rdp *r, uint32_t peer)
+void amph_rdp_refused(struct rdp *r, uint32_t peer)
 {
-    rdp_lock(r);
-    struct rdp_conn *c = peer < r->cfg.max_peers ? r->conn[peer] : NULL;
-    uint64_t now = rdp_now(r);
+    amph_rdp_lock(r);
+    struct amph_rdp_conn *c = peer < r->cfg.max_peers ? r->conn[peer] : NULL;
+    uint64_t now = amph_rdp_now(r);
     if (c && c->state <= RDP_CONN_LEFT) {
         if (!c->refused_ns || c->last_heard_ns >= c->refused_ns)
             c->refused_ns = now;
         else if (now - c->refused_ns >= REFUSED_NS)
-            rdp_fail(r, c, c->state == RDP_CONN_LEFT ? RDP_WHY_LEFT : RDP_WHY_REFUSED);
+            amph_rdp_fail(r, c, c->state == RDP_CONN_LEFT ? RDP_WHY_LEFT : RDP_WHY_REFUSED);
     }
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
 }
 
 /* ---- what time brings ---- */
 
-static uint64_t hello_gap(const struct rdp_conn *c)
+static uint64_t hello_gap(const struct amph_rdp_conn *c)
 {
     uint64_t gap = HELLO_FIRST_NS << (c->hellos < 8 ? c->hellos : 8);
     return gap < HELLO_MOST_NS ? gap : HELLO_MOST_NS;
 }
 
 /* Sets the timer to the earliest of all that is to come. */
-void rdp_rearm(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t at = c->ack_ns;
-    bool waits = rdp_has_outgoing(c) || c->ngets;
+    bool waits = amph_rdp_has_outgoing(c) || c->ngets;
     if (c->state == RDP_CONN_HELLO && waits) {
         at = c->hellos ? c->last_sent_ns + hello_gap(c) : now;
     } else if (c->state == RDP_CONN_UP && waits) {
@@ -351,87 +351,87 @@ void rdp_rearm(struct rdp *r, struct rdp_conn *c, uint64_t now)
     set_timer(r, c, at);
 }
 
-static bool is_silent(const struct rdp *r, const struct rdp_conn *c, uint64_t now)
+static bool is_silent(const struct rdp *r, const struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t since = c->last_heard_ns > c->waiting_since_ns ? c->last_heard_ns : c->waiting_since_ns;
     return r->cfg.timeout_ns && c->waiting_since_ns && now > since && now - since >= r->cfg.timeout_ns;
 }
 
-void rdp_due(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (c->state == RDP_CONN_FAILED)
         return;
     if (is_silent(r, c, now)) {
-        rdp_fail(r, c, RDP_WHY_SILENT);
+        amph_rdp_fail(r, c, RDP_WHY_SILENT);
         return;
     }
     if (c->state == RDP_CONN_HELLO) {
-        if ((rdp_has_outgoing(c) || c->ngets) && (!c->hellos || now >= c->last_sent_ns + hello_gap(c)))
-            rdp_say_hello(r, c, now);
-        rdp_rearm(r, c, now);
+        if ((amph_rdp_has_outgoing(c) || c->ngets) && (!c->hellos || now >= c->last_sent_ns + hello_gap(c)))
+            amph_rdp_send_hello(r, c, now);
+        amph_rdp_rearm(r, c, now);
         return;
     }
     if (now >= c->ack_ns)
-        rdp_send_ack(r, c, now);
+        amph_rdp_send_ack(r, c, now);
     if (c->state == RDP_CONN_UP)
-        rdp_on_timer(r, c, now);
+        amph_rdp_on_timer(r, c, now);
     else
-        rdp_rearm(r, c, now);
+        amph_rdp_rearm(r, c, now);
 }
 
 /* Once a second: idle peers give memory back, and are asked for a sign of life now and then. */
-void rdp_scan(struct rdp *r, uint64_t now)
+void amph_rdp_scan(struct rdp *r, uint64_t now)
 {
     r->scan_ns = now + SCAN_NS;
     for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
-        struct rdp_conn *c = r->conn[i];
+        struct amph_rdp_conn *c = r->conn[i];
         if (!c || c->active || c->state != RDP_CONN_UP || c->users)
             continue;
         if (now - c->last_sent_ns > IDLE_NS && now - c->last_heard_ns > IDLE_NS)
             trim(r, c);
         if (r->cfg.timeout_ns && now - c->last_heard_ns > r->cfg.timeout_ns / 4)
-            rdp_send_ping(r, c, now);
+            amph_rdp_send_ping(r, c, now);
     }
-    rdp_flush(r);
+    amph_rdp_flush(r);
 }
 
 /* ---- end ---- */
 
-bool rdp_finish(struct rdp *r)
+bool amph_rdp_finish(struct rdp *r)
 {
     bool idle = true;
-    rdp_lock(r);
+    amph_rdp_lock(r);
     r->closing = true;
-    for (struct rdp_conn *c = r->active; idle && c; c = c->next_active)
-        idle = c->state > RDP_CONN_UP || !rdp_has_outgoing(c);
-    rdp_unlock(r);
+    for (struct amph_rdp_conn *c = r->active; idle && c; c = c->next_active)
+        idle = c->state > RDP_CONN_UP || !amph_rdp_has_outgoing(c);
+    amph_rdp_unlock(r);
     return idle;
 }
 
-void rdp_goodbye(struct rdp *r)
+void amph_rdp_send_goodbye(struct rdp *r)
 {
-    rdp_lock(r);
+    amph_rdp_lock(r);
     for (uint32_t i = 0; i < r->cfg.max_peers; i++)
         if (r->conn[i] && r->conn[i]->state == RDP_CONN_UP)
-            rdp_send_bye(r, r->conn[i], rdp_now(r));
-    rdp_flush(r);
-    rdp_unlock(r);
+            amph_rdp_send_bye(r, r->conn[i], amph_rdp_now(r));
+    amph_rdp_flush(r);
+    amph_rdp_unlock(r);
 }
 
-void rdp_close(struct rdp *r)
+void amph_rdp_close(struct rdp *r)
 {
-    rdp_lock(r);
+    amph_rdp_lock(r);
     for (uint32_t i = 0; i < r->cfg.max_peers; i++)
         if (r->conn[i])
             forget(r, r->conn[i], AMPH_ERR_STATE);
-    rdp_unlock(r);
-    rdp_tell(r);
+    amph_rdp_unlock(r);
+    amph_rdp_complete(r);
     while (r->regions) {
-        struct rdp_region *next = r->regions->next;
+        struct amph_rdp_region *next = r->regions->next;
         free(r->regions);
         r->regions = next;
     }
-    rdp_pool_fini(&r->pool);
+    amph_rdp_pool_fini(&r->pool);
     pthread_mutex_destroy(&r->lock);
     free(r->finished);
     free(r->conn);

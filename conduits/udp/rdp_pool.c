@@ -30,7 +30,7 @@ static bool exact(unsigned i, size_t len_bytes)
     return i == RDP_NPOOLS || (i == RDP_POOL_LARGE && len_bytes <= sizes[i].bytes / 2);
 }
 
-void *rdp_pool_get(struct rdp_pool *p, size_t len_bytes)
+void *amph_rdp_pool_get(struct amph_rdp_pool *p, size_t len_bytes)
 {
     unsigned i = size_for(len_bytes);
     void *at;
@@ -46,7 +46,7 @@ void *rdp_pool_get(struct rdp_pool *p, size_t len_bytes)
     return at;
 }
 
-void rdp_pool_put(struct rdp_pool *p, void *at, size_t len_bytes)
+void amph_rdp_pool_put(struct amph_rdp_pool *p, void *at, size_t len_bytes)
 {
     unsigned i = size_for(len_bytes);
     if (!at)
@@ -56,17 +56,17 @@ void rdp_pool_put(struct rdp_pool *p, void *at, size_t len_bytes)
         free(at);
         return;
     }
-    struct rdp_chunk *chunk = at;
+    struct amph_rdp_chunk *chunk = at;
     chunk->next = p->free[i];
     p->free[i] = chunk;
     p->nfree[i]++;
 }
 
-void rdp_pool_fini(struct rdp_pool *p)
+void amph_rdp_pool_fini(struct amph_rdp_pool *p)
 {
     for (unsigned i = 0; i < RDP_NPOOLS; i++)
         while (p->free[i]) {
-            struct rdp_chunk *chunk = p->free[i];
+            struct amph_rdp_chunk *chunk = p->free[i];
             p->free[i] = chunk->next;
             free(chunk);
         }

@@ -20,7 +20,7 @@
 
 /* ---- numbers of an RMA lane ---- */
 
-bool rdp_seen_test(const struct rdp_seen *s, uint64_t lseq)
+bool amph_rdp_seen_test(const struct amph_rdp_seen *s, uint64_t lseq)
 {
     uint64_t ahead = lseq - s->floor;
     if (lseq < s->floor)
@@ -28,7 +28,7 @@ bool rdp_seen_test(const struct rdp_seen *s, uint64_t lseq)
     return ahead < s->nbits && s->bits[lseq % s->nbits / 64] >> lseq % 64 & 1;
 }
 
-static bool seen_grow(struct rdp_seen *s, uint64_t ahead)
+static bool seen_grow(struct amph_rdp_seen *s, uint64_t ahead)
 {
     uint32_t n = s->nbits ? s->nbits : 256;
     if (ahead >= SEEN_MOST)
@@ -47,7 +47,7 @@ static bool seen_grow(struct rdp_seen *s, uint64_t ahead)
     return true;
 }
 
-bool rdp_seen_mark(struct rdp_seen *s, uint64_t lseq)
+bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq)
 {
     uint64_t ahead = lseq - s->floor;
     if (ahead == 0 && !s->bits) {
@@ -64,12 +64,12 @@ bool rdp_seen_mark(struct rdp_seen *s, uint64_t lseq)
 
 /* ---- what waits ---- */
 
-static struct rdp_held **slot(struct rdp_rxlane *rx, uint64_t lseq)
+static struct amph_rdp_held **slot(struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     return &rx->ring[lseq & (rx->ring_size - 1)];
 }
 
-static bool ring_reach(struct rdp_rxlane *rx, uint64_t lseq)
+static bool ring_reach(struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     uint64_t ahead = lseq - rx->expected;
     uint32_t n = rx->ring_size ? rx->ring_size : 16;
@@ -79,7 +79,7 @@ static bool ring_reach(struct rdp_rxlane *rx, uint64_t lseq)
         return false;
     while (n <= ahead)
         n *= 2;
-    struct rdp_held **ring = calloc(n, sizeof *ring);
+    struct amph_rdp_held **ring = calloc(n, sizeof *ring);
     if (!ring)
         return false;
     for (uint64_t i = 0; i < rx->ring_size; i++)
@@ -90,36 +90,36 @@ static bool ring_reach(struct rdp_rxlane *rx, uint64_t lseq)
     return true;
 }
 
-static bool is_held(const struct rdp_rxlane *rx, uint64_t lseq)
+static bool is_held(const struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     return lseq - rx->expected < rx->ring_size && rx->ring[lseq & (rx->ring_size - 1)];
 }
 
 /* Can the segment in turn be delivered now? */
-static bool in_turn(const struct rdp_conn *c, const struct rdp_rxlane *rx, uint64_t after)
+static bool in_turn(const struct amph_rdp_conn *c, const struct amph_rdp_rxlane *rx, uint64_t after)
 {
     return !rx->busy && after <= c->seen[0].floor;
 }
 
-static void update_ready(struct rdp *r, struct rdp_conn *c, unsigned lane)
+static void update_ready(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
-    struct rdp_rxlane *rx = &c->rx[lane];
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
     bool ready = is_held(rx, rx->expected) && in_turn(c, rx, (*slot(rx, rx->expected))->after);
     if (ready != rx->ready) {
         rx->ready = ready;
         r->nready += ready ? 1 : UINT32_MAX;
     }
     if (ready)
-        rdp_activate(r, c);
+        amph_rdp_activate(r, c);
 }
 
 static size_t held_bytes(uint32_t len_bytes)
 {
-    return sizeof(struct rdp_held) + len_bytes;
+    return sizeof(struct amph_rdp_held) + len_bytes;
 }
 
 /* What a segment counts in its lane's window.  take_from_queue() of rdp_send.c charges the same. */
-static uint32_t window_bytes(const struct rdp_packet *p)
+static uint32_t window_bytes(const struct amph_rdp_packet *p)
 {
     return p->h.body_len + RDP_SEG_COST;
 }
@@ -127,22 +127,22 @@ static uint32_t window_bytes(const struct rdp_packet *p)
 /* Copies the segment in p to wait, from byte `at` of its body on; what is before has been delivered.
  * The segment counts in the window as a whole until the last of it is consumed.  Returns false if
  * there is no room; with `must` only memory can be lacking. */
-static bool hold(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, uint32_t at,
+static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint32_t at,
                  bool must)
 {
     unsigned lane = p->h.lane;
     uint64_t lseq = p->seg.lseq;
     uint32_t len_bytes = p->h.body_len - at;
-    struct rdp_rxlane *rx = &c->rx[lane];
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
     size_t bytes = held_bytes(len_bytes);
 
     if ((!must && r->held_bytes + bytes > r->cfg.memory) || !ring_reach(rx, lseq))
         return false;
-    struct rdp_held *h = rdp_pool_get(&r->pool, bytes);
+    struct amph_rdp_held *h = amph_rdp_pool_get(&r->pool, bytes);
     if (!h)
         return false;
 
-    *h = (struct rdp_held){ .after = p->seg.after, .len_bytes = len_bytes,
+    *h = (struct amph_rdp_held){ .after = p->seg.after, .len_bytes = len_bytes,
                             .window_bytes = window_bytes(p), .flags = p->h.flags };
     memcpy(h->body, p->body + at, len_bytes);
     *slot(rx, lseq) = h;
@@ -152,23 +152,23 @@ static bool hold(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, 
     return true;
 }
 
-static void unhold(struct rdp *r, struct rdp_rxlane *rx, uint64_t lseq)
+static void unhold(struct rdp *r, struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
-    struct rdp_held *h = *slot(rx, lseq);
+    struct amph_rdp_held *h = *slot(rx, lseq);
     *slot(rx, lseq) = NULL;
     rx->nheld--;
     r->held_bytes -= held_bytes(h->len_bytes);
-    rdp_pool_put(&r->pool, h, held_bytes(h->len_bytes));
+    amph_rdp_pool_put(&r->pool, h, held_bytes(h->len_bytes));
 }
 
-void rdp_rx_fini(struct rdp *r, struct rdp_conn *c)
+void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        struct rdp_rxlane *rx = &c->rx[lane];
+        struct amph_rdp_rxlane *rx = &c->rx[lane];
         for (uint64_t i = 0; i < rx->ring_size; i++)
             if (rx->ring[i]) {
                 r->held_bytes -= held_bytes(rx->ring[i]->len_bytes);
-                rdp_pool_put(&r->pool, rx->ring[i], held_bytes(rx->ring[i]->len_bytes));
+                amph_rdp_pool_put(&r->pool, rx->ring[i], held_bytes(rx->ring[i]->len_bytes));
             }
         r->nready -= rx->ready;
         free(rx->ring);
@@ -182,23 +182,23 @@ void rdp_rx_fini(struct rdp *r, struct rdp_conn *c)
 
 /* ---- delivery ---- */
 
-static void upcall(struct rdp *r, struct rdp_conn *c, unsigned lane, const struct rdp_msg *m, const int32_t *args,
+static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const struct amph_rdp_msg *m, const int32_t *args,
                    const void *payload)
 {
     struct amph_am am = { .kind = m->kind, .handler = m->handler, .nargs = m->nargs, .flags = m->flags, .aux = m->aux,
                           .nbytes = m->nbytes, .dest = m->dest, .args = args, .payload = payload };
     uint32_t peer = c->peer;
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     r->cfg.upcalls->on_am(r->cfg.up, peer, lane, &am);
-    rdp_lock(r);
+    amph_rdp_lock(r);
 }
 
 /* More of a long message; true: it is complete and was delivered. */
-static bool assemble(struct rdp *r, struct rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes)
+static bool assemble(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes)
 {
-    struct rdp_rxlane *rx = &c->rx[lane];
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
     uint32_t left = rx->assembly_len - rx->assembled, take = len_bytes < left ? len_bytes : left;
-    if (!rx->assembly || len_bytes > rdp_pad8(left)) {
+    if (!rx->assembly || len_bytes > amph_rdp_pad8(left)) {
         amph_count(DROP_MALFORMED);
         return false;
     }
@@ -207,7 +207,7 @@ static bool assemble(struct rdp *r, struct rdp_conn *c, unsigned lane, const uin
     if (rx->assembled < rx->assembly_len)
         return false;
     uint8_t *whole = rx->assembly;
-    struct rdp_msg m = rx->msg;
+    struct amph_rdp_msg m = rx->msg;
     int32_t args[AMPH_AM_MAX_ARGS];
     memcpy(args, rx->args, sizeof args);
     rx->assembly = NULL;
@@ -216,7 +216,7 @@ static bool assemble(struct rdp *r, struct rdp_conn *c, unsigned lane, const uin
     return true;
 }
 
-static bool start_assembly(struct rdp_rxlane *rx, const struct rdp_msg *m, const int32_t *args, const uint8_t *part, uint32_t len)
+static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg *m, const int32_t *args, const uint8_t *part, uint32_t len)
 {
     free(rx->assembly); /* of a peer that does not keep the rules */
     rx->assembly = malloc(m->nbytes);
@@ -231,22 +231,22 @@ static bool start_assembly(struct rdp_rxlane *rx, const struct rdp_msg *m, const
 }
 
 /* Delivers messages of a segment from *at_p on until the budget is used up; gives their number.  *at_p == len_bytes: all. */
-static unsigned deliver_body(struct rdp *r, struct rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes,
+static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes,
                              uint32_t *at_p, unsigned flags, unsigned budget)
 {
-    struct rdp_rxlane *rx = &c->rx[lane];
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
     unsigned n = 0;
     if (flags & (RDP_F_CONT | RDP_F_VOID)) {
         *at_p = len_bytes;
         return flags & RDP_F_CONT ? assemble(r, c, lane, body, len_bytes) : 0;
     }
     while (*at_p < len_bytes && n < budget && !c->gone) {
-        struct rdp_msg m;
+        struct amph_rdp_msg m;
         int32_t args[AMPH_AM_MAX_ARGS] = { 0 };
         const uint8_t *at = body + *at_p;
         uint32_t left = len_bytes - *at_p;
-        size_t head = rdp_get_msg(at, left, &m, args);
-        uint32_t payload = rdp_kind_packs(m.kind) ? m.nbytes : 0;
+        size_t head = amph_rdp_get_msg(at, left, &m, args);
+        uint32_t payload = amph_rdp_kind_packs(m.kind) ? m.nbytes : 0;
         if (!head || payload > RDP_MAX_MEDIUM) {
             amph_count(DROP_MALFORMED);
             *at_p = len_bytes;
@@ -258,7 +258,7 @@ static unsigned deliver_body(struct rdp *r, struct rdp_conn *c, unsigned lane, c
             *at_p = len_bytes;
             break;
         }
-        *at_p += (uint32_t)(head + rdp_pad8(payload));
+        *at_p += (uint32_t)(head + amph_rdp_pad8(payload));
         if (*at_p > len_bytes)
             *at_p = len_bytes;
         n++;
@@ -268,7 +268,7 @@ static unsigned deliver_body(struct rdp *r, struct rdp_conn *c, unsigned lane, c
 }
 
 /* A lane whose window is what holds the sender up gets a larger one, as long as memory lasts. */
-static void grow_window(struct rdp *r, struct rdp_conn *c, struct rdp_rxlane *rx)
+static void grow_window(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_rxlane *rx)
 {
     uint64_t now = r->now, span = now - rx->grow_ns;
     if (span < c->srtt_ns)
@@ -281,9 +281,9 @@ static void grow_window(struct rdp *r, struct rdp_conn *c, struct rdp_rxlane *rx
 }
 
 /* A segment has been delivered whole: its bytes of the window are free again. */
-static void consumed(struct rdp *r, struct rdp_conn *c, unsigned lane, uint32_t freed_bytes)
+static void consumed(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, uint32_t freed_bytes)
 {
-    struct rdp_rxlane *rx = &c->rx[lane];
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
     rx->expected++;
     rx->used_bytes += freed_bytes;
     grow_window(r, c, rx);
@@ -291,19 +291,19 @@ static void consumed(struct rdp *r, struct rdp_conn *c, unsigned lane, uint32_t 
     if (c->any_come && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
         c->ack_ns = r->now;
         c->timer_ns = c->ack_ns < c->timer_ns ? c->ack_ns : c->timer_ns;
-        rdp_activate(r, c);
-        rdp_note_deadline(r, c->ack_ns);
+        amph_rdp_activate(r, c);
+        amph_rdp_note_deadline(r, c->ack_ns);
     }
 }
 
 /* Delivers from what waits in a lane. */
-static unsigned deliver_held(struct rdp *r, struct rdp_conn *c, unsigned lane, unsigned budget)
+static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, unsigned budget)
 {
-    struct rdp_rxlane *rx = &c->rx[lane];
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
     unsigned n = 0;
     c->users++;
     while (rx->ready && n < budget) {
-        struct rdp_held *h = *slot(rx, rx->expected);
+        struct amph_rdp_held *h = *slot(rx, rx->expected);
         uint32_t at = h->at;
         rx->busy = true;
         update_ready(r, c, lane);
@@ -323,15 +323,15 @@ static unsigned deliver_held(struct rdp *r, struct rdp_conn *c, unsigned lane, u
         if (stuck)
             break;
     }
-    rdp_release_conn(r, c);
+    amph_rdp_release_conn(r, c);
     return n;
 }
 
 /* The peer with something to deliver in this lane whose last turn is longest ago. */
-static struct rdp_conn *longest_waiting(const struct rdp *r, unsigned lane)
+static struct amph_rdp_conn *longest_waiting(const struct rdp *r, unsigned lane)
 {
-    struct rdp_conn *best = NULL;
-    for (struct rdp_conn *c = r->active; c; c = c->next_active)
+    struct amph_rdp_conn *best = NULL;
+    for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
         if (c->rx[lane].ready && (!best || c->served < best->served))
             best = c;
     return best;
@@ -341,7 +341,7 @@ static unsigned deliver_ready(struct rdp *r, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
     for (unsigned lane = AMPH_NLANES; lane-- > 0 && r->nready && n < budget;) {
-        struct rdp_conn *c;
+        struct amph_rdp_conn *c;
         while ((lanes >> lane & 1) && n < budget && (c = longest_waiting(r, lane))) {
             uint64_t before = c->served;
             c->served = ++r->turns;
@@ -355,17 +355,17 @@ static unsigned deliver_ready(struct rdp *r, unsigned lanes, unsigned budget)
 }
 
 /* A segment of an AM lane. */
-static void on_segment(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, unsigned lanes,
+static void on_segment(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, unsigned lanes,
                        unsigned budget, unsigned *n_p)
 {
     unsigned lane = p->h.lane;
-    struct rdp_rxlane *rx = &c->rx[lane];
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
     uint64_t lseq = p->seg.lseq;
     bool known = lseq < rx->expected || is_held(rx, lseq); /* a repetition: acknowledged again, otherwise nothing */
     bool now = !known && lseq == rx->expected && (lanes >> lane & 1) && budget && in_turn(c, rx, p->seg.after);
     if (!known && !now && !hold(r, c, p, 0, false))
         return;
-    rdp_note_packet(r, c, p, len_bytes, r->now); /* before the handler, whose reply takes the acknowledgement along */
+    amph_rdp_note_packet(r, c, p, len_bytes, r->now); /* before the handler, whose reply takes the acknowledgement along */
     if (!now)
         return;
     uint32_t at = 0;
@@ -377,35 +377,35 @@ static void on_segment(struct rdp *r, struct rdp_conn *c, const struct rdp_packe
     if (at == p->h.body_len)
         consumed(r, c, lane, window_bytes(p));
     else if (!hold(r, c, p, at, true))
-        rdp_fail(r, c, RDP_WHY_MEMORY);
+        amph_rdp_fail(r, c, RDP_WHY_MEMORY);
     update_ready(r, c, lane);
 }
 
 /* ---- packets ---- */
 
-static void on_bye(struct rdp *r, struct rdp_conn *c)
+static void on_bye(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (c->state != RDP_CONN_UP)
         return;
     c->state = RDP_CONN_LEFT;
-    if (rdp_has_outgoing(c) || c->ngets)
-        rdp_fail(r, c, RDP_WHY_LEFT);
+    if (amph_rdp_has_outgoing(c) || c->ngets)
+        amph_rdp_fail(r, c, RDP_WHY_LEFT);
 }
 
-static bool is_authentic(struct rdp_conn *c, const void *packet, const struct rdp_packet *p)
+static bool is_authentic(struct amph_rdp_conn *c, const void *packet, const struct amph_rdp_packet *p)
 {
     if (!c->peer_nonce || c->state >= RDP_CONN_FAILED)
         return false;
-    if (!rdp_keys_want_hash(&c->in))
+    if (!amph_rdp_keys_want_hash(&c->in))
         return false;
-    return rdp_code_right(&c->in.mac, c->in.hash, packet, p);
+    return amph_rdp_mac_ok(&c->in.mac, c->in.hash, packet, p);
 }
 
 /* The packet is the peer's, of this acquaintance. */
-static void on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p, size_t len_bytes, unsigned lanes,
+static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, unsigned lanes,
                     unsigned budget, unsigned *n_p)
 {
-    uint64_t now = r->now = rdp_now(r);
+    uint64_t now = r->now = amph_rdp_now(r);
     c->last_heard_ns = now;
     c->confirmed = true;
     if (c->state == RDP_CONN_HELLO) { /* its code was made with our nonce */
@@ -413,7 +413,7 @@ static void on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *
         c->waiting_since_ns = now;
     }
     if (p->h.flags & RDP_F_ACK)
-        rdp_on_ack(r, c, p, now);
+        amph_rdp_on_ack(r, c, p, now);
     if (p->kind == RDP_BYE) {
         on_bye(r, c);
         return;
@@ -421,40 +421,40 @@ static void on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *
     c->users++;
     if (!(p->h.flags & RDP_F_SEG)) {
         if (p->h.flags & RDP_F_PING)
-            rdp_note_packet(r, c, p, len_bytes, now);
+            amph_rdp_note_packet(r, c, p, len_bytes, now);
     } else if (p->h.lane < AMPH_NLANES) {
         on_segment(r, c, p, len_bytes, lanes, budget, n_p);
-    } else if (rdp_on_rma(r, c, p)) {
-        rdp_note_packet(r, c, p, len_bytes, now);
+    } else if (amph_rdp_on_rma(r, c, p)) {
+        amph_rdp_note_packet(r, c, p, len_bytes, now);
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
             update_ready(r, c, lane); /* a message may have waited for this put */
     }
     if (!c->gone)
-        rdp_pump(r, c, now);
-    rdp_release_conn(r, c);
+        amph_rdp_pump(r, c, now);
+    amph_rdp_release_conn(r, c);
 }
 
-unsigned rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget)
+unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget)
 {
-    struct rdp_packet p;
+    struct amph_rdp_packet p;
     unsigned n = 0;
-    if (!rdp_parse(packet, len_bytes, &p)) {
+    if (!amph_rdp_parse(packet, len_bytes, &p)) {
         amph_count(DROP_MALFORMED);
         return 0;
     }
-    rdp_lock(r);
-    struct rdp_conn *c = p.h.src < r->cfg.max_peers ? r->conn[p.h.src] : NULL;
+    amph_rdp_lock(r);
+    struct amph_rdp_conn *c = p.h.src < r->cfg.max_peers ? r->conn[p.h.src] : NULL;
     if (!c) {
         amph_count(DROP_STRANGER);
     } else if (p.kind == RDP_HELLO) {
-        rdp_on_hello(r, c, &p, rdp_now(r));
-        rdp_flush(r);
+        amph_rdp_on_hello(r, c, &p, amph_rdp_now(r));
+        amph_rdp_flush(r);
     } else if (!is_authentic(c, packet, &p)) {
         amph_count(DROP_COOKIE);
     } else {
         on_data(r, c, &p, len_bytes, lanes, budget, &n);
     }
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     return n;
 }
 
@@ -468,16 +468,16 @@ static unsigned tell_failures(struct rdp *r)
 {
     unsigned n = 0;
     for (uint32_t i = 0; i < r->cfg.max_peers && r->nfailed && !r->closing; i++) {
-        struct rdp_conn *c = r->conn[i];
+        struct amph_rdp_conn *c = r->conn[i];
         if (!c || c->state != RDP_CONN_FAILED)
             continue;
         c->state = RDP_CONN_DEAD;
         r->nfailed--;
         const char *why = reasons[c->reason];
-        rdp_rearm(r, c, 0);
-        rdp_unlock(r);
+        amph_rdp_rearm(r, c, 0);
+        amph_rdp_unlock(r);
         r->cfg.upcalls->on_peer_error(r->cfg.up, i, AMPH_ERR_PEER, why);
-        rdp_lock(r);
+        amph_rdp_lock(r);
         n++;
     }
     return n;
@@ -489,83 +489,83 @@ static void do_due(struct rdp *r, uint64_t now)
     if (now < r->timer_ns)
         return;
     r->timer_ns = RDP_NEVER;
-    for (struct rdp_conn *c = r->active, *next; c; c = next) {
+    for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
         next = c->next_active;
         if (c->timer_ns <= now)
-            rdp_due(r, c, now);
-        rdp_note_deadline(r, c->timer_ns);
+            amph_rdp_due(r, c, now);
+        amph_rdp_note_deadline(r, c->timer_ns);
     }
-    rdp_flush(r);
+    amph_rdp_flush(r);
 }
 
-unsigned rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
+unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
-    rdp_lock(r);
+    amph_rdp_lock(r);
     bool work = r->nready || r->nfailed || r->nfinished;
     if (AMPH_LIKELY(!work) && ++r->idle_looks % LOOKS && !r->slept) { /* the clock costs as much as all the rest */
-        rdp_unlock(r);
+        amph_rdp_unlock(r);
         return 0;
     }
     r->slept = false;
-    uint64_t now = r->now = rdp_now(r);
+    uint64_t now = r->now = amph_rdp_now(r);
     if (r->nready)
         n = deliver_ready(r, lanes, budget);
     do_due(r, now);
     if (now >= r->scan_ns)
-        rdp_scan(r, now);
+        amph_rdp_scan(r, now);
     if (AMPH_UNLIKELY(r->nfailed))
         n += tell_failures(r);
     bool tell = r->nfinished > 0;
-    rdp_unlock(r);
-    return n + (tell ? rdp_tell(r) : 0);
+    amph_rdp_unlock(r);
+    return n + (tell ? amph_rdp_complete(r) : 0);
 }
 
-unsigned rdp_after_input(struct rdp *r)
+unsigned amph_rdp_after_input(struct rdp *r)
 {
-    rdp_lock(r);
+    amph_rdp_lock(r);
     do_due(r, r->now); /* what fell due while handlers ran is the next progress's */
     unsigned n = r->work;
     r->work = 0;
     if (AMPH_UNLIKELY(r->nfailed))
         n += tell_failures(r);
     bool tell = r->nfinished > 0;
-    rdp_unlock(r);
-    return n + (tell ? rdp_tell(r) : 0);
+    amph_rdp_unlock(r);
+    return n + (tell ? amph_rdp_complete(r) : 0);
 }
 
-bool rdp_guard(struct rdp *r)
+bool amph_rdp_guard(struct rdp *r)
 {
     bool waits = false;
-    rdp_lock(r);
-    uint64_t now = rdp_now(r);
+    amph_rdp_lock(r);
+    uint64_t now = amph_rdp_now(r);
     if (now - r->now > AWAY_NS) /* else the process sees to it, and knows what has come meanwhile */
         do_due(r, now);
-    for (const struct rdp_conn *c = r->active; !waits && c; c = c->next_active)
-        waits = c->state <= RDP_CONN_UP && (rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);
-    rdp_unlock(r);
+    for (const struct amph_rdp_conn *c = r->active; !waits && c; c = c->next_active)
+        waits = c->state <= RDP_CONN_UP && (amph_rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);
+    amph_rdp_unlock(r);
     return waits;
 }
 
-bool rdp_settle(struct rdp *r, uint64_t *deadline_p)
+bool amph_rdp_settle(struct rdp *r, uint64_t *deadline_p)
 {
-    rdp_lock(r);
-    uint64_t now = rdp_now(r);
-    for (struct rdp_conn *c = r->active, *next; c; c = next) {
+    amph_rdp_lock(r);
+    uint64_t now = amph_rdp_now(r);
+    for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
         next = c->next_active;
         if (c->ack_ns == RDP_NEVER)
             continue;
-        rdp_send_ack(r, c, now);
-        rdp_rearm(r, c, now);
+        amph_rdp_send_ack(r, c, now);
+        amph_rdp_rearm(r, c, now);
     }
-    rdp_flush(r);
+    amph_rdp_flush(r);
     /* The earliest is reckoned anew: what was noted may long be done. */
     r->timer_ns = RDP_NEVER;
-    for (struct rdp_conn *c = r->active; c; c = c->next_active)
-        rdp_note_deadline(r, c->timer_ns);
+    for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
+        amph_rdp_note_deadline(r, c->timer_ns);
     *deadline_p = r->timer_ns;
     r->slept = true;
     bool idle = !r->nready && !r->nfailed && !r->nfinished && r->timer_ns > now;
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     return idle;
 }

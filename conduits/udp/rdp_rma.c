@@ -18,28 +18,28 @@
 #define EARLY_BYTES 4096u  /* puts up to this are copied, so that lc need not wait */
 #define PIECE 64u          /* pieces of a transfer are multiples of this, the last apart */
 #define QUEUED_MOST 1024u  /* transfers to one peer */
-#define RMA_HEAD sizeof(struct rdp_rma)
+#define RMA_HEAD sizeof(struct amph_rdp_rma)
 
 /* ---- memory ---- */
 
-enum amph_status rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct rdp_region **region_p)
+enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct amph_rdp_region **region_p)
 {
-    struct rdp_region *reg = malloc(sizeof *reg);
+    struct amph_rdp_region *reg = malloc(sizeof *reg);
     if (!reg)
         return AMPH_ERR_NOMEM;
-    *reg = (struct rdp_region){ .base = base, .len_bytes = len_bytes };
+    *reg = (struct amph_rdp_region){ .base = base, .len_bytes = len_bytes };
     amph_random(&reg->key, sizeof reg->key);
-    rdp_lock(r);
+    amph_rdp_lock(r);
     reg->next = r->regions;
     r->regions = reg;
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     *region_p = reg;
     return AMPH_OK;
 }
 
 static uint8_t *find(const struct rdp *r, uint64_t key, uint64_t offset, uint64_t len_bytes)
 {
-    for (const struct rdp_region *reg = r->regions; reg; reg = reg->next)
+    for (const struct amph_rdp_region *reg = r->regions; reg; reg = reg->next)
         if (reg->key == key)
             return len_bytes <= reg->len_bytes && offset <= reg->len_bytes - len_bytes ? reg->base + offset : NULL;
     return NULL;
@@ -47,14 +47,14 @@ static uint8_t *find(const struct rdp *r, uint64_t key, uint64_t offset, uint64_
 
 /* ---- transfers ---- */
 
-static uint32_t piece_of(const struct rdp_conn *c, uint64_t len_bytes)
+static uint32_t piece_of(const struct amph_rdp_conn *c, uint64_t len_bytes)
 {
     uint64_t most = (c->body_most - RMA_HEAD) & ~(uint64_t)7, n = (len_bytes + most - 1) / most;
     uint64_t even = ((len_bytes + n - 1) / n + PIECE - 1) & ~(uint64_t)(PIECE - 1);
     return (uint32_t)(even < most ? even : most);
 }
 
-static void queue_xfer(struct rdp_conn *c, unsigned lane, struct rdp_xfer *x)
+static void queue_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_xfer *x)
 {
     x->next = NULL;
     *c->tx[lane].xfers_tail = x;
@@ -62,12 +62,12 @@ static void queue_xfer(struct rdp_conn *c, unsigned lane, struct rdp_xfer *x)
 }
 
 /* Ends a transfer of which nothing is left to be cut or acknowledged. */
-void rdp_xfer_release(struct rdp *r, struct rdp_conn *c, struct rdp_xfer *x)
+void amph_rdp_xfer_release(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x)
 {
     if (x->cut < x->len_bytes || x->under_way)
         return;
-    rdp_finish_op(r, x->lc, x->st);
-    rdp_finish_op(r, x->rc, x->st);
+    amph_rdp_finish_op(r, x->lc, x->st);
+    amph_rdp_finish_op(r, x->rc, x->st);
     if (x->code == RDP_RMA_DATA)
         c->nanswers--;
     if (x->owned)
@@ -76,16 +76,16 @@ void rdp_xfer_release(struct rdp *r, struct rdp_conn *c, struct rdp_xfer *x)
 }
 
 /* The next segment of the first transfer that waits in the lane. */
-struct rdp_seg *rdp_xfer_cut(struct rdp *r, struct rdp_conn *c, unsigned lane)
+struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
-    struct rdp_xfer *x = c->tx[lane].xfers;
-    struct rdp_seg *s = rdp_seg_new(r, c, lane, RMA_HEAD);
+    struct amph_rdp_xfer *x = c->tx[lane].xfers;
+    struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, lane, RMA_HEAD);
     if (!s)
         return NULL;
     uint64_t left = x->len_bytes - x->cut;
-    struct rdp_rma m = { .code = x->code, .len_bytes = (uint32_t)(left < x->chunk ? left : x->chunk), .id = x->id, .key = x->key,
+    struct amph_rdp_rma m = { .code = x->code, .len_bytes = (uint32_t)(left < x->chunk ? left : x->chunk), .id = x->id, .key = x->key,
                          .offset = x->offset + x->cut };
-    s->head_len = (uint32_t)rdp_put_rma(s->head, &m);
+    s->head_len = (uint32_t)amph_rdp_put_rma(s->head, &m);
     if (x->st != AMPH_OK) { /* refused meanwhile */
         s->flags = RDP_F_VOID;
         s->head_len = 0;
@@ -104,53 +104,53 @@ struct rdp_seg *rdp_xfer_cut(struct rdp *r, struct rdp_conn *c, unsigned lane)
     return s;
 }
 
-static bool usable(struct rdp *r, struct rdp_conn *c, enum amph_status *st_p)
+static bool usable(struct rdp *r, struct amph_rdp_conn *c, enum amph_status *st_p)
 {
     *st_p = AMPH_ERR_STATE;
     if (!c)
         return false;
     *st_p = AMPH_ERR_PEER;
     if (c->state == RDP_CONN_LEFT)
-        rdp_fail(r, c, RDP_WHY_LEFT);
+        amph_rdp_fail(r, c, RDP_WHY_LEFT);
     return c->state <= RDP_CONN_UP;
 }
 
-static enum amph_status start_put(struct rdp *r, struct rdp_conn *c, uint64_t key, uint64_t offset, const void *src,
+static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64_t key, uint64_t offset, const void *src,
                                   size_t len_bytes, struct amph_op **lc, struct amph_op *rc)
 {
-    struct rdp_txlane *tx = &c->tx[RDP_PUT];
+    struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     uint64_t waiting = tx->reserved - tx->next_lseq;
     if (waiting >= QUEUED_MOST && tx->xfers)
         return AMPH_AGAIN;
-    struct rdp_xfer *x = calloc(1, sizeof *x);
+    struct amph_rdp_xfer *x = calloc(1, sizeof *x);
     bool copy = (*lc && len_bytes <= EARLY_BYTES) || (!*lc && !rc);
     void *own = x && copy ? malloc(len_bytes) : NULL;
     if (!x || (copy && !own)) {
         free(x);
         return AMPH_AGAIN;
     }
-    *x = (struct rdp_xfer){ .code = RDP_RMA_PUT, .owned = copy, .id = r->next_id++, .key = key, .offset = offset,
+    *x = (struct amph_rdp_xfer){ .code = RDP_RMA_PUT, .owned = copy, .id = r->next_id++, .key = key, .offset = offset,
                             .base = copy ? memcpy(own, src, len_bytes) : src, .len_bytes = len_bytes, .lc = copy ? NULL : *lc,
                             .rc = rc, .chunk = piece_of(c, len_bytes) };
     if (!copy)
         *lc = NULL;
     tx->reserved += (len_bytes + x->chunk - 1) / x->chunk;
     queue_xfer(c, RDP_PUT, x);
-    rdp_pump(r, c, rdp_now(r));
+    amph_rdp_pump(r, c, amph_rdp_now(r));
     return AMPH_OK;
 }
 
-enum amph_status rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
+enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
                          struct amph_op *lc, struct amph_op *rc)
 {
     enum amph_status st;
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
-    rdp_lock(r);
-    struct rdp_conn *c = r->conn[peer];
+    amph_rdp_lock(r);
+    struct amph_rdp_conn *c = r->conn[peer];
     if (usable(r, c, &st))
         st = len_bytes ? start_put(r, c, key, offset, src, len_bytes, &lc, rc) : AMPH_OK;
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     if (st == AMPH_OK && lc) /* copied, or nothing to do */
         lc->done(lc, AMPH_OK);
     if (st == AMPH_OK && rc && len_bytes == 0)
@@ -161,35 +161,35 @@ enum amph_status rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t of
 /* ---- gets ---- */
 
 /* A segment that is nothing but its head. */
-static bool send_word(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m)
+static bool send_word(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m)
 {
-    struct rdp_seg *s = rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
+    struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
     if (!s)
         return false;
-    s->head_len = (uint32_t)rdp_put_rma(s->head, m);
-    rdp_seg_queue(c, s);
+    s->head_len = (uint32_t)amph_rdp_put_rma(s->head, m);
+    amph_rdp_seg_queue(c, s);
     return true;
 }
 
-enum amph_status rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
+enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
                          struct amph_op *done)
 {
     enum amph_status st;
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
-    rdp_lock(r);
-    struct rdp_conn *c = r->conn[peer];
+    amph_rdp_lock(r);
+    struct amph_rdp_conn *c = r->conn[peer];
     bool go = usable(r, c, &st);
-    struct rdp_get *g = go && len_bytes && c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
+    struct amph_rdp_get *g = go && len_bytes && c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
     if (g) {
-        *g = (struct rdp_get){ .next = r->gets, .done = done, .id = r->next_id++, .peer = peer, .dst = dst,
+        *g = (struct amph_rdp_get){ .next = r->gets, .done = done, .id = r->next_id++, .peer = peer, .dst = dst,
                                .len_bytes = len_bytes };
-        struct rdp_rma m = { .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes };
+        struct amph_rdp_rma m = { .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes };
         if (send_word(r, c, &m)) {
             r->gets = g;
             c->ngets++;
             st = AMPH_OK;
-            rdp_pump(r, c, rdp_now(r));
+            amph_rdp_pump(r, c, amph_rdp_now(r));
         } else {
             free(g);
             st = AMPH_AGAIN;
@@ -197,33 +197,33 @@ enum amph_status rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t of
     } else if (go) {
         st = len_bytes ? AMPH_AGAIN : AMPH_OK;
     }
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     if (go && len_bytes == 0 && done)
         done->done(done, AMPH_OK);
     return st;
 }
 
-static struct rdp_get **find_get(struct rdp *r, uint32_t peer, uint64_t id)
+static struct amph_rdp_get **find_get(struct rdp *r, uint32_t peer, uint64_t id)
 {
-    for (struct rdp_get **at = &r->gets; *at; at = &(*at)->next)
+    for (struct amph_rdp_get **at = &r->gets; *at; at = &(*at)->next)
         if ((*at)->id == id && (*at)->peer == peer)
             return at;
     return NULL;
 }
 
-static void end_get(struct rdp *r, struct rdp_get **at, enum amph_status st)
+static void end_get(struct rdp *r, struct amph_rdp_get **at, enum amph_status st)
 {
-    struct rdp_get *g = *at;
+    struct amph_rdp_get *g = *at;
     *at = g->next;
     if (r->conn[g->peer])
         r->conn[g->peer]->ngets--;
-    rdp_finish_op(r, g->done, st);
+    amph_rdp_finish_op(r, g->done, st);
     free(g);
 }
 
-void rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
+void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
 {
-    for (struct rdp_get **at = &r->gets; *at;)
+    for (struct amph_rdp_get **at = &r->gets; *at;)
         if ((*at)->peer == peer)
             end_get(r, at, st);
         else
@@ -232,11 +232,11 @@ void rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
 
 /* ---- the target's side, and answers ---- */
 
-static bool refuse(struct rdp *r, struct rdp_conn *c, uint64_t id)
+static bool refuse(struct rdp *r, struct amph_rdp_conn *c, uint64_t id)
 {
-    struct rdp_rma m = { .code = RDP_RMA_REFUSED, .id = id, .key = AMPH_ERR_RANGE };
-    for (struct rdp_seg *s = c->tx[RDP_GET].out; s; s = s->next) { /* said already, not yet heard? */
-        struct rdp_rma said;
+    struct amph_rdp_rma m = { .code = RDP_RMA_REFUSED, .id = id, .key = AMPH_ERR_RANGE };
+    for (struct amph_rdp_seg *s = c->tx[RDP_GET].out; s; s = s->next) { /* said already, not yet heard? */
+        struct amph_rdp_rma said;
         if (s->head_len == RMA_HEAD && s->data_len == 0 && s->head[0] == RDP_RMA_REFUSED) {
             memcpy(&said, s->head, sizeof said);
             if (amph_le64(said.id) == id)
@@ -246,7 +246,7 @@ static bool refuse(struct rdp *r, struct rdp_conn *c, uint64_t id)
     return send_word(r, c, &m);
 }
 
-static bool on_put(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+static bool on_put(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
 {
     uint8_t *to = find(r, m->key, m->offset, m->len_bytes);
     if (to)
@@ -256,25 +256,25 @@ static bool on_put(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, c
     return to != NULL;
 }
 
-static bool on_get(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
 {
     uint8_t *from = m->total ? find(r, m->key, m->offset, m->total) : NULL;
     if (!from)
         return refuse(r, c, m->id);
-    struct rdp_xfer *x = c->nanswers < 2 * RDP_OPS_MAX ? calloc(1, sizeof *x) : NULL;
+    struct amph_rdp_xfer *x = c->nanswers < 2 * RDP_OPS_MAX ? calloc(1, sizeof *x) : NULL;
     if (!x)
         return false;
-    *x = (struct rdp_xfer){ .code = RDP_RMA_DATA, .id = m->id, .key = m->key, .base = from, .len_bytes = m->total,
+    *x = (struct amph_rdp_xfer){ .code = RDP_RMA_DATA, .id = m->id, .key = m->key, .base = from, .len_bytes = m->total,
                             .chunk = piece_of(c, m->total) };
     c->nanswers++;
     queue_xfer(c, RDP_GET, x);
     return true;
 }
 
-static bool on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+static bool on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
 {
-    struct rdp_get **at = find_get(r, c->peer, m->id);
-    struct rdp_get *g = at ? *at : NULL;
+    struct amph_rdp_get **at = find_get(r, c->peer, m->id);
+    struct amph_rdp_get *g = at ? *at : NULL;
     if (!g || m->len_bytes > g->len_bytes - g->got || m->offset > g->len_bytes || m->len_bytes > g->len_bytes - m->offset) {
         amph_count(DROP_MALFORMED);
         return true;
@@ -287,7 +287,7 @@ static bool on_data(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, 
 }
 
 /* Nothing of a refused put is sent any more; its numbers are. */
-static void void_segments(struct rdp_txlane *tx, struct rdp_seg *s, const struct rdp_xfer *x)
+static void void_segments(struct amph_rdp_txlane *tx, struct amph_rdp_seg *s, const struct amph_rdp_xfer *x)
 {
     for (; s; s = s->next)
         if (s->xfer == x) {
@@ -299,36 +299,36 @@ static void void_segments(struct rdp_txlane *tx, struct rdp_seg *s, const struct
         }
 }
 
-static void void_xfer(struct rdp_conn *c, unsigned lane, struct rdp_xfer *x)
+static void void_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_xfer *x)
 {
-    struct rdp_txlane *tx = &c->tx[lane];
+    struct amph_rdp_txlane *tx = &c->tx[lane];
 
     x->st = AMPH_ERR_RANGE;
     void_segments(tx, tx->head, x);
     void_segments(tx, tx->out, x);
 }
 
-static bool on_refused(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data)
+static bool on_refused(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
 {
-    struct rdp_txlane *tx = &c->tx[RDP_PUT];
-    struct rdp_get **at = find_get(r, c->peer, m->id);
+    struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
+    struct amph_rdp_get **at = find_get(r, c->peer, m->id);
     if (at) {
         end_get(r, at, AMPH_ERR_RANGE);
         return true;
     }
-    for (struct rdp_xfer *x = tx->xfers; x; x = x->next)
+    for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next)
         if (x->id == m->id)
             void_xfer(c, RDP_PUT, x);
-    struct rdp_seg *lists[] = { tx->out, tx->head };
+    struct amph_rdp_seg *lists[] = { tx->out, tx->head };
     for (unsigned i = 0; i < AMPH_COUNTOF(lists); i++)
-        for (struct rdp_seg *s = lists[i]; s; s = s->next)
+        for (struct amph_rdp_seg *s = lists[i]; s; s = s->next)
             if (s->xfer && s->xfer->id == m->id)
                 void_xfer(c, RDP_PUT, s->xfer);
     return true;
 }
 
 static const struct {
-    bool (*fn)(struct rdp *r, struct rdp_conn *c, const struct rdp_rma *m, const uint8_t *data);
+    bool (*fn)(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data);
     unsigned lane;
 } actions[] = {
     [RDP_RMA_PUT] = { on_put, RDP_PUT },
@@ -337,52 +337,52 @@ static const struct {
     [RDP_RMA_REFUSED] = { on_refused, RDP_GET },
 };
 
-bool rdp_on_rma(struct rdp *r, struct rdp_conn *c, const struct rdp_packet *p)
+bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p)
 {
-    struct rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
-    struct rdp_rma m;
+    struct amph_rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
+    struct amph_rdp_rma m;
     const uint8_t *data;
-    if (rdp_seen_test(seen, p->seg.lseq))
+    if (amph_rdp_seen_test(seen, p->seg.lseq))
         return true;
     if (p->seg.lseq - seen->floor >= 2 * RDP_RMA_SPAN)
         return false;
     if (!(p->h.flags & RDP_F_VOID)) {
-        if (!rdp_get_rma(p, &m, &data) || actions[m.code].lane != p->h.lane)
+        if (!amph_rdp_get_rma(p, &m, &data) || actions[m.code].lane != p->h.lane)
             amph_count(DROP_MALFORMED);
         else if (!actions[m.code].fn(r, c, &m, data))
             return false;
         r->work++;
     }
-    return rdp_seen_mark(seen, p->seg.lseq);
+    return amph_rdp_seen_mark(seen, p->seg.lseq);
 }
 
-void rdp_mem_dereg(struct rdp *r, struct rdp_region *region)
+void amph_rdp_mem_dereg(struct rdp *r, struct amph_rdp_region *region)
 {
-    rdp_lock(r);
-    for (struct rdp_region **at = &r->regions; *at; at = &(*at)->next)
+    amph_rdp_lock(r);
+    for (struct amph_rdp_region **at = &r->regions; *at; at = &(*at)->next)
         if (*at == region) {
             *at = region->next;
             break;
         }
     /* Answers that would still be read from it say that it is gone. */
     for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
-        struct rdp_conn *c = r->conn[i];
-        struct rdp_txlane *tx = c ? &c->tx[RDP_GET] : NULL;
+        struct amph_rdp_conn *c = r->conn[i];
+        struct amph_rdp_txlane *tx = c ? &c->tx[RDP_GET] : NULL;
         if (!c || !c->nanswers)
             continue;
-        struct rdp_seg *lists[] = { tx->out, tx->head };
+        struct amph_rdp_seg *lists[] = { tx->out, tx->head };
         for (unsigned k = 0; k < AMPH_COUNTOF(lists); k++)
-            for (struct rdp_seg *s = lists[k]; s; s = s->next)
+            for (struct amph_rdp_seg *s = lists[k]; s; s = s->next)
                 if (s->xfer && s->xfer->key == region->key && s->xfer->st == AMPH_OK) {
                     refuse(r, c, s->xfer->id);
                     void_xfer(c, RDP_GET, s->xfer);
                 }
-        for (struct rdp_xfer *x = tx->xfers; x; x = x->next)
+        for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next)
             if (x->key == region->key && x->st == AMPH_OK) {
                 refuse(r, c, x->id);
                 x->st = AMPH_ERR_RANGE;
             }
     }
-    rdp_unlock(r);
+    amph_rdp_unlock(r);
     free(region);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What goes out: messages become segments, segments go into packets as congestion and the receiver's window allow.
- * Layer: conduits (udp).  Thread rule: the caller holds the module's lock, except in rdp_am_send, which takes it.
+ * Layer: conduits (udp).  Thread rule: the caller holds the module's lock, except in amph_rdp_am_send, which takes it.
  *
  * Lost segments go first; then the lanes in turn, so that a flood in one of them does not keep another from being heard.
  */
@@ -13,31 +13,31 @@
 
 /* ---- segments ---- */
 
-struct rdp_seg *rdp_seg_new(struct rdp *r, struct rdp_conn *c, unsigned lane, size_t head_room)
+struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, size_t head_room)
 {
-    struct rdp_seg *s = rdp_pool_get(&r->pool, sizeof *s);
-    uint8_t *head = head_room ? rdp_pool_get(&r->pool, head_room) : NULL;
+    struct amph_rdp_seg *s = amph_rdp_pool_get(&r->pool, sizeof *s);
+    uint8_t *head = head_room ? amph_rdp_pool_get(&r->pool, head_room) : NULL;
     if (!s || (head_room && !head)) {
-        rdp_pool_put(&r->pool, s, sizeof *s);
+        amph_rdp_pool_put(&r->pool, s, sizeof *s);
         return NULL;
     }
-    *s = (struct rdp_seg){ .lane = (uint8_t)lane, .head = head, .head_room = (uint32_t)head_room, .refs = 1,
+    *s = (struct amph_rdp_seg){ .lane = (uint8_t)lane, .head = head, .head_room = (uint32_t)head_room, .refs = 1,
                            .lseq = c->tx[lane].next_lseq++ };
     return s;
 }
 
-void rdp_seg_unref(struct rdp *r, struct rdp_seg *s)
+void amph_rdp_seg_unref(struct rdp *r, struct amph_rdp_seg *s)
 {
     if (--s->refs)
         return;
-    rdp_pool_put(&r->pool, s->head, s->head_room);
-    rdp_pool_put(&r->pool, s, sizeof *s);
+    amph_rdp_pool_put(&r->pool, s->head, s->head_room);
+    amph_rdp_pool_put(&r->pool, s, sizeof *s);
 }
 
-void rdp_seg_queue(struct rdp_conn *c, struct rdp_seg *s)
+void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
-    struct rdp_txlane *tx = &c->tx[s->lane];
-    s->body_len = (uint32_t)rdp_pad8(s->head_len + s->data_len);
+    struct amph_rdp_txlane *tx = &c->tx[s->lane];
+    s->body_len = (uint32_t)amph_rdp_pad8(s->head_len + s->data_len);
     s->state = RDP_SEG_QUEUED;
     s->next = NULL;
     if (tx->head)
@@ -48,19 +48,19 @@ void rdp_seg_queue(struct rdp_conn *c, struct rdp_seg *s)
     tx->queued_bytes += s->body_len + RDP_SEG_COST;
 }
 
-static void lent_done(struct rdp *r, struct rdp_seg *s)
+static void lent_done(struct rdp *r, struct amph_rdp_seg *s)
 {
-    struct rdp_lent *lent = s->lent;
+    struct amph_rdp_lent *lent = s->lent;
     s->lent = NULL;
     if (!lent || --lent->under_way)
         return;
-    rdp_finish_op(r, lent->lc, lent->st);
+    amph_rdp_finish_op(r, lent->lc, lent->st);
     free(lent);
 }
 
-void rdp_seg_arrived(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s)
+void amph_rdp_seg_arrived(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
-    struct rdp_txlane *tx = &c->tx[s->lane];
+    struct amph_rdp_txlane *tx = &c->tx[s->lane];
     if (s->state == RDP_SEG_DONE)
         return;
     s->state = RDP_SEG_DONE;
@@ -75,14 +75,14 @@ void rdp_seg_arrived(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s)
     lent_done(r, s);
     if (s->xfer) {
         s->xfer->under_way--;
-        rdp_xfer_release(r, c, s->xfer);
+        amph_rdp_xfer_release(r, c, s->xfer);
         s->xfer = NULL;
     }
     s->data = NULL;
-    rdp_seg_unref(r, s);
+    amph_rdp_seg_unref(r, s);
 }
 
-void rdp_seg_lost(struct rdp_conn *c, struct rdp_seg *s)
+void amph_rdp_seg_lost(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
     if (s->in_lost || s->state != RDP_SEG_OUT)
         return;
@@ -97,20 +97,20 @@ void rdp_seg_lost(struct rdp_conn *c, struct rdp_seg *s)
     c->lost_tail = s;
 }
 
-static struct rdp_seg *pop_lost(struct rdp *r, struct rdp_conn *c)
+static struct amph_rdp_seg *pop_lost(struct rdp *r, struct amph_rdp_conn *c)
 {
     while (c->lost) {
-        struct rdp_seg *s = c->lost;
+        struct amph_rdp_seg *s = c->lost;
         if (s->state == RDP_SEG_LOST)
             return s;
         c->lost = s->next_lost;
         s->in_lost = false;
-        rdp_seg_unref(r, s);
+        amph_rdp_seg_unref(r, s);
     }
     return NULL;
 }
 
-bool rdp_has_outgoing(const struct rdp_conn *c)
+bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c)
 {
     for (unsigned i = 0; i < RDP_NLANES; i++)
         if (c->tx[i].head || c->tx[i].out || c->tx[i].xfers)
@@ -118,49 +118,49 @@ bool rdp_has_outgoing(const struct rdp_conn *c)
     return false;
 }
 
-static void drop_list(struct rdp *r, struct rdp_seg *s, enum amph_status st)
+static void drop_list(struct rdp *r, struct amph_rdp_seg *s, enum amph_status st)
 {
     while (s) {
-        struct rdp_seg *next = s->next;
+        struct amph_rdp_seg *next = s->next;
         s->state = RDP_SEG_DONE;
         s->data = NULL;
         s->xfer = NULL;
         if (s->lent)
             s->lent->st = st;
         lent_done(r, s);
-        rdp_seg_unref(r, s);
+        amph_rdp_seg_unref(r, s);
         s = next;
     }
 }
 
 /* Transfers that are cut wholly are found through their segments only. */
-static void drop_cut(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s, enum amph_status st)
+static void drop_cut(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s, enum amph_status st)
 {
     for (; s; s = s->next)
         if (s->xfer && s->xfer->cut == s->xfer->len_bytes && s->xfer->under_way) {
-            struct rdp_xfer *x = s->xfer;
+            struct amph_rdp_xfer *x = s->xfer;
             x->st = st;
             s->xfer = NULL;
             x->under_way--;
-            rdp_xfer_release(r, c, x);
+            amph_rdp_xfer_release(r, c, x);
         }
 }
 
-void rdp_drop_all(struct rdp *r, struct rdp_conn *c, enum amph_status st)
+void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st)
 {
     for (unsigned i = 0; i < RDP_NLANES; i++) {
-        struct rdp_txlane *tx = &c->tx[i];
-        for (struct rdp_xfer *x = tx->xfers; x; x = x->next) { /* being cut: held by the queue; else only by their segments */
+        struct amph_rdp_txlane *tx = &c->tx[i];
+        for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next) { /* being cut: held by the queue; else only by their segments */
             x->st = st;
             x->under_way = 0;
         }
         drop_cut(r, c, tx->out, st);
         drop_cut(r, c, tx->head, st);
         while (tx->xfers) {
-            struct rdp_xfer *x = tx->xfers;
+            struct amph_rdp_xfer *x = tx->xfers;
             tx->xfers = x->next;
             x->cut = x->len_bytes;
-            rdp_xfer_release(r, c, x);
+            amph_rdp_xfer_release(r, c, x);
         }
         tx->xfers_tail = &tx->xfers;
         drop_list(r, tx->out, st);
@@ -172,24 +172,24 @@ void rdp_drop_all(struct rdp *r, struct rdp_conn *c, enum amph_status st)
         continue;
     c->inflight = c->inflight_cost = c->out_packets = 0;
     for (; c->least_pn < c->next_pn; c->least_pn++) {
-        struct rdp_rec *rec = &c->rec[c->least_pn & (c->nrec - 1)];
+        struct amph_rdp_rec *rec = &c->rec[c->least_pn & (c->nrec - 1)];
         if (rec->state != RDP_REC_NONE && rec->seg)
-            rdp_seg_unref(r, rec->seg);
+            amph_rdp_seg_unref(r, rec->seg);
         rec->state = RDP_REC_NONE;
     }
 }
 
 /* ---- packets ---- */
 
-void rdp_flush(struct rdp *r)
+void amph_rdp_flush(struct rdp *r)
 {
     unsigned n = r->nout, taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
     r->nout = 0;
     for (unsigned i = taken; i < n; i++) { /* the wire has no room: sent again a little later, and no sign of congestion */
-        struct rdp_conn *c = r->out_from[i].c;
-        uint64_t pn = r->out_from[i].pn, now = rdp_now(r);
+        struct amph_rdp_conn *c = r->out_from[i].c;
+        uint64_t pn = r->out_from[i].pn, now = amph_rdp_now(r);
         c->cc.pace_ns = c->cc.pace_ns > now + BLOCKED_NS ? c->cc.pace_ns : now + BLOCKED_NS;
-        struct rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn ? &c->rec[pn & (c->nrec - 1)] : NULL;
+        struct amph_rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn ? &c->rec[pn & (c->nrec - 1)] : NULL;
         if (!rec || rec->state != RDP_REC_OUT)
             continue;
         rec->state = RDP_REC_LOST;
@@ -197,51 +197,51 @@ void rdp_flush(struct rdp *r)
         c->inflight_cost -= rec->bytes + RDP_SEG_COST;
         c->out_packets--;
         if (rec->seg && rec->seg->last_pn == pn)
-            rdp_seg_lost(c, rec->seg);
+            amph_rdp_seg_lost(c, rec->seg);
     }
 }
 
 struct packet {
-    struct rdp_hdr h;
-    struct rdp_seghdr seg;
+    struct amph_rdp_hdr h;
+    struct amph_rdp_seghdr seg;
     struct amph_mac_part part[2];
     unsigned nparts;
 };
 
 /* Writes header, acknowledgement and segment header; gives their length.  The code is still to come. */
-static size_t write_head(struct rdp_conn *c, struct packet *p, bool ack, uint8_t *head, uint64_t now)
+static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, uint8_t *head, uint64_t now)
 {
-    struct rdp_ackblk blk;
+    struct amph_rdp_ackblk blk;
     uint64_t words[RDP_ACK_WORDS];
-    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS, nwords = ack ? rdp_make_ack(c, most, &blk, words, now) : 0;
+    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS, nwords = ack ? amph_rdp_make_ack(c, most, &blk, words, now) : 0;
     size_t len = sizeof p->h;
     p->h.src = c->remote_index;
     p->h.type |= RDP_VERSION << 4;
     if (nwords) {
         p->h.flags |= RDP_F_ACK;
         p->h.ack_words = (uint8_t)nwords;
-        len += rdp_put_ack(head + len, &blk, words, nwords);
+        len += amph_rdp_put_ack(head + len, &blk, words, nwords);
     }
     if (p->h.flags & RDP_F_SEG)
-        len += rdp_put_seghdr(head + len, &p->seg);
+        len += amph_rdp_put_seghdr(head + len, &p->seg);
     return len;
 }
 
 /* Gives the packet its code.  What is long in its body stands last, and is hashed where it lies; padding lies elsewhere, but the
  * hash takes zeros for granted. */
-static void seal(struct rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len, size_t body_len)
+static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len, size_t body_len)
 {
     struct amph_mac_part plain[2], bulk = { NULL, 0 };
     unsigned n = p->nparts;
     if (n && body_len > RDP_BULK_BYTES)
         bulk = p->part[--n];
     p->h.body_len = (uint32_t)body_len;
-    p->h.split = (uint32_t)(bulk.len_bytes ? body_len - rdp_pad8(bulk.len_bytes) : body_len);
+    p->h.split = (uint32_t)(bulk.len_bytes ? body_len - amph_rdp_pad8(bulk.len_bytes) : body_len);
     for (unsigned i = 0; i < n; i++)
         plain[i] = p->part[i];
-    rdp_put_hdr(head, &p->h);
-    p->h.mac = rdp_code(&c->out.mac, c->out.hash, head, head_len, plain, n, bulk.at, bulk.len_bytes);
-    rdp_put_hdr(head, &p->h);
+    amph_rdp_put_hdr(head, &p->h);
+    p->h.mac = amph_rdp_mac(&c->out.mac, c->out.hash, head, head_len, plain, n, bulk.at, bulk.len_bytes);
+    amph_rdp_put_hdr(head, &p->h);
 }
 
 static void add_part(struct amph_port_out *out, const void *at, size_t len_bytes)
@@ -254,13 +254,13 @@ static void add_part(struct amph_port_out *out, const void *at, size_t len_bytes
 }
 
 /* Puts a packet into the batch; gives its length. */
-static size_t emit(struct rdp *r, struct rdp_conn *c, struct packet *p, bool ack, uint64_t pn, uint64_t now)
+static size_t emit(struct rdp *r, struct amph_rdp_conn *c, struct packet *p, bool ack, uint64_t pn, uint64_t now)
 {
     static const uint64_t zeros;
     size_t body_len = 0;
     if (r->nout == RDP_OUT_BATCH)
-        rdp_flush(r);
-    if (!rdp_keys_want_hash(&c->out))
+        amph_rdp_flush(r);
+    if (!amph_rdp_keys_want_hash(&c->out))
         return 0; /* no memory: as if it had been lost */
     unsigned n = r->nout++;
     uint8_t *head = (uint8_t *)r->head[n];
@@ -272,8 +272,8 @@ static size_t emit(struct rdp *r, struct rdp_conn *c, struct packet *p, bool ack
         add_part(out, p->part[i].at, p->part[i].len_bytes);
         body_len += p->part[i].len_bytes;
     }
-    add_part(out, &zeros, rdp_pad8(body_len) - body_len);
-    seal(c, p, head, head_len, rdp_pad8(body_len));
+    add_part(out, &zeros, amph_rdp_pad8(body_len) - body_len);
+    seal(c, p, head, head_len, amph_rdp_pad8(body_len));
     r->out_from[n].c = c;
     r->out_from[n].pn = pn;
     c->last_sent_ns = now;
@@ -281,13 +281,13 @@ static size_t emit(struct rdp *r, struct rdp_conn *c, struct packet *p, bool ack
     return out->len_bytes;
 }
 
-void rdp_send_ack(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_send_ack(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     struct packet p = { .h = { .type = RDP_DATA } };
     emit(r, c, &p, true, 0, now);
 }
 
-void rdp_send_bye(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_send_bye(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct packet p = { .h = { .type = RDP_BYE } };
@@ -295,15 +295,15 @@ void rdp_send_bye(struct rdp *r, struct rdp_conn *c, uint64_t now)
     }
 }
 
-static struct rdp_rec *record(struct rdp_conn *c, struct rdp_seg *s, size_t bytes, uint64_t now, bool more)
+static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg *s, size_t bytes, uint64_t now, bool more)
 {
-    struct rdp_rec *rec = rdp_rec_new(c, now, bytes);
+    struct amph_rdp_rec *rec = amph_rdp_rec_new(c, now, bytes);
     rec->seg = s;
     if (s) {
         s->refs++;
         s->last_pn = c->next_pn;
     }
-    rdp_cc_sent(c, rec, now, bytes, more);
+    amph_rdp_cc_sent(c, rec, now, bytes, more);
     c->inflight += bytes;
     c->inflight_cost += bytes + RDP_SEG_COST;
     c->out_packets++;
@@ -313,14 +313,14 @@ static struct rdp_rec *record(struct rdp_conn *c, struct rdp_seg *s, size_t byte
 }
 
 /* Room for one more record? */
-static bool may_record(struct rdp_conn *c)
+static bool may_record(struct amph_rdp_conn *c)
 {
     if (c->next_pn - c->least_pn < c->nrec)
         return true;
     if (c->nrec == RDP_RECORDS_MAX)
         return false;
     uint32_t more = c->nrec ? 2 * c->nrec : 16;
-    struct rdp_rec *rec = calloc(more, sizeof *rec);
+    struct amph_rdp_rec *rec = calloc(more, sizeof *rec);
     if (!rec)
         return false;
     for (uint64_t pn = c->least_pn; pn < c->next_pn; pn++)
@@ -331,17 +331,17 @@ static bool may_record(struct rdp_conn *c)
     return true;
 }
 
-void rdp_send_ping(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (!may_record(c))
         return;
     struct packet p = { .h = { .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
     size_t bytes = emit(r, c, &p, c->any_come, c->next_pn, now);
     record(c, NULL, bytes, now, false);
-    rdp_rearm(r, c, now);
+    amph_rdp_rearm(r, c, now);
 }
 
-static void send_segment(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s, unsigned flags, bool more, uint64_t now)
+static void send_segment(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s, unsigned flags, bool more, uint64_t now)
 {
     struct packet p = { .h = { .type = RDP_DATA, .flags = (uint8_t)(RDP_F_SEG | s->flags | flags), .lane = s->lane,
                                .pn = c->next_pn },
@@ -359,25 +359,25 @@ static void send_segment(struct rdp *r, struct rdp_conn *c, struct rdp_seg *s, u
 /* ---- the choice of what goes next ---- */
 
 /* The next new segment of a lane whose turn it is, or NULL. */
-static struct rdp_seg *next_of_lane(struct rdp *r, struct rdp_conn *c, unsigned lane)
+static struct amph_rdp_seg *next_of_lane(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
-    struct rdp_txlane *tx = &c->tx[lane];
+    struct amph_rdp_txlane *tx = &c->tx[lane];
     if (lane >= RDP_PUT && tx->out && tx->next_lseq - tx->out->lseq >= RDP_RMA_SPAN)
         return NULL;
     if (!tx->head && tx->xfers) {
-        struct rdp_seg *s = rdp_xfer_cut(r, c, lane);
+        struct amph_rdp_seg *s = amph_rdp_xfer_cut(r, c, lane);
         if (s)
-            rdp_seg_queue(c, s);
+            amph_rdp_seg_queue(c, s);
     }
-    struct rdp_seg *s = tx->head;
+    struct amph_rdp_seg *s = tx->head;
     if (s && tx->sent_bytes + s->body_len + RDP_SEG_COST > tx->limit)
         return NULL;
     return s;
 }
 
-static void take_from_queue(struct rdp_conn *c, struct rdp_seg *s)
+static void take_from_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
-    struct rdp_txlane *tx = &c->tx[s->lane];
+    struct amph_rdp_txlane *tx = &c->tx[s->lane];
     tx->head = s->next;
     tx->queued_bytes -= s->body_len + RDP_SEG_COST;
     tx->sent_bytes += s->body_len + RDP_SEG_COST;
@@ -390,15 +390,15 @@ static void take_from_queue(struct rdp_conn *c, struct rdp_seg *s)
     tx->out_tail = s;
 }
 
-static struct rdp_seg *next_segment(struct rdp *r, struct rdp_conn *c)
+static struct amph_rdp_seg *next_segment(struct rdp *r, struct amph_rdp_conn *c)
 {
-    struct rdp_seg *s = pop_lost(r, c);
+    struct amph_rdp_seg *s = pop_lost(r, c);
     for (unsigned i = 0; !s && i < RDP_NLANES; i++)
         s = next_of_lane(r, c, (c->turn + i) % RDP_NLANES);
     return s;
 }
 
-static bool has_more(const struct rdp_conn *c)
+static bool has_more(const struct amph_rdp_conn *c)
 {
     if (c->lost)
         return true;
@@ -408,22 +408,22 @@ static bool has_more(const struct rdp_conn *c)
     return false;
 }
 
-void rdp_pump(struct rdp *r, struct rdp_conn *c, uint64_t now)
+void amph_rdp_pump(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
-    struct rdp_seg *s;
+    struct amph_rdp_seg *s;
     uint64_t when = RDP_NEVER;
     if (c->state != RDP_CONN_UP) {
         if (c->state == RDP_CONN_HELLO && !c->hellos)
-            rdp_say_hello(r, c, now);
-        rdp_flush(r);
-        rdp_rearm(r, c, now);
+            amph_rdp_send_hello(r, c, now);
+        amph_rdp_flush(r);
+        amph_rdp_rearm(r, c, now);
         return;
     }
     c->send_ns = RDP_NEVER;
     while ((s = next_segment(r, c))) {
         size_t bytes = s->body_len + RDP_SEG_OVERHEAD;
         bool probe = c->probes > 0;
-        if ((!probe && !rdp_cc_may_send(c, bytes, now, &when)) || !may_record(c))
+        if ((!probe && !amph_rdp_cc_may_send(c, bytes, now, &when)) || !may_record(c))
             break;
         if (s->state == RDP_SEG_QUEUED) {
             take_from_queue(c, s);
@@ -433,13 +433,13 @@ void rdp_pump(struct rdp *r, struct rdp_conn *c, uint64_t now)
         }
         bool more = has_more(c);
         uint64_t ignore;
-        bool last = probe || (s->lane == RDP_PUT && !more) || (more && !rdp_cc_may_send(c, 2 * bytes, now, &ignore));
+        bool last = probe || (s->lane == RDP_PUT && !more) || (more && !amph_rdp_cc_may_send(c, 2 * bytes, now, &ignore));
         send_segment(r, c, s, last ? RDP_F_NOW : 0, more, now);
         c->probes -= probe;
     }
     c->send_ns = when;
-    rdp_flush(r);
-    rdp_rearm(r, c, now);
+    amph_rdp_flush(r);
+    amph_rdp_rearm(r, c, now);
 }
 
 /* ---- messages ---- */
@@ -448,18 +448,18 @@ static enum amph_status check(const struct amph_am *am, enum amph_lane lane)
 {
     if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL || (unsigned)lane >= AMPH_NLANES)
         return AMPH_ERR_ARG;
-    return rdp_kind_packs(am->kind) && am->nbytes > RDP_MAX_MEDIUM ? AMPH_ERR_ARG : AMPH_OK;
+    return amph_rdp_kind_packs(am->kind) && am->nbytes > RDP_MAX_MEDIUM ? AMPH_ERR_ARG : AMPH_OK;
 }
 
 /* Behind the last message that waits, if it fits: many small ones become one packet. */
-static bool append(struct rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload, size_t total, uint64_t after)
+static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload, size_t total, uint64_t after)
 {
-    struct rdp_txlane *tx = &c->tx[lane];
-    struct rdp_seg *s = tx->head ? tx->tail : NULL;
+    struct amph_rdp_txlane *tx = &c->tx[lane];
+    struct amph_rdp_seg *s = tx->head ? tx->tail : NULL;
     if (!s || s->flags || s->data_len || s->lent || s->head_room - s->head_len < total)
         return false;
     uint8_t *at = s->head + s->head_len;
-    size_t head = rdp_put_msg(at, am);
+    size_t head = amph_rdp_put_msg(at, am);
     if (payload)
         memcpy(at + head, am->payload, payload);
     memset(at + head + payload, 0, total - head - payload);
@@ -471,34 +471,34 @@ static bool append(struct rdp_conn *c, unsigned lane, const struct amph_am *am, 
 }
 
 /* Segments that were made for a message which then found no memory. */
-static enum amph_status undo(struct rdp *r, struct rdp_conn *c, unsigned lane, struct rdp_seg *first)
+static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_seg *first)
 {
     while (first) {
-        struct rdp_seg *next = first->next;
+        struct amph_rdp_seg *next = first->next;
         c->tx[lane].next_lseq--;
-        rdp_seg_unref(r, first);
+        amph_rdp_seg_unref(r, first);
         first = next;
     }
     return AMPH_AGAIN;
 }
 
 /* One segment with the bytes from `at` of the payload on; the first also has the head of the message. */
-static struct rdp_seg *make_segment(struct rdp *r, struct rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
-                                    size_t at, struct rdp_lent *lent)
+static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
+                                    size_t at, struct amph_rdp_lent *lent)
 {
-    size_t head = at ? 0 : sizeof(struct rdp_msg) + rdp_pad8(4u * am->nargs), left = payload - at;
+    size_t head = at ? 0 : sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs), left = payload - at;
     size_t part = head + left <= c->body_most ? left : c->body_most - head;
-    size_t room = lent ? head : rdp_pad8(head + part);
+    size_t room = lent ? head : amph_rdp_pad8(head + part);
     bool waits = c->tx[lane].head != NULL && !lent && at == 0 && part == payload;
     if (waits && room < 1024) /* others may join it */
         room = c->body_most < 2048 ? c->body_most : 2048;
-    struct rdp_seg *s = rdp_seg_new(r, c, lane, room);
+    struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, lane, room);
     if (!s)
         return NULL;
     s->flags = at ? RDP_F_CONT : 0;
     if (!at)
-        rdp_put_msg(s->head, am);
-    s->head_len = (uint32_t)(lent ? head : rdp_pad8(head + part));
+        amph_rdp_put_msg(s->head, am);
+    s->head_len = (uint32_t)(lent ? head : amph_rdp_pad8(head + part));
     if (lent) {
         s->data = (const uint8_t *)am->payload + at;
         s->data_len = (uint32_t)part;
@@ -511,12 +511,12 @@ static struct rdp_seg *make_segment(struct rdp *r, struct rdp_conn *c, unsigned 
     return s;
 }
 
-static enum amph_status enqueue(struct rdp *r, struct rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
+static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
                                 struct amph_op **lc, uint64_t after)
 {
-    struct rdp_lent *lent = *lc && payload > RDP_COPY_BYTES ? calloc(1, sizeof *lent) : NULL;
-    struct rdp_seg *first = NULL, **tail = &first, *s;
-    size_t at = 0, head = sizeof(struct rdp_msg) + rdp_pad8(4u * am->nargs);
+    struct amph_rdp_lent *lent = *lc && payload > RDP_COPY_BYTES ? calloc(1, sizeof *lent) : NULL;
+    struct amph_rdp_seg *first = NULL, **tail = &first, *s;
+    size_t at = 0, head = sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
     do {
         s = make_segment(r, c, lane, am, payload, at, lent);
         if (!s) {
@@ -535,30 +535,30 @@ static enum amph_status enqueue(struct rdp *r, struct rdp_conn *c, unsigned lane
     while (first) {
         s = first;
         first = s->next;
-        rdp_seg_queue(c, s);
+        amph_rdp_seg_queue(c, s);
     }
     return AMPH_OK;
 }
 
-enum amph_status rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
 {
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
     enum amph_status st = check(am, lane);
     if (st != AMPH_OK)
         return st;
-    rdp_lock(r);
-    struct rdp_conn *c = r->conn[peer];
+    amph_rdp_lock(r);
+    struct amph_rdp_conn *c = r->conn[peer];
     if (!c || c->state >= RDP_CONN_LEFT) {
         if (c && c->state == RDP_CONN_LEFT)
-            rdp_fail(r, c, RDP_WHY_LEFT);
-        rdp_unlock(r);
+            amph_rdp_fail(r, c, RDP_WHY_LEFT);
+        amph_rdp_unlock(r);
         return c ? AMPH_ERR_PEER : AMPH_ERR_STATE;
     }
-    struct rdp_txlane *put = &c->tx[RDP_PUT], *tx = &c->tx[lane];
+    struct amph_rdp_txlane *put = &c->tx[RDP_PUT], *tx = &c->tx[lane];
     uint64_t after = put->out || put->xfers || put->head ? put->reserved : 0;
-    size_t payload = rdp_kind_packs(am->kind) ? am->nbytes : 0;
-    size_t total = rdp_pad8(sizeof(struct rdp_msg) + rdp_pad8(4u * am->nargs) + payload);
+    size_t payload = amph_rdp_kind_packs(am->kind) ? am->nbytes : 0;
+    size_t total = amph_rdp_pad8(sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs) + payload);
     if (tx->head && tx->queued_bytes >= RDP_QUEUE_BYTES)
         st = AMPH_AGAIN;
     else if (total > c->body_most || !append(c, lane, am, payload, total, after))
@@ -566,8 +566,8 @@ enum amph_status rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, 
     else
         st = AMPH_OK;
     if (st == AMPH_OK)
-        rdp_pump(r, c, rdp_now(r));
-    rdp_unlock(r);
+        amph_rdp_pump(r, c, amph_rdp_now(r));
+    amph_rdp_unlock(r);
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
     return st;

@@ -3,13 +3,13 @@
  * Thread rule: pure functions. */
 #include "conduits/udp/rdp_wire.h"
 
-static bool type_is_known(struct rdp_packet *p)
+static bool type_is_known(struct amph_rdp_packet *p)
 {
     p->kind = p->h.type & 15;
     return p->h.type >> 4 == RDP_VERSION && p->kind >= RDP_HELLO && p->kind <= RDP_BYE && !(p->h.flags & ~RDP_F_ALL);
 }
 
-bool rdp_parse(const void *buf, size_t len_bytes, struct rdp_packet *p)
+bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p)
 {
     const uint8_t *at = buf;
     if (len_bytes < sizeof p->h || len_bytes % 8)
@@ -45,7 +45,7 @@ bool rdp_parse(const void *buf, size_t len_bytes, struct rdp_packet *p)
     return true;
 }
 
-bool rdp_get_hello(const struct rdp_packet *p, struct rdp_hello *m)
+bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *m)
 {
     if (p->h.body_len != sizeof *m)
         return false;
@@ -57,7 +57,7 @@ bool rdp_get_hello(const struct rdp_packet *p, struct rdp_hello *m)
     return m->nonce != 0 && m->want <= 1 && m->zero == 0;
 }
 
-size_t rdp_get_msg(const uint8_t *at, size_t left, struct rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS])
+size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS])
 {
     if (left < sizeof *m)
         return 0;
@@ -65,7 +65,7 @@ size_t rdp_get_msg(const uint8_t *at, size_t left, struct rdp_msg *m, int32_t ar
     m->dest = amph_le64(m->dest);
     m->nbytes = amph_le32(m->nbytes);
     m->aux = amph_le16(m->aux);
-    size_t head = sizeof *m + rdp_pad8(4u * m->nargs);
+    size_t head = sizeof *m + amph_rdp_pad8(4u * m->nargs);
     if (m->nargs > AMPH_AM_MAX_ARGS || m->kind > AMPH_AM_INTERNAL || left < head)
         return 0;
     for (unsigned i = 0; i < m->nargs; i++) {
@@ -76,7 +76,7 @@ size_t rdp_get_msg(const uint8_t *at, size_t left, struct rdp_msg *m, int32_t ar
     return head;
 }
 
-bool rdp_get_rma(const struct rdp_packet *p, struct rdp_rma *m, const uint8_t **data_p)
+bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m, const uint8_t **data_p)
 {
     if (p->h.body_len < sizeof *m)
         return false;
@@ -93,9 +93,9 @@ bool rdp_get_rma(const struct rdp_packet *p, struct rdp_rma *m, const uint8_t **
            (carries ? m->len_bytes > 0 && m->len_bytes <= data && data - m->len_bytes < 8 : data == 0);
 }
 
-size_t rdp_put_hdr(void *buf, const struct rdp_hdr *h)
+size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h)
 {
-    struct rdp_hdr w = *h;
+    struct amph_rdp_hdr w = *h;
     w.mac = amph_le64(h->mac);
     w.src = amph_le32(h->src);
     w.pn = amph_le64(h->pn);
@@ -105,9 +105,9 @@ size_t rdp_put_hdr(void *buf, const struct rdp_hdr *h)
     return sizeof w;
 }
 
-size_t rdp_put_ack(void *buf, const struct rdp_ackblk *a, const uint64_t *words, unsigned nwords)
+size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64_t *words, unsigned nwords)
 {
-    struct rdp_ackblk w = { .largest = amph_le64(a->largest), .delay_us = amph_le32(a->delay_us) };
+    struct amph_rdp_ackblk w = { .largest = amph_le64(a->largest), .delay_us = amph_le32(a->delay_us) };
     for (unsigned i = 0; i < AMPH_NLANES; i++)
         w.limit[i] = amph_le64(a->limit[i]);
     memcpy(buf, &w, sizeof w);
@@ -118,24 +118,24 @@ size_t rdp_put_ack(void *buf, const struct rdp_ackblk *a, const uint64_t *words,
     return sizeof w + 8 * nwords;
 }
 
-size_t rdp_put_seghdr(void *buf, const struct rdp_seghdr *s)
+size_t amph_rdp_put_seghdr(void *buf, const struct amph_rdp_seghdr *s)
 {
-    struct rdp_seghdr w = { amph_le64(s->lseq), amph_le64(s->after) };
+    struct amph_rdp_seghdr w = { amph_le64(s->lseq), amph_le64(s->after) };
     memcpy(buf, &w, sizeof w);
     return sizeof w;
 }
 
-size_t rdp_put_hello(void *buf, const struct rdp_hello *m)
+size_t amph_rdp_put_hello(void *buf, const struct amph_rdp_hello *m)
 {
-    struct rdp_hello w = { .nonce = amph_le64(m->nonce), .echo = amph_le64(m->echo), .want = amph_le32(m->want),
+    struct amph_rdp_hello w = { .nonce = amph_le64(m->nonce), .echo = amph_le64(m->echo), .want = amph_le32(m->want),
                            .queue = amph_le64(m->queue) };
     memcpy(buf, &w, sizeof w);
     return sizeof w;
 }
 
-size_t rdp_put_msg(void *buf, const struct amph_am *am)
+size_t amph_rdp_put_msg(void *buf, const struct amph_am *am)
 {
-    struct rdp_msg w = { .dest = amph_le64(am->dest), .nbytes = amph_le32(am->nbytes), .aux = amph_le16(am->aux), .kind = am->kind,
+    struct amph_rdp_msg w = { .dest = amph_le64(am->dest), .nbytes = amph_le32(am->nbytes), .aux = amph_le16(am->aux), .kind = am->kind,
                          .handler = am->handler, .nargs = am->nargs, .flags = am->flags };
     uint8_t *at = buf;
     memcpy(at, &w, sizeof w);
@@ -146,12 +146,12 @@ size_t rdp_put_msg(void *buf, const struct amph_am *am)
     }
     if (am->nargs & 1)
         memset(at, 0, 4);
-    return sizeof w + rdp_pad8(4u * am->nargs);
+    return sizeof w + amph_rdp_pad8(4u * am->nargs);
 }
 
-size_t rdp_put_rma(void *buf, const struct rdp_rma *m)
+size_t amph_rdp_put_rma(void *buf, const struct amph_rdp_rma *m)
 {
-    struct rdp_rma w = { .code = m->code, .len_bytes = amph_le32(m->len_bytes), .id = amph_le64(m->id), .key = amph_le64(m->key),
+    struct amph_rdp_rma w = { .code = m->code, .len_bytes = amph_le32(m->len_bytes), .id = amph_le64(m->id), .key = amph_le64(m->key),
                          .offset = amph_le64(m->offset), .total = amph_le64(m->total) };
     memcpy(buf, &w, sizeof w);
     return sizeof w;

@@ -12,10 +12,10 @@
  * through
  * a universal hash (rdp_auth.c).
  *
- * Body of a HELLO:        struct rdp_hello
- * Body in an AM lane:     messages, each struct rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT)
+ * Body of a HELLO:        struct amph_rdp_hello
+ * Body in an AM lane:     messages, each struct amph_rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT)
  * more of it
- * Body in an RMA lane:    struct rdp_rma | data
+ * Body in an RMA lane:    struct amph_rdp_rma | data
  */
 #ifndef AMPH_CONDUITS_UDP_RDP_WIRE_H
 #define AMPH_CONDUITS_UDP_RDP_WIRE_H
@@ -25,7 +25,7 @@
 
 #define RDP_VERSION 1
 
-enum rdp_type { RDP_HELLO = 1, RDP_DATA = 2, RDP_BYE = 3 };
+enum amph_rdp_type { RDP_HELLO = 1, RDP_DATA = 2, RDP_BYE = 3 };
 enum {
     RDP_F_ACK = 1,  /* an acknowledgement block follows the header */
     RDP_F_SEG = 2,  /* a segment is in it */
@@ -37,12 +37,12 @@ enum {
 };
 
 /* The first two are enum amph_lane. */
-enum rdp_lane { RDP_PUT = AMPH_NLANES, RDP_GET, RDP_NLANES };
+enum amph_rdp_lane { RDP_PUT = AMPH_NLANES, RDP_GET, RDP_NLANES };
 
-struct rdp_hdr {
+struct amph_rdp_hdr {
     uint64_t mac;
     uint32_t src; /* number of the sender in the receiver's table */
-    uint8_t type; /* enum rdp_type | RDP_VERSION << 4 */
+    uint8_t type; /* enum amph_rdp_type | RDP_VERSION << 4 */
     uint8_t flags;
     uint8_t ack_words;
     uint8_t lane;
@@ -52,19 +52,19 @@ struct rdp_hdr {
 };
 
 /* Bit i of word w: packet (largest - largest % 64) - 64 w + i has come. */
-struct rdp_ackblk {
+struct amph_rdp_ackblk {
     uint64_t largest;
     uint32_t delay_us; /* since the packet `largest` came */
     uint32_t zero;
     uint64_t limit[AMPH_NLANES]; /* bytes that may have been sent in this lane, from the beginning */
 };
 
-struct rdp_seghdr {
+struct amph_rdp_seghdr {
     uint64_t lseq;  /* number in the lane */
     uint64_t after; /* segments of the PUT lane that must have come before this is delivered */
 };
 
-struct rdp_hello {
+struct amph_rdp_hello {
     uint64_t nonce;     /* the sender's, of this acquaintance */
     uint64_t echo;      /* the receiver's as the sender knows it, or 0 */
     uint32_t want;      /* 1: the sender does not know yet that the receiver knows its nonce */
@@ -72,7 +72,7 @@ struct rdp_hello {
     uint64_t queue;     /* bytes of datagrams that wait for the sender before the kernel drops more */
 };
 
-struct rdp_msg {
+struct amph_rdp_msg {
     uint64_t dest;
     uint32_t nbytes; /* of the message, also where not all of it is in this segment */
     uint16_t aux;
@@ -83,8 +83,8 @@ struct rdp_msg {
     uint8_t zero[6];
 };
 
-enum rdp_rma_code { RDP_RMA_PUT = 1, RDP_RMA_GET, RDP_RMA_DATA, RDP_RMA_REFUSED };
-struct rdp_rma {
+enum amph_rdp_rma_code { RDP_RMA_PUT = 1, RDP_RMA_GET, RDP_RMA_DATA, RDP_RMA_REFUSED };
+struct amph_rdp_rma {
     uint8_t code;
     uint8_t zero[3];
     uint32_t len_bytes; /* PUT, DATA: that follow */
@@ -94,51 +94,51 @@ struct rdp_rma {
     uint64_t total;     /* GET: bytes wanted */
 };
 
-_Static_assert(sizeof(struct rdp_hdr) == 32 && sizeof(struct rdp_ackblk) == 32 && sizeof(struct rdp_seghdr) == 16, "wire format");
-_Static_assert(sizeof(struct rdp_hello) == 32 && sizeof(struct rdp_msg) == 24 && sizeof(struct rdp_rma) == 40, "wire format");
-_Static_assert(offsetof(struct rdp_hdr, split) == 28 && offsetof(struct rdp_rma, total) == 32, "no holes in a wire format");
+_Static_assert(sizeof(struct amph_rdp_hdr) == 32 && sizeof(struct amph_rdp_ackblk) == 32 && sizeof(struct amph_rdp_seghdr) == 16, "wire format");
+_Static_assert(sizeof(struct amph_rdp_hello) == 32 && sizeof(struct amph_rdp_msg) == 24 && sizeof(struct amph_rdp_rma) == 40, "wire format");
+_Static_assert(offsetof(struct amph_rdp_hdr, split) == 28 && offsetof(struct amph_rdp_rma, total) == 32, "no holes in a wire format");
 
 #define RDP_DATAGRAM_MAX 65504u /* of UDP over IPv4, 65507, down to a multiple of 8 */
 #define RDP_ACK_WORDS 16u
-#define RDP_HEAD_MAX (sizeof(struct rdp_hdr) + sizeof(struct rdp_ackblk) + 8 * RDP_ACK_WORDS + sizeof(struct rdp_seghdr))
+#define RDP_HEAD_MAX (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 8 * RDP_ACK_WORDS + sizeof(struct amph_rdp_seghdr))
 /* Head of a packet that carries a segment: its acknowledgement has at most two words. */
-#define RDP_SEG_OVERHEAD (sizeof(struct rdp_hdr) + sizeof(struct rdp_ackblk) + 16 + sizeof(struct rdp_seghdr))
+#define RDP_SEG_OVERHEAD (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 16 + sizeof(struct amph_rdp_seghdr))
 #define RDP_DATAGRAM_MIN 512u
 #define RDP_BULK_BYTES 512u /* longest first part of a body; a longer body has a rest */
 
 /* A packet, taken apart; all in host order except the bytes that `body` and `word` point to. */
-struct rdp_packet {
-    struct rdp_hdr h;
-    struct rdp_ackblk ack;
-    struct rdp_seghdr seg;
+struct amph_rdp_packet {
+    struct amph_rdp_hdr h;
+    struct amph_rdp_ackblk ack;
+    struct amph_rdp_seghdr seg;
     const uint8_t *word; /* h.ack_words of them */
     const uint8_t *body; /* h.body_len bytes, aligned like the packet */
     size_t head_len;     /* of all before the body */
-    uint8_t kind;        /* enum rdp_type */
+    uint8_t kind;        /* enum amph_rdp_type */
 };
 
 /* Takes a packet apart without believing it; false: it is none. */
-bool rdp_parse(const void *buf, size_t len_bytes, struct rdp_packet *p);
-/* The same for what bodies hold.  rdp_get_msg: at a message of at most `left` bytes; gives the bytes of its head, or 0. */
-bool rdp_get_hello(const struct rdp_packet *p, struct rdp_hello *hello);
-size_t rdp_get_msg(const uint8_t *at, size_t left, struct rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS]);
-bool rdp_get_rma(const struct rdp_packet *p, struct rdp_rma *m, const uint8_t **data_p);
+bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p);
+/* The same for what bodies hold.  amph_rdp_get_msg: at a message of at most `left` bytes; gives the bytes of its head, or 0. */
+bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *hello);
+size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS]);
+bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m, const uint8_t **data_p);
 
 /* Writes to buf, in wire order; each gives the bytes written. */
-size_t rdp_put_hdr(void *buf, const struct rdp_hdr *h);
-size_t rdp_put_ack(void *buf, const struct rdp_ackblk *a, const uint64_t *words, unsigned nwords);
-size_t rdp_put_seghdr(void *buf, const struct rdp_seghdr *s);
-size_t rdp_put_hello(void *buf, const struct rdp_hello *m);
-size_t rdp_put_msg(void *buf, const struct amph_am *am);
-size_t rdp_put_rma(void *buf, const struct rdp_rma *m);
+size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h);
+size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64_t *words, unsigned nwords);
+size_t amph_rdp_put_seghdr(void *buf, const struct amph_rdp_seghdr *s);
+size_t amph_rdp_put_hello(void *buf, const struct amph_rdp_hello *m);
+size_t amph_rdp_put_msg(void *buf, const struct amph_am *am);
+size_t amph_rdp_put_rma(void *buf, const struct amph_rdp_rma *m);
 
-static inline size_t rdp_pad8(size_t n)
+static inline size_t amph_rdp_pad8(size_t n)
 {
     return (n + 7) & ~(size_t)7;
 }
 
 /* Does the payload of this kind travel in the message? */
-static inline bool rdp_kind_packs(unsigned kind)
+static inline bool amph_rdp_kind_packs(unsigned kind)
 {
     return kind == AMPH_AM_MEDIUM || kind == AMPH_AM_LONG_PACKED || kind == AMPH_AM_INTERNAL;
 }

@@ -16,10 +16,10 @@
 #define LINGER_NS (250 * AMPH_NS_PER_MS) /* for what is under way when an instance is closed */
 #define LOSS_SCALE 10000u
 
-static enum amph_status udp_probe(char *why, size_t why_len)
+static enum amph_status amph_udp_probe(char *why, size_t why_len)
 {
     const struct amph_port_ops *ops;
-    return udp_choose_port(&ops, why, why_len);
+    return amph_udp_choose_port(&ops, why, why_len);
 }
 
 static const struct amph_conduit_caps caps = {
@@ -45,11 +45,11 @@ static uint64_t clock_now(void *ctx)
 
 static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
 {
-    struct udp_cx *u = ctx;
+    struct amph_udp_cx *u = ctx;
     return u->port->ops->send(u->port, v, n);
 }
 
-static bool unlucky(struct udp_cx *u)
+static bool unlucky(struct amph_udp_cx *u)
 {
     uint64_t z = u->loss_state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -60,7 +60,7 @@ static bool unlucky(struct udp_cx *u)
 /* AMPHORA_UDP_LOSS and AMPHORA_UDP_LOSE_HANDLER: some datagrams are never sent. */
 static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
 {
-    struct udp_cx *u = ctx;
+    struct amph_udp_cx *u = ctx;
     struct amph_port_out some[RDP_OUT_BATCH];
     unsigned k = 0;
     for (unsigned i = 0; i < n && i < RDP_OUT_BATCH; i++)
@@ -74,30 +74,30 @@ static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
 
 /* ---- instances ---- */
 
-static unsigned receive_some(struct udp_cx *u, unsigned lanes, unsigned budget);
+static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget);
 
 /* Messages that were taken are delivered also when their sender leaves at once: a little time for what may have been lost. */
-static void linger(struct udp_cx *u)
+static void linger(struct amph_udp_cx *u)
 {
     uint64_t end = amph_now_ns() + LINGER_NS;
     struct pollfd pfd = { .fd = u->port->ops->fd(u->port), .events = POLLIN };
-    while (!rdp_finish(u->rdp) && amph_now_ns() < end) {
-        rdp_progress(u->rdp, 0, 0);
+    while (!amph_rdp_finish(u->rdp) && amph_now_ns() < end) {
+        amph_rdp_progress(u->rdp, 0, 0);
         if (receive_some(u, 0, 1) == 0)
             poll(&pfd, pfd.fd >= 0, 1);
     }
-    rdp_goodbye(u->rdp);
+    amph_rdp_send_goodbye(u->rdp);
 }
 
-static void udp_close(struct amph_cx *cx)
+static void amph_udp_close(struct amph_cx *cx)
 {
-    struct udp_cx *u = udp_of(cx);
+    struct amph_udp_cx *u = amph_udp_of(cx);
     if (u->rdp) {
         linger(u);
-        udp_guard_close(u);
-        rdp_close(u->rdp);
+        amph_udp_guard_close(u);
+        amph_rdp_close(u->rdp);
     }
-    udp_wait_close(u);
+    amph_udp_wait_close(u);
     for (unsigned i = 0; i < UDP_DEPTH; i++)
         if (u->set[i])
             u->port->ops->free_set(u->port, u->set[i]);
@@ -106,12 +106,12 @@ static void udp_close(struct amph_cx *cx)
     free(u);
 }
 
-static enum amph_status open_protocol(struct udp_cx *u)
+static enum amph_status open_protocol(struct amph_udp_cx *u)
 {
     u->loss = (uint32_t)amph_env_int(AMPH_ENV_UDP_LOSS) * (LOSS_SCALE / 100);
     u->lose_handler = (uint8_t)amph_env_int(AMPH_ENV_UDP_LOSE);
     u->loss_state = (uint64_t)amph_env_int(AMPH_ENV_UDP_SEED) * 1000003u + u->port->addr[2] * 256u + u->port->addr[3];
-    struct rdp_config cfg = {
+    struct amph_rdp_config cfg = {
         .env = { u, clock_now, u->loss || u->lose_handler ? wire_lossy : wire_send },
         .upcalls = u->base.cfg.upcalls,
         .up = u->base.cfg.up,
@@ -122,21 +122,21 @@ static enum amph_status open_protocol(struct udp_cx *u)
         .timeout_ns = amph_env_ns(AMPH_ENV_UDP_TIMEOUT),
         .memory = amph_env_size(AMPH_ENV_UDP_MEMORY),
     };
-    return rdp_open(&cfg, &u->rdp);
+    return amph_rdp_open(&cfg, &u->rdp);
 }
 
-static enum amph_status udp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+static enum amph_status amph_udp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     const struct amph_port_ops *ops;
     char why[512];
     if (cfg->max_peers == 0)
         return AMPH_ERR_ARG;
-    enum amph_status st = udp_choose_port(&ops, why, sizeof why);
+    enum amph_status st = amph_udp_choose_port(&ops, why, sizeof why);
     if (st != AMPH_OK) {
         amph_error_shared("the udp conduit cannot be used here: %s", why);
         return st;
     }
-    struct udp_cx *u = calloc(1, sizeof *u);
+    struct amph_udp_cx *u = calloc(1, sizeof *u);
     if (!u)
         return AMPH_ERR_NOMEM;
     u->base = (struct amph_cx){ .ops = &amph_udp_ops, .caps = caps, .cfg = *cfg };
@@ -147,11 +147,11 @@ static enum amph_status udp_open(const struct amph_cx_config *cfg, struct amph_c
     if (st == AMPH_OK)
         st = open_protocol(u);
     if (st == AMPH_OK)
-        st = udp_wait_open(u);
+        st = amph_udp_wait_open(u);
     if (st == AMPH_OK)
-        st = udp_guard_open(u);
+        st = amph_udp_guard_open(u);
     if (st != AMPH_OK) {
-        udp_close(&u->base);
+        amph_udp_close(&u->base);
         return st;
     }
     memcpy(u->base.addr, u->port->addr, u->port->addr_len);
@@ -160,54 +160,54 @@ static enum amph_status udp_open(const struct amph_cx_config *cfg, struct amph_c
     return AMPH_OK;
 }
 
-static enum amph_status udp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+static enum amph_status amph_udp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
 {
-    struct udp_cx *u = udp_of(cx);
+    struct amph_udp_cx *u = amph_udp_of(cx);
     uint32_t datagram;
-    rdp_lock(u->rdp); /* the guard may be sending */
+    amph_rdp_lock(u->rdp); /* the guard may be sending */
     enum amph_status st = u->port->ops->add_peer(u->port, peer, spec->addr, spec->addr_len, &datagram);
-    rdp_unlock(u->rdp);
+    amph_rdp_unlock(u->rdp);
     if (st != AMPH_OK)
         return st;
-    st = rdp_add_peer(u->rdp, peer, spec->remote_index, spec->cookie_out, spec->cookie_in, datagram);
+    st = amph_rdp_add_peer(u->rdp, peer, spec->remote_index, spec->cookie_out, spec->cookie_in, datagram);
     if (st != AMPH_OK)
         u->port->ops->del_peer(u->port, peer);
     return st;
 }
 
-static void udp_del_peer(struct amph_cx *cx, uint32_t peer)
+static void amph_udp_del_peer(struct amph_cx *cx, uint32_t peer)
 {
-    struct udp_cx *u = udp_of(cx);
-    rdp_del_peer(u->rdp, peer);
-    rdp_lock(u->rdp);
+    struct amph_udp_cx *u = amph_udp_of(cx);
+    amph_rdp_del_peer(u->rdp, peer);
+    amph_rdp_lock(u->rdp);
     u->port->ops->del_peer(u->port, peer);
-    rdp_unlock(u->rdp);
+    amph_rdp_unlock(u->rdp);
 }
 
 /* ---- memory ---- */
 
-static enum amph_status udp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
+static enum amph_status amph_udp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
                                     struct amph_mem *mem)
 {
-    struct rdp_region *region;
+    struct amph_rdp_region *region;
     if (!base || len_bytes == 0)
         return AMPH_ERR_ARG;
-    enum amph_status st = rdp_mem_reg(udp_of(cx)->rdp, base, len_bytes, &region);
+    enum amph_status st = amph_rdp_mem_reg(amph_udp_of(cx)->rdp, base, len_bytes, &region);
     if (st != AMPH_OK)
         return st;
     amph_memkey_put(mem, KEY_VERSION, region->key, base, len_bytes, region);
     return AMPH_OK;
 }
 
-static void udp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
+static void amph_udp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 {
     if (mem->impl)
-        rdp_mem_dereg(udp_of(cx)->rdp, mem->impl);
+        amph_rdp_mem_dereg(amph_udp_of(cx)->rdp, mem->impl);
     mem->impl = NULL;
     mem->key_len = 0;
 }
 
-static enum amph_status udp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+static enum amph_status amph_udp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
 {
     struct amph_rmem m;
     if (peer >= cx->cfg.max_peers)
@@ -220,42 +220,42 @@ static enum amph_status udp_mem_import(struct amph_cx *cx, uint32_t peer, const 
 
 /* ---- the send side ---- */
 
-static enum amph_status udp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+static enum amph_status amph_udp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
                                     struct amph_op *lc)
 {
-    struct udp_cx *u = udp_of(cx);
+    struct amph_udp_cx *u = amph_udp_of(cx);
     const bool loses = AMPH_UNLIKELY(u->lose_handler) && am->handler == u->lose_handler;
     if (loses) /* what the call sends, and what the guard sends meanwhile; later on the message goes like others */
         __atomic_store_n(&u->losing, true, __ATOMIC_RELAXED);
-    enum amph_status st = rdp_am_send(u->rdp, peer, lane, am, lc);
+    enum amph_status st = amph_rdp_am_send(u->rdp, peer, lane, am, lc);
     if (loses)
         __atomic_store_n(&u->losing, false, __ATOMIC_RELAXED);
-    udp_sent(u);
+    amph_udp_sent(u);
     return st;
 }
 
-static enum amph_status udp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
+static enum amph_status amph_udp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
                                 size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
 {
-    struct udp_cx *u = udp_of(cx);
-    enum amph_status st = rdp_put(u->rdp, peer, rmem->rkey, offset, src, len_bytes, lc, rc);
-    udp_sent(u);
+    struct amph_udp_cx *u = amph_udp_of(cx);
+    enum amph_status st = amph_rdp_put(u->rdp, peer, rmem->rkey, offset, src, len_bytes, lc, rc);
+    amph_udp_sent(u);
     return st;
 }
 
-static enum amph_status udp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
+static enum amph_status amph_udp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
                                 size_t len_bytes, struct amph_op *done)
 {
-    struct udp_cx *u = udp_of(cx);
-    enum amph_status st = rdp_get(u->rdp, peer, rmem->rkey, offset, dst, len_bytes, done);
-    udp_sent(u);
+    struct amph_udp_cx *u = amph_udp_of(cx);
+    enum amph_status st = amph_rdp_get(u->rdp, peer, rmem->rkey, offset, dst, len_bytes, done);
+    amph_udp_sent(u);
     return st;
 }
 
 /* ---- the progress side ---- */
 
 /* A set with datagrams that were not handled yet: an outer progress may be in the middle of one. */
-static struct amph_port_set *unfinished(struct udp_cx *u)
+static struct amph_port_set *unfinished(struct amph_udp_cx *u)
 {
     for (unsigned i = 0; i < u->depth; i++)
         if (u->set[i] && u->set[i]->at < u->set[i]->end)
@@ -264,7 +264,7 @@ static struct amph_port_set *unfinished(struct udp_cx *u)
 }
 
 /* Handles what has come, at most `budget` messages; gives their number. */
-static unsigned receive_some(struct udp_cx *u, unsigned lanes, unsigned budget)
+static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
 {
     unsigned n = 0, most = UDP_DEPTH;
     bool any = false;
@@ -285,46 +285,46 @@ static unsigned receive_some(struct udp_cx *u, unsigned lanes, unsigned budget)
         }
         struct amph_port_in in = set->in[set->at++];
         any = true;
-        n += rdp_input(u->rdp, in.at, in.len_bytes, lanes, budget - n);
+        n += amph_rdp_input(u->rdp, in.at, in.len_bytes, lanes, budget - n);
         if (n >= budget)
             break;
     }
     u->depth--;
-    return any ? n + rdp_after_input(u->rdp) : n;
+    return any ? n + amph_rdp_after_input(u->rdp) : n;
 }
 
-static unsigned udp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
+static unsigned amph_udp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
-    struct udp_cx *u = udp_of(cx);
-    unsigned n = rdp_progress(u->rdp, lanes, budget);
+    struct amph_udp_cx *u = amph_udp_of(cx);
+    unsigned n = amph_rdp_progress(u->rdp, lanes, budget);
     if (n < budget)
         n += receive_some(u, lanes, budget - n);
     uint32_t refused = u->port->ops->refused(u->port);
     if (AMPH_UNLIKELY(refused != UINT32_MAX))
-        rdp_refused(u->rdp, refused);
+        amph_rdp_refused(u->rdp, refused);
     return n;
 }
 
 const struct amph_conduit_ops amph_udp_ops = {
     .name = "udp",
     .summary = "UDP/IP with a protocol of its own that survives loss (socket, or libfabric's udp)",
-    .probe = udp_probe,
-    .open = udp_open,
-    .close = udp_close,
-    .add_peer = udp_add_peer,
-    .del_peer = udp_del_peer,
+    .probe = amph_udp_probe,
+    .open = amph_udp_open,
+    .close = amph_udp_close,
+    .add_peer = amph_udp_add_peer,
+    .del_peer = amph_udp_del_peer,
     .peer_gone = amph_conduit_no_peer_gone,
-    .mem_reg = udp_mem_reg,
-    .mem_dereg = udp_mem_dereg,
-    .mem_import = udp_mem_import,
-    .am_send = udp_am_send,
+    .mem_reg = amph_udp_mem_reg,
+    .mem_dereg = amph_udp_mem_dereg,
+    .mem_import = amph_udp_mem_import,
+    .am_send = amph_udp_am_send,
     .am_prepare = amph_conduit_no_prepare,
     .am_commit = amph_conduit_no_commit,
-    .put = udp_put,
-    .get = udp_get,
+    .put = amph_udp_put,
+    .get = amph_udp_get,
     .atomic = amph_conduit_no_atomic,
     .flush = amph_conduit_no_flush,
-    .progress = udp_progress,
-    .wait_fd = udp_wait_fd,
-    .arm = udp_arm,
+    .progress = amph_udp_progress,
+    .wait_fd = amph_udp_wait_fd,
+    .arm = amph_udp_arm,
 };

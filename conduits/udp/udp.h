@@ -7,7 +7,7 @@
 
 #define UDP_DEPTH 4 /* progress inside upcalls of progress */
 
-struct udp_cx {
+struct amph_udp_cx {
     struct amph_cx base;
     struct rdp *rdp;
     struct amph_port *port;
@@ -30,24 +30,24 @@ struct udp_cx {
     bool losing;
 };
 
-static inline struct udp_cx *udp_of(struct amph_cx *cx)
+static inline struct amph_udp_cx *amph_udp_of(struct amph_cx *cx)
 {
-    return (struct udp_cx *)cx;
+    return (struct amph_udp_cx *)cx;
 }
 
 /* port.c: the port that AMPHORA_UDP_PORT asks for, or the faster; why (why_len bytes) gets a sentence. */
-enum amph_status udp_choose_port(const struct amph_port_ops **ops_p, char *why, size_t why_len);
+enum amph_status amph_udp_choose_port(const struct amph_port_ops **ops_p, char *why, size_t why_len);
 
 /* wait.c */
-enum amph_status udp_wait_open(struct udp_cx *u);
-void udp_wait_close(struct udp_cx *u);
-int udp_wait_fd(struct amph_cx *cx);
-enum amph_status udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
-void udp_sent(struct udp_cx *u); /* after a send-side call: a sleeper's timer may have to ring earlier */
+enum amph_status amph_udp_wait_open(struct amph_udp_cx *u);
+void amph_udp_wait_close(struct amph_udp_cx *u);
+int amph_udp_wait_fd(struct amph_cx *cx);
+enum amph_status amph_udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
+void amph_udp_sent(struct amph_udp_cx *u); /* after a send-side call: a sleeper's timer may have to ring earlier */
 
 /* guard.c */
-enum amph_status udp_guard_open(struct udp_cx *u);
-void udp_guard_close(struct udp_cx *u); /* before rdp_close */
-void udp_guard_wake(struct udp_cx *u);  /* something may be under way */
+enum amph_status amph_udp_guard_open(struct amph_udp_cx *u);
+void amph_udp_guard_close(struct amph_udp_cx *u); /* before amph_rdp_close */
+void amph_udp_guard_wake(struct amph_udp_cx *u);  /* something may be under way */
 
 #endif

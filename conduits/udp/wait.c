@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sleeping until a datagram comes or a timer of the protocol is due.  Layer: conduits (udp).
- * Thread rule: arm on the progress side; udp_sent on the send side.
+ * Thread rule: arm on the progress side; amph_udp_sent on the send side.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "conduits/udp/udp.h"
 
-enum amph_status udp_wait_open(struct udp_cx *u)
+enum amph_status amph_udp_wait_open(struct amph_udp_cx *u)
 {
     int port_fd = u->port->ops->fd(u->port);
     struct epoll_event ev = { .events = EPOLLIN };
@@ -29,7 +29,7 @@ enum amph_status udp_wait_open(struct udp_cx *u)
     return AMPH_OK;
 }
 
-void udp_wait_close(struct udp_cx *u)
+void amph_udp_wait_close(struct amph_udp_cx *u)
 {
     if (u->wait_fd >= 0)
         close(u->wait_fd);
@@ -38,12 +38,12 @@ void udp_wait_close(struct udp_cx *u)
     u->wait_fd = u->timer_fd = -1;
 }
 
-int udp_wait_fd(struct amph_cx *cx)
+int amph_udp_wait_fd(struct amph_cx *cx)
 {
-    return udp_of(cx)->wait_fd;
+    return amph_udp_of(cx)->wait_fd;
 }
 
-static void set_alarm(struct udp_cx *u, uint64_t at_ns)
+static void set_alarm(struct amph_udp_cx *u, uint64_t at_ns)
 {
     struct itimerspec t = { .it_value = { 0, 0 } };
     if (at_ns != RDP_NEVER) {
@@ -54,24 +54,24 @@ static void set_alarm(struct udp_cx *u, uint64_t at_ns)
     __atomic_store_n(&u->alarm_ns, at_ns, __ATOMIC_SEQ_CST);
 }
 
-void udp_sent(struct udp_cx *u)
+void amph_udp_sent(struct amph_udp_cx *u)
 {
-    udp_guard_wake(u);
+    amph_udp_guard_wake(u);
     if (AMPH_LIKELY(!u->base.cfg.threaded))
         return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&u->armed, __ATOMIC_RELAXED))
         return;
-    rdp_lock(u->rdp);
+    amph_rdp_lock(u->rdp);
     uint64_t due = u->rdp->timer_ns;
     if (u->rdp->nfinished || u->rdp->nfailed)
         due = 1; /* long past: rings at once */
     if (__atomic_load_n(&u->armed, __ATOMIC_RELAXED) && due < __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED))
         set_alarm(u, due);
-    rdp_unlock(u->rdp);
+    amph_rdp_unlock(u->rdp);
 }
 
-static enum amph_status sleep_on_fd(struct udp_cx *u)
+static enum amph_status sleep_on_fd(struct amph_udp_cx *u)
 {
     uint64_t due;
     for (unsigned i = 0; i < UDP_DEPTH; i++)
@@ -79,22 +79,22 @@ static enum amph_status sleep_on_fd(struct udp_cx *u)
             return AMPH_AGAIN;
     __atomic_store_n(&u->armed, 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    bool idle = rdp_settle(u->rdp, &due) && u->port->ops->idle(u->port);
+    bool idle = amph_rdp_settle(u->rdp, &due) && u->port->ops->idle(u->port);
     if (!idle) {
         __atomic_store_n(&u->armed, 0, __ATOMIC_RELAXED);
         return AMPH_AGAIN;
     }
-    rdp_lock(u->rdp);
+    amph_rdp_lock(u->rdp);
     due = u->rdp->timer_ns < due ? u->rdp->timer_ns : due;
     if (due != __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED))
         set_alarm(u, due);
-    rdp_unlock(u->rdp);
+    amph_rdp_unlock(u->rdp);
     return AMPH_OK;
 }
 
-enum amph_status udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
+enum amph_status amph_udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
 {
-    struct udp_cx *u = udp_of(cx);
+    struct amph_udp_cx *u = amph_udp_of(cx);
     if (how == AMPH_ARM_FD && u->wait_fd >= 0)
         return sleep_on_fd(u);
     if (how != AMPH_ARM_OFF)

@@ -34,7 +34,7 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
 
 static void on_memset_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_place_release(amph_gex(), AMPH_PLACE_MEMSET, (uint32_t)am->args[0]) : NULL;
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_MEMSET, (uint32_t)am->args[0]) : NULL;
     if (!op)
         amph_count(DROP_MALFORMED);
     else
@@ -68,7 +68,7 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
         return false;
     }
     op->root.pending = 1;
-    place = amph_place_take(g, AMPH_PLACE_MEMSET, &op->rc);
+    place = amph_pending_take(g, AMPH_PLACE_MEMSET, &op->rc);
     const uint64_t to = (uintptr_t)dest, len = nbytes;
     const int32_t args[] = { (int32_t)place, (int32_t)(to >> 32), (int32_t)to, val, (int32_t)(len >> 32), (int32_t)len };
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET, .nargs = 6, .args = args };

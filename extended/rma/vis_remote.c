@@ -151,7 +151,7 @@ static void send_packet(struct amph_vis_remote *v)
     }
     for (uint32_t i = 0; v->put && i < v->nruns; i++)
         amph_wr_bytes(&w, v->run[i].local, v->run[i].nbytes);
-    const int32_t args[ARGS] = { (int32_t)amph_place_take(v->g, AMPH_PLACE_VIS, &p->done), (int32_t)v->dest.index, (int32_t)v->nruns };
+    const int32_t args[ARGS] = { (int32_t)amph_pending_take(v->g, AMPH_PLACE_VIS, &p->done), (int32_t)v->dest.index, (int32_t)v->nruns };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = v->put ? AMPH_GEX_VIS_PUT : AMPH_GEX_VIS_GET, .nargs = ARGS,
                                 .nbytes = (uint32_t)amph_wr_len(&w), .args = args, .payload = v->packet };
     check_status(v, amph_am_request(v->g->ep.am, v->dest.peer, &am, 0, NULL));
@@ -294,7 +294,7 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
 
 static void on_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_place_release(amph_gex(), AMPH_PLACE_VIS, (uint32_t)am->args[0]) : NULL;
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS, (uint32_t)am->args[0]) : NULL;
     if (op)
         op->done(op, AMPH_OK);
     else
@@ -303,7 +303,7 @@ static void on_done(struct amph_token *token, const struct amph_am *am)
 
 static void on_data(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_place_release(amph_gex(), AMPH_PLACE_VIS, (uint32_t)am->args[0]) : NULL;
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS, (uint32_t)am->args[0]) : NULL;
     if (!op || op->done != on_part_done) {
         amph_count(DROP_MALFORMED);
         return;
@@ -353,7 +353,7 @@ void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const
     struct amph_gex *g = amph_gex();
     struct amph_stack_op told;
     amph_stack_op_init(&told);
-    const int32_t args[ARGS] = { (int32_t)amph_place_take(g, AMPH_PLACE_VIS, &told.op), handler, 0 };
+    const int32_t args[ARGS] = { (int32_t)amph_pending_take(g, AMPH_PLACE_VIS, &told.op), handler, 0 };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_GEX_VIS_NOTIFY, .nargs = ARGS, .nbytes = (uint32_t)nbytes,
                                 .args = args, .payload = data };
     enum amph_status st = amph_am_request(g->ep.am, dest->peer, &am, 0, NULL);

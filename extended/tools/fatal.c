@@ -302,7 +302,7 @@ void amph_tools_start(uint32_t rank, uint32_t size, const char *exe)
     name_process();
     gasnett_backtrace_init(exe);
     if (gasnett_verboseenv())
-        amph_env_tell(tell);
+        amph_env_describe(tell);
     if (amph_env_bool(AMPH_ENV_FREEZE))
         gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
 }

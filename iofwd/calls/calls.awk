@@ -11,8 +11,8 @@ function word(dir, name, client, server) { known[dir name] = 1; client_c[dir nam
 # Declarations of one argument, parts separated by ";"; @ stands for its name.
 BEGIN {
     FS = "|"
-    word("i", "path", "const struct amph_fwd_file *@_dir;const char *@", "struct fwd_handle *@_dir;const char *@")
-    word("i", "file", "const struct amph_fwd_file *@", "struct fwd_handle *@")
+    word("i", "path", "const struct amph_fwd_file *@_dir;const char *@", "struct amph_server_handle *@_dir;const char *@")
+    word("i", "file", "const struct amph_fwd_file *@", "struct amph_server_handle *@")
     n = split("oflags sflags atflags amode whence xflags falloc lockop", w, " ")
     for (i = 1; i <= n; i++) word("i", w[i], "int @", "int @")
     word("i", "rflags", "unsigned @", "unsigned @")
@@ -140,26 +140,26 @@ function make_calls_server_h(    c) {
     head("the server's argument records and what executes them")
     print "#ifndef AMPH_IOFWD_CALLS_SERVER_H\n#define AMPH_IOFWD_CALLS_SERVER_H\n"
     print "#include <stdint.h>\n\n#include \"iofwd/calls/calls.h\"\n"
-    print "struct fwd_handle;\nstruct fwd_request;\n"
-    for (c = 1; c <= ncalls; c++) print "struct fwd_args_" call[c] " {\n" decls(c, 0, "    ", ";\n") "};\n"
-    print "union fwd_args {"
-    for (c = 1; c <= ncalls; c++) print "    struct fwd_args_" call[c] " " call[c] ";"
+    print "struct amph_server_handle;\nstruct amph_server_request;\n"
+    for (c = 1; c <= ncalls; c++) print "struct amph_server_args_" call[c] " {\n" decls(c, 0, "    ", ";\n") "};\n"
+    print "union amph_server_args {"
+    for (c = 1; c <= ncalls; c++) print "    struct amph_server_args_" call[c] " " call[c] ";"
     print "};\n"
     print "/* Each executes one request: arguments and results in rq->u, gives 0 or an errno value. */"
-    for (c = 1; c <= ncalls; c++) print "int fwd_do_" call[c] "(struct fwd_request *rq, struct fwd_args_" call[c] " *a);"
+    for (c = 1; c <= ncalls; c++) print "int amph_server_do_" call[c] "(struct amph_server_request *rq, struct amph_server_args_" call[c] " *a);"
     print "\n#endif"
 }
 
 function make_calls_table_c(    c, k) {
     head("how each call is put on the wire")
     print "#include \"iofwd/wire/marshal.h\"\n"
-    print "const struct fwd_call_desc fwd_calls[AMPH_FWD_NCALLS] = {"
+    print "const struct amph_fwd_call_desc amph_fwd_calls[AMPH_FWD_NCALLS] = {"
     for (c = 1; c <= ncalls; c++) {
         print "    { \"" call[c] "\", " service[c] ", " flags[c] ", " nargs[c] ","
         print "      {"
         for (k = 1; k <= nargs[c]; k++)
             print "          { FWD_" (arg_dir[c, k] == "i" ? "IN_" : "OUT_") toupper(arg_word[c, k]) ", offsetof(struct amph_fwd_args_" \
-                call[c] ", " arg_name[c, k] (arg_word[c, k] == "path" ? "_dir" : "") "), offsetof(struct fwd_args_" call[c] ", " \
+                call[c] ", " arg_name[c, k] (arg_word[c, k] == "path" ? "_dir" : "") "), offsetof(struct amph_server_args_" call[c] ", " \
                 arg_name[c, k] (arg_word[c, k] == "path" ? "_dir" : "") "), \"" arg_name[c, k] "\" },"
         if (nargs[c] == 0) print "          { 0, 0, 0, NULL },"
         print "      } },"
@@ -171,8 +171,8 @@ function make_calls_do_c(    c) {
     head("the server's dispatch")
     print "#include \"iofwd/server/internal.h\"\n"
     for (c = 1; c <= ncalls; c++)
-        print "static int run_" call[c] "(struct fwd_request *rq)\n{\n    return fwd_do_" call[c] "(rq, &rq->u." call[c] ");\n}\n"
-    print "const fwd_run_fn fwd_run[AMPH_FWD_NCALLS] = {"
+        print "static int run_" call[c] "(struct amph_server_request *rq)\n{\n    return amph_server_do_" call[c] "(rq, &rq->u." call[c] ");\n}\n"
+    print "const amph_server_run_fn amph_server_call_table[AMPH_FWD_NCALLS] = {"
     for (c = 1; c <= ncalls; c++) print "    run_" call[c] ","
     print "};"
 }

@@ -33,9 +33,9 @@ function narrow(name) { return name !~ /64|^(llseek|sync_file_range|readahead|co
 # Records that such names fill in or take, which forwarding has in the wide form only.
 function has_records(s) { return s ~ /struct (stat|statfs|statvfs|dirent|aiocb) |FTS|off_t \*/ }
 function in_form(s) {
-    gsub(/off_t/, "fwd_off_t", s)
-    gsub(/struct stat /, "struct fwd_stat ", s); gsub(/struct statfs /, "struct fwd_statfs ", s)
-    gsub(/struct statvfs /, "struct fwd_statvfs ", s); gsub(/struct dirent /, "struct fwd_dirent ", s)
+    gsub(/off_t/, "amph_ip_off_t", s)
+    gsub(/struct stat /, "struct amph_ip_stat ", s); gsub(/struct statfs /, "struct amph_ip_statfs ", s)
+    gsub(/struct statvfs /, "struct amph_ip_statvfs ", s); gsub(/struct dirent /, "struct amph_ip_dirent ", s)
     return s
 }
 
@@ -45,12 +45,12 @@ function guard_of(text,    n, i, part, w, s) {
     s = ""
     for (i = 1; i <= n; i++) {
         split(part[i], w, " ")
-        if (part[i] == "inside") { s = s (i > 1 ? " || " : "") "fwd_inside"; continue }
-        if (part[i] == "on") { s = s "fwd_state.on && !fwd_inside"; continue }
-        if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)"; continue }
-        if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && fwd_state.on && !fwd_inside)"; continue }
+        if (part[i] == "inside") { s = s (i > 1 ? " || " : "") "amph_ip_inside"; continue }
+        if (part[i] == "on") { s = s "amph_ip_state.on && !amph_ip_inside"; continue }
+        if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED)"; continue }
+        if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && amph_ip_state.on && !amph_ip_inside)"; continue }
         if (w[1] !~ /^(fd|path|led|at|dir|file|lib|fts|epoll)$/) die("unknown guard: " part[i])
-        s = s (i > 1 ? " || " : "") "fwd_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
+        s = s (i > 1 ? " || " : "") "amph_ip_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
     }
     return s
 }
@@ -61,7 +61,7 @@ function links_of(text, name,    n, i, part, w, s) {
     for (i = 1; i <= n; i++) {
         split(part[i], w, " ")
         if (w[1] !~ /^(path|at)$/ || w[2] == "P_tmpdir") return ""
-        s = s (i > 1 ? " || " : "") "fwd_led_in(" (w[1] == "at" ? w[2] ", " w[3] : "AT_FDCWD, " w[2]) ")"
+        s = s (i > 1 ? " || " : "") "amph_ip_led_in(" (w[1] == "at" ? w[2] ", " w[3] : "AT_FDCWD, " w[2]) ")"
     }
     return s
 }
@@ -110,9 +110,9 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         if (f_time64[count] && f_after[count] == "") f_after[count] = "-"
         if (!narrow(name[k])) continue
         f_type[count] = in_form(type); f_params[count] = in_form(params)
-        if (has_records(type " " params) && trim($2) == "on") f_guard[count] = "FWD_WIDE && " f_guard[count]
-        else if (has_records(type " " params)) f_target[count] = (type ~ /\*$/ ? "FWD_WIDE_POINTER(" : "FWD_WIDE_ONLY(") f_target[count] ")"
-        else if (type == "off_t") f_target[count] = "fwd_narrow_off(" f_target[count] ")"
+        if (has_records(type " " params) && trim($2) == "on") f_guard[count] = "AMPH_IP_WIDE && " f_guard[count]
+        else if (has_records(type " " params)) f_target[count] = (type ~ /\*$/ ? "AMPH_IP_WIDE_POINTER(" : "AMPH_IP_WIDE_ONLY(") f_target[count] ")"
+        else if (type == "off_t") f_target[count] = "amph_ip_narrow_off(" f_target[count] ")"
     }
 }
 
@@ -139,7 +139,7 @@ function shape_of(c,    n, i, p, v, w) {
             variadic = 1
             v = substr(p[i], 4)
             va_cond = "1"
-            if (match(v, / if [a-z]+$/)) { va_cond = "fwd_needs_mode(" substr(v, RSTART + 4) ")"; v = substr(v, 1, RSTART - 1) }
+            if (match(v, / if [a-z]+$/)) { va_cond = "amph_ip_elf_deps_mode(" substr(v, RSTART + 4) ")"; v = substr(v, 1, RSTART - 1) }
             if (match(v, / via [a-z0-9_]+$/)) { va_via = substr(v, RSTART + 5); v = substr(v, 1, RSTART - 1) }
             va_name = param_name(v)
             va_type = trim(substr(v, 1, length(v) - length(va_name)))
@@ -174,13 +174,13 @@ function make_turning(c, point, real,    type, err, failed, look) {
     err = f_name[c] ~ /^posix_/ ? "result" : "errno"
     failed = has_failed(c)
     if (f_name[c] ~ /^(__fx|f)stat(v?fs)?(64)?$/) { # a placeholder has a record of its own
-        look = "    unsigned turns = fwd_turns_now();\n"
-        failed = failed " || (!ours && (" f_guard[c] " || turns != fwd_turns_now()))"
+        look = "    unsigned turns = amph_ip_turns_now();\n"
+        failed = failed " || (!ours && (" f_guard[c] " || turns != amph_ip_turns_now()))"
         err = "result ? errno : EBADF"
     }
     print "static AMPH_COLD " type "again_" f_name[c] "(" fixed ", " type "result, bool ours" (look ? ", unsigned turns" : "") ")\n{"
-    print "    for (int tries = 0; (" failed ") && fwd_turned(" err ", ours, tries); tries++) {"
-    if (look) print "        turns = fwd_turns_now();"
+    print "    for (int tries = 0; (" failed ") && amph_ip_turned(" err ", ours, tries); tries++) {"
+    if (look) print "        turns = amph_ip_turns_now();"
     print_call(c, "", real, "        ")
     print "    }\n    return result;\n}\n"
     print type "caught_" f_name[c] "(" proto ")\n{\n    bool ours;\n    " type "result;"
@@ -193,22 +193,22 @@ function make_turning(c, point, real,    type, err, failed, look) {
 function star(type) { return type (type ~ /\*$/ ? "" : " ") }
 
 # Around what only a C library with two forms of time has.
-function before(c) { return f_time64[c] ? "#if FWD_LONG_TIMES\n" : "" }
+function before(c) { return f_time64[c] ? "#if AMPH_IP_LONG_TIMES\n" : "" }
 function after(c) { return f_time64[c] ? "\n#endif" : "" }
 
 function make_h(    c) {
     printf head, "iofwd/calls/names.def"
     print "#ifndef AMPH_IOFWD_NAMES_H\n#define AMPH_IOFWD_NAMES_H\n"
     print "#include \"iofwd/interpose/entry/time64.h\"\n#include \"iofwd/interpose/entry/libc_real.h\"\n"
-    print "enum fwd_name {"
-    for (c = 1; c <= count; c++) print before(c) "    FWD_NAME_" f_name[c] "," after(c)
-    print "    FWD_NAME_COUNT\n};\n"
+    print "enum amph_fwd_name {"
+    for (c = 1; c <= count; c++) print before(c) "    AMPH_IP_NAME_" f_name[c] "," after(c)
+    print "    AMPH_IP_NAME_COUNT\n};\n"
     for (c = 1; c <= count; c++) {
         shape_of(c)
         if (variadic && va_type == "va_list") continue
         printf "%s", before(c)
-        print "static inline " star(f_type[c]) "real_" f_name[c] "(" fixed ")\n{"
-        print "    " (f_type[c] == "void" ? "" : "return ") "((" star(f_type[c]) "(*)(" proto "))fwd_real(FWD_NAME_" f_name[c] "))(" args ");\n}" after(c)
+        print "static inline " star(f_type[c]) "libc_" f_name[c] "(" fixed ")\n{"
+        print "    " (f_type[c] == "void" ? "" : "return ") "((" star(f_type[c]) "(*)(" proto "))amph_ip_libc(AMPH_IP_NAME_" f_name[c] "))(" args ");\n}" after(c)
     }
     print "\n#endif"
 }
@@ -224,14 +224,14 @@ function make_flags(    c) {
 function make_c(    c, ret, real, call) {
     printf head, "iofwd/calls/names.def"
     print "#include \"iofwd/calls/names.h\"\n\n#include \"iofwd/interpose/entry/catch.h\"\n#include \"iofwd/interpose/entry/targets.h\"\n"
-    print "const char *const fwd_name_texts[FWD_NAME_COUNT] = {"
+    print "const char *const amph_ip_name_texts[AMPH_IP_NAME_COUNT] = {"
     for (c = 1; c <= count; c++) print before(c) "    \"" f_name[c] "\"," after(c)
     print "};"
     if (wrap) {
         for (c = 1; c <= count; c++) if (wrapped(c)) print "extern char __real_" f_name[c] "[];"
-        print "const char *const fwd_init_keep = &fwd_init_linked;"
+        print "const char *const amph_fwd_init_keep = &amph_ip_init_linked;"
     }
-    print "void *fwd_real_slots[FWD_NAME_COUNT]" (wrap ? " = {" : ";")
+    print "void *amph_ip_libc_slots[AMPH_IP_NAME_COUNT]" (wrap ? " = {" : ";")
     for (c = 1; wrap && c <= count; c++) print before(c) "    " (wrapped(c) ? "__real_" f_name[c] : "NULL") "," after(c)
     print wrap ? "};\n" : ""
     for (c = 1; c <= count; c++) {
@@ -239,11 +239,11 @@ function make_c(    c, ret, real, call) {
         shape_of(c)
         ret = f_type[c] == "void" ? "" : "return "
         printf "%s", before(c)
-        print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") FWD_EXPORT;"
-        real = "real_" f_name[c] "(" args ")"
-        if (f_after[c] == "new") real = "fwd_note_local(" real ")"
-        if (f_after[c] == "stream") real = "fwd_note_stream(" real ")"
-        point = is_cancel_point(f_name[c]) ? "fwd_cancel_point();" : ""
+        print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") AMPH_IP_EXPORT;"
+        real = "libc_" f_name[c] "(" args ")"
+        if (f_after[c] == "new") real = "amph_ip_note_local(" real ")"
+        if (f_after[c] == "stream") real = "amph_ip_note_stream(" real ")"
+        point = is_cancel_point(f_name[c]) ? "amph_ip_cancel_point();" : ""
         if (turns(c)) {
             make_turning(c, point, real)
             continue
@@ -254,10 +254,10 @@ function make_c(    c, ret, real, call) {
             print "    va_list ap;\n    va_start(ap, " va_last ");"
             call = f_target[c]
             if (va_via != "") {
-                real = args; sub(/^/, "real_" va_via "(", real); real = real ", ap)"
+                real = args; sub(/^/, "libc_" va_via "(", real); real = real ", ap)"
                 call = f_guard[c] " ? " call " : " real
             } else if (f_name[c] ~ /dprintf/) {
-                real = "real_" (f_name[c] ~ /^__/ ? "__v" substr(f_name[c], 3) : "v" f_name[c]) "(" args ", ap)"
+                real = "libc_" (f_name[c] ~ /^__/ ? "__v" substr(f_name[c], 3) : "v" f_name[c]) "(" args ", ap)"
                 call = f_guard[c] " ? " call " : " real
             }
             print "    " star(f_type[c]) "result = " call ";\n    va_end(ap);\n    return result;\n}\n"
@@ -276,7 +276,7 @@ function make_c(    c, ret, real, call) {
             print "    " star(f_type[c]) "result = " real ";"
             print "    if (AMPH_LIKELY(result" (f_type[c] ~ /\*$/ ? " != NULL" : " >= 0") ") || errno != ENOENT || !(" f_links[c] "))"
             print "        return result;"
-            print "    fwd_links++;\n    result = " f_target[c] ";\n    fwd_links--;\n    return result;\n}\n" after(c)
+            print "    amph_ip_links++;\n    result = " f_target[c] ";\n    amph_ip_links--;\n    return result;\n}\n" after(c)
             continue
         }
         print (f_type[c] == "void" ? "    else\n        " : "    ") ret real ";\n}\n" after(c)
@@ -286,14 +286,14 @@ function make_c(    c, ret, real, call) {
 # The line of a caught name: forwarded, refused with which errno and why, or for Amphora's own use.
 function doc_row(c,    why, err) {
     if (f_after[c] ~ /^refused /) {
-        err = f_target[c]; sub(/^fwd_fail\(/, "", err); sub(/\)$/, "", err)
+        err = f_target[c]; sub(/^amph_ip_fail\(/, "", err); sub(/\)$/, "", err)
         if (err ~ /^x_/) err = "below a prefix" # what takes the call finds the path first
         return "| `" f_name[c] "` | refused: " err " | " substr(f_after[c], 9) " |"
     }
-    if (f_target[c] ~ /^fwd_own/)
+    if (f_target[c] ~ /^amph_ip_own/)
         return "| `" f_name[c] "` | local | has no path; caught so that Amphora's own descriptors get high numbers |"
     if (f_name[c] in leads) return "| `" f_name[c] "` | forwarded | request `" leads[f_name[c]] "` |"
-    if (f_name[c] ~ /^(umask|abort|__libc_start_main)$/ || f_target[c] ~ /^fwd_limits_changed/ || f_name[c] ~ /^pthread_(create|cancel)$/)
+    if (f_name[c] ~ /^(umask|abort|__libc_start_main)$/ || f_target[c] ~ /^amph_ip_limits_changed/ || f_name[c] ~ /^pthread_(create|cancel)$/)
         return "| `" f_name[c] "` | local | caught so that forwarded calls know of it |"
     return "| `" f_name[c] "` | forwarded | by the requests of other calls |"
 }
@@ -381,7 +381,7 @@ function make_doc(    c, how) {
 
 function make_core(    c) {
     printf head, "iofwd/calls/calls.def"
-    print "#define FWD_CORE_CALLS(X) \\"
+    print "#define AMPH_IP_CORE_CALLS(X) \\"
     for (c = 1; c <= count; c++) print "    X(" calls[c] ")" (c < count ? " \\" : "")
 }
 

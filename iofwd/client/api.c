@@ -37,7 +37,7 @@ int iofwd_start_server(const char *host, const char *path, const char *prefixes)
 {
     if (amph_fwd_process_if_open())
         return EALREADY;
-    int err = fwd_own_ask(host, path, prefixes);
+    int err = amph_client_private_server_ask(host, path, prefixes);
     return err ? err : iofwd_init();
 }
 
@@ -51,10 +51,10 @@ size_t iofwd_servers(uint32_t *servers, size_t most)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     const uint32_t *list;
-    size_t n = cl ? amph_fwd_client_servers(cl, &list) : 0, all = cl ? fwd_stripe_widest(cl) : 0;
+    size_t n = cl ? amph_fwd_client_servers(cl, &list) : 0, all = cl ? amph_client_stripe_widest(cl) : 0;
     for (size_t i = 0; i < n && i < most; i++)
         servers[i] = list[i];
-    for (; n < all; n++) /* what rules say that came later: as fwd_stripe_open deals files out */
+    for (; n < all; n++) /* what rules say that came later: as amph_client_stripe_open deals files out */
         if (n < most)
             servers[n] = cl->first + (uint32_t)((list[0] - cl->first + n) % cl->nlinks);
     return n;
@@ -90,20 +90,20 @@ void iofwd_counters(struct iofwd_counters *c)
 
 int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit)
 {
-    struct fwd_stripe stripe;
-    int err = pattern ? fwd_stripe_make(width, unit, &stripe) : EINVAL;
-    return err ? err : fwd_stripe_add(pattern, stripe);
+    struct amph_client_stripe stripe;
+    int err = pattern ? amph_client_stripe_make(width, unit, &stripe) : EINVAL;
+    return err ? err : amph_client_stripe_add(pattern, stripe);
 }
 
 static int announce(int fd, bool write, uint64_t bytes, unsigned calls)
 {
     struct amph_fwd_client *cl;
     struct amph_fwd_file file;
-    int err = fwd_file_of_fd(fd, &file);
+    int err = amph_client_file_of_fd(fd, &file);
     if (err || file.nparts == 0)
         return err;
     err = amph_fwd_process(&cl);
-    return err ? err : fwd_collect_announce(cl, &file, write, bytes, calls);
+    return err ? err : amph_client_coalesce_announce(cl, &file, write, bytes, calls);
 }
 
 int iofwd_write_prep(int fd, uint64_t bytes, unsigned calls)
@@ -119,12 +119,12 @@ int iofwd_read_prep(int fd, uint64_t bytes, unsigned calls)
 static void on_nudge(void *token)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     if (!cl)
         return;
-    fwd_guard_enter(&g);
+    amph_client_sigguard_enter(&g);
     amph_am_poll(cl->ep);
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
 }
 
 size_t iofwd_handlers(const struct iofwd_handler **rows)

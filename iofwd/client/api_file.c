@@ -45,7 +45,7 @@ static struct iofwd_file *another(struct iofwd_file *from, const struct iofwd_fi
     return from;
 }
 
-void fwd_file_double(iofwd_file_t *file)
+void amph_client_file_double(iofwd_file_t *file)
 {
     lock_own();
     for (struct iofwd_file *f = another(own.first, file); f; f = another(f->next, file))
@@ -53,7 +53,7 @@ void fwd_file_double(iofwd_file_t *file)
     unlock_own();
 }
 
-int fwd_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
+int amph_client_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
 {
     iofwd_file_t *file = malloc(sizeof *file);
     if (!file)
@@ -106,7 +106,7 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
     if (!err)
         err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC, flags & (O_CREAT | O_TMPFILE) ? with_mask(mode) : mode, &f);
-    if (!err && (err = fwd_file_make(&f, false, file_p)))
+    if (!err && (err = amph_client_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
     return err;
 }
@@ -115,12 +115,12 @@ int iofwd_of_fd(int fd, iofwd_file_t **file_p)
 {
     struct amph_fwd_client *cl;
     struct amph_fwd_file f;
-    int err = fwd_file_of_fd(fd, &f);
+    int err = amph_client_file_of_fd(fd, &f);
     if (!err && f.nparts == 0)
         err = ENOTSUP;
     if (!err)
         err = amph_fwd_process(&cl);
-    return err ? err : fwd_file_make(&f, true, file_p);
+    return err ? err : amph_client_file_make(&f, true, file_p);
 }
 
 int iofwd_close(iofwd_file_t *file)
@@ -237,14 +237,14 @@ int iofwd_file_write_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
-    return err ? err : fwd_collect_announce(cl, &file->file, true, bytes, calls);
+    return err ? err : amph_client_coalesce_announce(cl, &file->file, true, bytes, calls);
 }
 
 int iofwd_file_read_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
-    return err ? err : fwd_collect_announce(cl, &file->file, false, bytes, calls);
+    return err ? err : amph_client_coalesce_announce(cl, &file->file, false, bytes, calls);
 }
 
 /* ---- non-blocking ---- */
@@ -253,23 +253,23 @@ int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_o
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
-    return err ? err : fwd_nb_start(cl, &file->file, false, buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
+    return err ? err : amph_client_nb_start(cl, &file->file, false, buf, len, off, NULL, NULL, (struct amph_client_nb **)op_p);
 }
 
 int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, iofwd_op_t *op_p)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
-    return err ? err : fwd_nb_start(cl, &file->file, true, (void *)buf, len, off, NULL, NULL, (struct fwd_nb **)op_p);
+    return err ? err : amph_client_nb_start(cl, &file->file, true, (void *)buf, len, off, NULL, NULL, (struct amph_client_nb **)op_p);
 }
 
 int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
 {
-    struct fwd_nb_result r;
+    struct amph_client_nb_result r;
     if (!*op_p || isnan(seconds))
         return EINVAL;
     uint64_t ns = seconds < 0 ? UINT64_MAX : seconds > 1e9 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
-    int err = fwd_nb_wait((struct fwd_nb *)*op_p, ns, &r);
+    int err = amph_client_nb_wait((struct amph_client_nb *)*op_p, ns, &r);
     if (err)
         return err;
     *op_p = IOFWD_OP_NONE;
@@ -286,5 +286,5 @@ int iofwd_test(iofwd_op_t *op_p, struct iofwd_result *result)
 
 int iofwd_cancel(iofwd_op_t op)
 {
-    return op && fwd_nb_cancel((struct fwd_nb *)op) ? 0 : EBUSY;
+    return op && amph_client_nb_cancel((struct amph_client_nb *)op) ? 0 : EBUSY;
 }

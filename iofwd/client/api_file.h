@@ -18,8 +18,8 @@ struct iofwd_file {
 };
 
 /* 0 or ENOMEM; the open file f stays the caller's then. */
-int fwd_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p);
+int amph_client_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p);
 /* Of a file that has been opened by its name: this process may have it already. */
-void fwd_file_double(iofwd_file_t *file);
+void amph_client_file_double(iofwd_file_t *file);
 
 #endif

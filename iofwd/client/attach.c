@@ -31,7 +31,7 @@
 #define SLOTS_MOST 64
 #define AREA_MOST ((size_t)64 << 20) /* of addresses; memory is used as pieces travel */
 
-struct fwd_state fwd_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct amph_client_state amph_client_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the conversation at the door ---- */
 
@@ -45,21 +45,21 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
 {
     void *value;
     size_t len;
-    struct fwd_door_addr addr;
+    struct amph_fwd_server_addr addr;
     pthread_mutex_lock(&cl->boot_lock);
-    enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_DOOR_KEY, LOOKUP_NS, &value, &len);
+    enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_CONTROL_KEY, LOOKUP_NS, &value, &len);
     pthread_mutex_unlock(&cl->boot_lock);
     if (st != AMPH_OK)
         return st;
-    bool ok = fwd_door_addr_take(value, len, &addr);
+    bool ok = amph_fwd_server_addr_parse(value, len, &addr);
     free(value);
-    return ok ? fwd_door_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p) : AMPH_ERR_PROTO;
+    return ok ? amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p) : AMPH_ERR_PROTO;
 }
 
 /* The connection outlives exec and stays out of the way of the program's own small numbers. */
 static int move_up(int fd)
 {
-    int up = fcntl(fd, F_DUPFD, FWD_OWN_FDS);
+    int up = fcntl(fd, F_DUPFD, AMPH_CLIENT_FDS_FROM);
     if (up < 0) {
         fcntl(fd, F_SETFD, 0);
         return fd;
@@ -68,15 +68,15 @@ static int move_up(int fd)
     return up;
 }
 
-static void fill_hello(const struct amph_fwd_client *cl, const struct fwd_link *link, struct fwd_hello *h)
+static void fill_hello(const struct amph_fwd_client *cl, const struct amph_client_link *link, struct amph_fwd_hello *h)
 {
-    *h = (struct fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = amph_pointer_bytes(),
+    *h = (struct amph_fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = amph_pointer_bytes(),
                              .page_bytes = (uint32_t)amph_page_bytes(), .rank = cl->hello_rank, .number = cl->number,
                              .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid(), .index = link->server - cl->first };
 }
 
 /* A part of the transfer area for a server, while there are parts left. */
-static void give_part(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_hello *h)
+static void give_part(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_fwd_hello *h)
 {
     if (cl->parts_used >= cl->nparts)
         return;
@@ -90,7 +90,7 @@ static void give_part(struct amph_fwd_client *cl, struct fwd_link *link, struct 
 }
 
 /* The part that was given last, for a link that could not be opened. */
-static void take_part_back(struct amph_fwd_client *cl, struct fwd_link *link)
+static void take_part_back(struct amph_fwd_client *cl, struct amph_client_link *link)
 {
     if (!link->part)
         return;
@@ -102,7 +102,7 @@ static void take_part_back(struct amph_fwd_client *cl, struct fwd_link *link)
 /* An inherited connection to this server, once; or -1. */
 static int inherited_door(uint32_t server)
 {
-    struct fwd_inherited *inh = &fwd_state.inherited;
+    struct amph_client_inherited *inh = &amph_client_state.inherited;
     for (uint32_t i = 0; inh->any && i < inh->n; i++)
         if (inh->server[i] == server && inh->door[i] >= 0) {
             int fd = inh->door[i];
@@ -112,11 +112,11 @@ static int inherited_door(uint32_t server)
     return -1;
 }
 
-static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *link)
+static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client_link *link)
 {
-    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
-    struct fwd_welcome wc;
-    struct fwd_hello h;
+    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    struct amph_fwd_welcome wc;
+    struct amph_fwd_hello h;
     int fd = inherited_door(link->server);
     bool again = fd >= 0;
     enum amph_status st = !buf ? AMPH_ERR_NOMEM : again ? AMPH_OK : connect_server(cl, link->server, &fd);
@@ -126,7 +126,7 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *l
     h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
     h.addr = amph_am_address(cl->ep, &h.addr_len);
     give_part(cl, link, &h);
-    st = fwd_door_greet(fd, cl->job->key, &h, again, buf, &wc);
+    st = amph_fwd_control_greet(fd, cl->job->key, &h, again, buf, &wc);
     if (st == AMPH_OK && wc.server != link->server)
         st = AMPH_ERR_PROTO;
     if (st == AMPH_OK)
@@ -139,7 +139,7 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct fwd_link *l
     link->door = again ? fd : move_up(fd);
     link->child_door = -1;
     amph_am_watch_fd(cl->ep, link->door);
-    atomic_store_explicit(&link->state, FWD_LINK_READY, memory_order_release);
+    atomic_store_explicit(&link->state, AMPH_CLIENT_LINK_READY, memory_order_release);
     free(buf);
     return AMPH_OK;
 
@@ -153,24 +153,24 @@ free_buf:
 }
 
 /* Which servers a client uses: `width` of those that the registrar named. */
-static void take_servers(struct amph_fwd_client *cl, const struct fwd_welcome *wc)
+static void take_servers(struct amph_fwd_client *cl, const struct amph_fwd_welcome *wc)
 {
-    uint32_t width = fwd_stripe_width();
+    uint32_t width = amph_client_stripe_width();
     cl->nservers = width < wc->nservers ? width : wc->nservers;
     memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
 }
 
-enum amph_status fwd_knock(struct amph_fwd_client *cl, const struct fwd_link *link, uint8_t kind, uint32_t child, struct fwd_welcome *wc,
+enum amph_status amph_client_handshake(struct amph_fwd_client *cl, const struct amph_client_link *link, uint8_t kind, uint32_t child, struct amph_fwd_welcome *wc,
                            int *fd_p)
 {
-    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
-    struct fwd_hello h;
+    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    struct amph_fwd_hello h;
     enum amph_status st = buf ? connect_server(cl, link->server, fd_p) : AMPH_ERR_NOMEM;
     if (st == AMPH_OK) {
         fill_hello(cl, link, &h);
         h.kind = kind;
         h.child = child;
-        st = fwd_door_greet(*fd_p, cl->job->key, &h, false, buf, wc);
+        st = amph_fwd_control_greet(*fd_p, cl->job->key, &h, false, buf, wc);
         if (st != AMPH_OK)
             close(*fd_p);
     }
@@ -179,11 +179,11 @@ enum amph_status fwd_knock(struct amph_fwd_client *cl, const struct fwd_link *li
 }
 
 /* Asks one server as the registrar. */
-static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct fwd_link *link)
+static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_client_link *link)
 {
-    struct fwd_welcome wc;
+    struct amph_fwd_welcome wc;
     int fd;
-    enum amph_status st = fwd_knock(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc, &fd);
+    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc, &fd);
     if (st == AMPH_OK)
         close(fd);
     if (st == AMPH_OK && (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
@@ -205,39 +205,39 @@ static enum amph_status join_servers(struct amph_fwd_client *cl)
     return st;
 }
 
-int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p)
+int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server, struct amph_client_link **link_p)
 {
     if (server < cl->first || server - cl->first >= cl->nlinks)
         return EBADF;
-    struct fwd_link *link = &cl->link[server - cl->first];
+    struct amph_client_link *link = &cl->link[server - cl->first];
     *link_p = link;
     uint32_t state = atomic_load_explicit(&link->state, memory_order_acquire);
-    if (AMPH_LIKELY(state == FWD_LINK_READY))
+    if (AMPH_LIKELY(state == AMPH_CLIENT_LINK_READY))
         return 0;
-    if (state == FWD_LINK_DEAD)
+    if (state == AMPH_CLIENT_LINK_DEAD)
         return EIO;
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     enum amph_status st = AMPH_OK;
-    fwd_guard_enter(&g);
-    pthread_mutex_lock(&fwd_state.lock);
-    if (atomic_load(&link->state) == FWD_LINK_NONE) {
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
+    if (atomic_load(&link->state) == AMPH_CLIENT_LINK_NONE) {
         st = open_link(cl, link);
         if (st != AMPH_OK && st != AMPH_ERR_FULL)
-            fwd_link_dead(cl, link, amph_status_text(st));
+            amph_client_link_dead(cl, link, amph_status_text(st));
     }
     state = atomic_load(&link->state);
-    pthread_mutex_unlock(&fwd_state.lock);
-    fwd_guard_leave(&g);
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(&g);
     if (st == AMPH_ERR_FULL)
         return ENFILE;
-    return state == FWD_LINK_READY ? 0 : EIO;
+    return state == AMPH_CLIENT_LINK_READY ? 0 : EIO;
 }
 
-enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p)
+enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link, uint32_t *child_p)
 {
-    struct fwd_welcome wc;
+    struct amph_fwd_welcome wc;
     int fd;
-    enum amph_status st = fwd_knock(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
+    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
     if (st != AMPH_OK)
         return st;
     *child_p = wc.number;
@@ -259,13 +259,13 @@ static bool launcher_tells(const struct amph_fwd_client *cl)
     return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
 }
 
-static void drop_link(struct amph_fwd_client *cl, struct fwd_link *link, const char *why, enum amph_log_level level)
+static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why, enum amph_log_level level)
 {
-    uint32_t state = atomic_exchange(&link->state, FWD_LINK_DEAD);
-    if (state == FWD_LINK_DEAD)
+    uint32_t state = atomic_exchange(&link->state, AMPH_CLIENT_LINK_DEAD);
+    if (state == AMPH_CLIENT_LINK_DEAD)
         return;
     atomic_fetch_add(&cl->deaths, 1);
-    if (state == FWD_LINK_READY) {
+    if (state == AMPH_CLIENT_LINK_READY) {
         amph_am_unwatch_fd(cl->ep, link->door);
         shutdown(link->door, SHUT_RDWR); /* if it lives after all, it drops what it has of this client, locks too */
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
@@ -274,13 +274,13 @@ static void drop_link(struct amph_fwd_client *cl, struct fwd_link *link, const c
              cl->failover && cl->nlinks > 1 ? "the next one takes over" : "calls on its files give EIO");
 }
 
-void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why)
 {
     drop_link(cl, link, why, AMPH_LOG_ERROR);
 }
 
 /* The server's process has ended. */
-static void server_gone(struct amph_fwd_client *cl, struct fwd_link *link, const char *why)
+static void server_gone(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why)
 {
     drop_link(cl, link, why, launcher_tells(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR);
 }
@@ -296,15 +296,15 @@ static void take_notices(struct amph_fwd_client *cl)
     pthread_mutex_unlock(&cl->boot_lock);
 }
 
-void fwd_client_check(struct amph_fwd_client *cl)
+void amph_client_check(struct amph_fwd_client *cl)
 {
     uint64_t now = amph_now_ns(), last = atomic_load(&cl->checked_ns);
     if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
         return;
     for (uint32_t i = 0; i < cl->nlinks; i++) {
-        struct fwd_link *link = &cl->link[i];
+        struct amph_client_link *link = &cl->link[i];
         char byte;
-        if (atomic_load(&link->state) != FWD_LINK_READY)
+        if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
             continue;
         ssize_t n = recv(link->door, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -317,18 +317,18 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 {
     struct amph_fwd_client *cl = amph_am_user(ep);
     if (peer < cl->nlinks)
-        fwd_link_dead(cl, &cl->link[peer], why);
+        amph_client_link_dead(cl, &cl->link[peer], why);
 }
 
 /* ---- opening the client ---- */
 
 /* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones.  A process that may have few keeps as
  * many of them as the client needs. */
-static int fill_small_fds(int fds[FWD_OWN_FDS])
+static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
 {
     struct rlimit may;
-    int least = FWD_OWN_FDS, n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < FWD_OWN_FDS + CLIENT_FDS)
+    int least = AMPH_CLIENT_FDS_FROM, n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < AMPH_CLIENT_FDS_FROM + CLIENT_FDS)
         least = (int)may.rlim_cur - CLIENT_FDS;
     while (fd >= 0 && fd < least) {
         fds[n++] = fd;
@@ -341,7 +341,7 @@ static int fill_small_fds(int fds[FWD_OWN_FDS])
 
 static void on_tick(struct amph_am_ep *ep)
 {
-    fwd_client_check(amph_am_user(ep));
+    amph_client_check(amph_am_user(ep));
 }
 
 static enum amph_status open_endpoint(struct amph_fwd_client *cl)
@@ -352,15 +352,15 @@ static enum amph_status open_endpoint(struct amph_fwd_client *cl)
     cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)] : NULL);
     memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
     enum amph_status st = AMPH_OK;
-    fwd_note_crowd(cl->job, host_of(cl, cl->rank));
-    if (fwd_needs_network(cl->job))
-        st = fwd_choose_network(cl->job, &cfg.net);
+    amph_fwd_note_oversubscribed(cl->job, host_of(cl, cl->rank));
+    if (amph_fwd_needs_network(cl->job))
+        st = amph_fwd_choose_network(cl->job, &cfg.net);
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &cl->ep);
     if (st != AMPH_OK)
         return st;
     amph_am_set_tick(cl->ep, on_tick);
-    struct amph_am_entry reply = { .fn = (void *)fwd_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply" };
+    struct amph_am_entry reply = { .fn = (void *)amph_client_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply" };
     return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
 }
 
@@ -392,13 +392,13 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
 
 static bool make_pends(struct amph_fwd_client *cl)
 {
-    uint8_t *mem = mmap(NULL, (size_t)FWD_PENDS * FWD_PEND_BYTES, PROT_READ | PROT_WRITE,
+    uint8_t *mem = mmap(NULL, (size_t)AMPH_CLIENT_PENDING_MAX * AMPH_CLIENT_PENDING_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                         -1, 0);
     if (mem == MAP_FAILED)
         return false;
-    for (unsigned i = 0; i < FWD_PENDS; i++)
-        cl->pend[i].buf = mem + (size_t)i * FWD_PEND_BYTES;
+    for (unsigned i = 0; i < AMPH_CLIENT_PENDING_MAX; i++)
+        cl->pend[i].buf = mem + (size_t)i * AMPH_CLIENT_PENDING_BYTES;
     atomic_store(&cl->pends, ~UINT64_C(0));
     return true;
 }
@@ -411,8 +411,8 @@ static bool place_client(struct amph_fwd_client *cl)
     cl->hello_rank = cl->rank == AMPH_RANK_NONE && job->nproc[AMPH_COMPUTE] == 0 ? amph_boot_foreign_rank() : cl->rank;
     cl->first = amph_boot_first(cl->boot, AMPH_SERVER);
     cl->nlinks = job->nproc[AMPH_SERVER];
-    cl->number = fwd_state.inherited.any ? fwd_state.inherited.number : FWD_NUMBER_NONE;
-    cl->failover = fwd_failover_on();
+    cl->number = amph_client_state.inherited.any ? amph_client_state.inherited.number : FWD_NUMBER_NONE;
+    cl->failover = amph_client_failover_on();
     cl->pid = getpid();
     cl->link = calloc(cl->nlinks, sizeof *cl->link);
     if (!cl->link)
@@ -422,7 +422,7 @@ static bool place_client(struct amph_fwd_client *cl)
         cl->link[i].door = cl->link[i].child_door = -1;
     }
     if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
-        uint32_t width = fwd_stripe_width(), home = job->server_of[cl->rank] - cl->first;
+        uint32_t width = amph_client_stripe_width(), home = job->server_of[cl->rank] - cl->first;
         cl->nservers = width < cl->nlinks ? width : cl->nlinks;
         /* The plain rule deals each client `width` servers in turn; any other names the first, and the rest follow it. */
         if (home == cl->rank % cl->nlinks)
@@ -449,32 +449,32 @@ static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
 /* Opens the links that the client starts with: its home's, and those it has inherited connections to. */
 static enum amph_status open_links(struct amph_fwd_client *cl)
 {
-    struct fwd_inherited *inh = &fwd_state.inherited;
+    struct amph_client_inherited *inh = &amph_client_state.inherited;
     enum amph_status st = AMPH_OK;
     for (uint32_t i = 0; inh->any && i < inh->n; i++) {
         if (inh->server[i] < cl->first || inh->server[i] - cl->first >= cl->nlinks)
             continue;
-        struct fwd_link *link = &cl->link[inh->server[i] - cl->first];
+        struct amph_client_link *link = &cl->link[inh->server[i] - cl->first];
         enum amph_status one = open_link(cl, link);
         if (one != AMPH_OK)
-            fwd_link_dead(cl, link, amph_status_text(one)); /* it has gone since; the others are as good as before */
+            amph_client_link_dead(cl, link, amph_status_text(one)); /* it has gone since; the others are as good as before */
     }
     inh->any = false;
     if (st == AMPH_OK && cl->nservers == 0)
         st = join_servers(cl);
     for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
-        struct fwd_link *home = &cl->link[cl->servers[0] - cl->first];
+        struct amph_client_link *home = &cl->link[cl->servers[0] - cl->first];
         uint32_t state = atomic_load(&home->state);
-        enum amph_status one = state == FWD_LINK_NONE ? open_link(cl, home) : state == FWD_LINK_DEAD ? AMPH_ERR_PEER : AMPH_OK;
+        enum amph_status one = state == AMPH_CLIENT_LINK_NONE ? open_link(cl, home) : state == AMPH_CLIENT_LINK_DEAD ? AMPH_ERR_PEER : AMPH_OK;
         if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
             return one;
         if (!cl->failover) {
             pass_over_home(cl, one);
             continue;
         }
-        if (state == FWD_LINK_NONE)
-            fwd_link_dead(cl, home, amph_status_text(one));
-        fwd_failover_rotate(cl);
+        if (state == AMPH_CLIENT_LINK_NONE)
+            amph_client_link_dead(cl, home, amph_status_text(one));
+        amph_client_failover_rotate(cl);
     }
     return st == AMPH_OK ? AMPH_ERR_PEER : st;
 }
@@ -521,11 +521,11 @@ static int open_client(struct amph_fwd_client **client_p)
         return ENOMEM;
     pthread_mutex_init(&cl->boot_lock, NULL);
     enum amph_status st = AMPH_OK;
-    if (!amph_fwd_join_plain(false)) {
+    if (!amph_fwd_join_mpmd(false)) {
         fflush(NULL);
         _exit(1);
     }
-    if (fwd_own_start() != 0) {
+    if (amph_client_private_server_start() != 0) {
         free(cl);
         return EIO;
     }
@@ -541,7 +541,7 @@ static int open_client(struct amph_fwd_client **client_p)
         free(cl);
         return ENOTCONN;
     }
-    fwd_collect_open();
+    amph_client_coalesce_open();
     if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
     if (st == AMPH_OK)
@@ -567,42 +567,42 @@ static int open_client(struct amph_fwd_client **client_p)
 
 int amph_fwd_process(struct amph_fwd_client **client_p)
 {
-    *client_p = atomic_load_explicit(&fwd_state.client, memory_order_acquire);
+    *client_p = atomic_load_explicit(&amph_client_state.client, memory_order_acquire);
     if (AMPH_LIKELY(*client_p != NULL))
         return 0;
-    struct fwd_guard g;
-    int fds[FWD_OWN_FDS];
-    fwd_guard_enter(&g);
-    pthread_mutex_lock(&fwd_state.lock);
-    *client_p = atomic_load(&fwd_state.client);
-    if (fwd_state.failed == EACCES && fwd_state.failed_euid != geteuid())
-        fwd_state.failed = 0; /* the servers may serve the user that it is now */
-    if (!*client_p && !fwd_state.failed) {
+    struct amph_client_sigguard g;
+    int fds[AMPH_CLIENT_FDS_FROM];
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
+    *client_p = atomic_load(&amph_client_state.client);
+    if (amph_client_state.failed == EACCES && amph_client_state.failed_euid != geteuid())
+        amph_client_state.failed = 0; /* the servers may serve the user that it is now */
+    if (!*client_p && !amph_client_state.failed) {
         int nfds = fill_small_fds(fds);
         (void)amph_fwd_inherited(); /* looks at IOFWD_DOOR */
-        fwd_state.failed_euid = geteuid();
-        fwd_state.failed = open_client(client_p);
+        amph_client_state.failed_euid = geteuid();
+        amph_client_state.failed = open_client(client_p);
         for (int i = 0; i < nfds; i++)
             close(fds[i]);
-        if (!fwd_state.failed)
-            atomic_store_explicit(&fwd_state.client, *client_p, memory_order_release);
+        if (!amph_client_state.failed)
+            atomic_store_explicit(&amph_client_state.client, *client_p, memory_order_release);
     }
-    int err = *client_p ? 0 : fwd_state.failed;
-    pthread_mutex_unlock(&fwd_state.lock);
-    fwd_guard_leave(&g);
+    int err = *client_p ? 0 : amph_client_state.failed;
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(&g);
     return err;
 }
 
 void amph_fwd_try_again(void)
 {
-    pthread_mutex_lock(&fwd_state.lock);
-    fwd_state.failed = 0;
-    pthread_mutex_unlock(&fwd_state.lock);
+    pthread_mutex_lock(&amph_client_state.lock);
+    amph_client_state.failed = 0;
+    pthread_mutex_unlock(&amph_client_state.lock);
 }
 
 struct amph_fwd_client *amph_fwd_process_if_open(void)
 {
-    return atomic_load_explicit(&fwd_state.client, memory_order_acquire);
+    return atomic_load_explicit(&amph_client_state.client, memory_order_acquire);
 }
 
 uint32_t amph_fwd_client_number(const struct amph_fwd_client *cl)

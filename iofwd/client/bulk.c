@@ -19,10 +19,10 @@
 #define CROWD_PIECES 2u   /* of each, where they outnumber the cores */
 #define PIECE_LEAST ((size_t)64 << 10)
 #define SEGMENT_LEAST ((size_t)16 << 10) /* buffers in the segment that are worth it */
-#define SEGMENT_PIECE ((size_t)512 << 10) /* no copy of ours to overlap with: few messages, each well below FWD_SLOW_NS of a page cache */
+#define SEGMENT_PIECE ((size_t)512 << 10) /* no copy of ours to overlap with: few messages, each well below AMPH_CLIENT_SLOW_NS of a page cache */
 
 struct piece {
-    struct fwd_pend *pend;
+    struct amph_client_pending *pend;
     union amph_fwd_args args;  /* the call's record with this piece's offset */
     size_t at, len;            /* within the call */
     unsigned slot;
@@ -31,7 +31,7 @@ struct piece {
 /* A call: what was asked for, and how far it got. */
 struct bulk_call {
     struct amph_fwd_client *cl;
-    struct fwd_data *d;
+    struct amph_client_data *d;
     size_t end;                /* everything before it has been moved, as far as is known */
     int error;                 /* of what stopped it there */
     unsigned inflight;         /* pieces under way, of all ops */
@@ -41,8 +41,8 @@ struct bulk_call {
 struct bulk_op {
     struct bulk_call *call;
     struct amph_fwd_client *cl;
-    struct fwd_link *link;
-    struct fwd_deal deal;      /* where the next piece lies */
+    struct amph_client_link *link;
+    struct amph_client_stripe_cursor deal;      /* where the next piece lies */
     size_t moved, piece;
     unsigned window, head, inflight; /* ring of pieces */
     uint64_t slots;            /* that this call has; 0: inline */
@@ -55,15 +55,15 @@ struct bulk_op {
     bool judged, stream;       /* see choose_way */
     unsigned way;
     uint64_t start_ns;
-    struct piece ring[FWD_WINDOW];
+    struct piece ring[AMPH_CLIENT_WINDOW];
 };
 
 /* The record of one piece; its bytes travel beside it. */
 static void fill_record(const struct bulk_call *c, struct piece *pc)
 {
-    struct fwd_data d = { .file = c->d->file, .off = (off_t)((uint64_t)c->d->off + pc->at), .done_p = &pc->pend->got,
+    struct amph_client_data d = { .file = c->d->file, .off = (off_t)((uint64_t)c->d->off + pc->at), .done_p = &pc->pend->got,
                           .reads = c->d->reads, .placed = c->d->placed };
-    pc->pend->desc = &fwd_calls[fwd_data_record(&d, &pc->args)];
+    pc->pend->desc = &amph_fwd_calls[amph_client_data_record(&d, &pc->args)];
     pc->pend->args = &pc->args;
 }
 
@@ -91,22 +91,22 @@ static void take_slots(struct bulk_op *op, unsigned most)
     }
 }
 
-static struct fwd_pace *pace_of(struct bulk_op *op)
+static struct amph_client_tuning *pace_of(struct bulk_op *op)
 {
-    return &op->link->pace[op->call->d->reads][op->call->d->len >= FWD_PACE_LARGE];
+    return &op->link->pace[op->call->d->reads][op->call->d->len >= AMPH_CLIENT_TUNING_LARGE];
 }
 
 /* How the data is to travel.  Calls that have their server to themselves are timed, so that the next ones know. */
-static void choose_way(struct bulk_op *op, struct fwd_way *way)
+static void choose_way(struct bulk_op *op, struct amph_client_route *way)
 {
     size_t total = op->call->d->len / op->deal.width;
-    op->judged = op->deal.width < 2 && total >= FWD_PACE_LEAST && total <= (size_t)UINT32_MAX;
+    op->judged = op->deal.width < 2 && total >= AMPH_CLIENT_TUNING_MIN && total <= (size_t)UINT32_MAX;
     if (op->judged) {
-        op->way = fwd_pace_choose(pace_of(op), op->link->near, way);
+        op->way = amph_client_tuning_choose(pace_of(op), op->link->near, way);
         op->start_ns = amph_now_ns();
         return;
     }
-    fwd_pace_peek(pace_of(op), op->link->near, way);
+    amph_client_tuning_peek(pace_of(op), op->link->near, way);
     /* Short ones get pieces small enough to overlap. */
     size_t quarter = (total / 4 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
     if (quarter < way->piece)
@@ -116,7 +116,7 @@ static void choose_way(struct bulk_op *op, struct fwd_way *way)
 static void judge_way(struct bulk_op *op)
 {
     if (op->judged && op->moved == op->call->d->len)
-        fwd_pace_judge(pace_of(op), op->way, op->moved, amph_now_ns() - op->start_ns);
+        amph_client_tuning_record(pace_of(op), op->way, op->moved, amph_now_ns() - op->start_ns);
 }
 
 /* The call has stopped before the next place of this op: nothing more is to be done there. */
@@ -138,13 +138,13 @@ static size_t next_len(const struct bulk_op *op)
         len = before < len ? before : len;
         len = half && half < len ? half : len;
     }
-    return fwd_deal_len(&op->deal, len);
+    return amph_client_stripe_cursor_len(&op->deal, len);
 }
 
 /* The reader is another core of this host, or the network on this one. */
 static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *data, size_t len)
 {
-    if (op->stream && len >= FWD_STREAM_LEAST) {
+    if (op->stream && len >= FWD_STREAM_MIN) {
         amph_copy_stream(slot, data, len);
         return;
     }
@@ -154,19 +154,19 @@ static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *da
 }
 
 /* Sends the next piece; an empty one where the op has ended early: the server must know that no more come. */
-static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
+static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
 {
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = is_past_end(op) ? 0 : next_len(op), at = op->deal.at;
-    struct fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
+    struct amph_fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
                           .rwf = (uint16_t)c->d->file->rwf, .len = (uint32_t)len };
     uint8_t *slot = NULL;
     pc->pend = pend;
     pc->at = at;
     pc->len = len;
-    fwd_deal_step(&op->deal, len);
-    if (op->stream && c->d->reads && len >= FWD_STREAM_LEAST)
+    amph_client_stripe_cursor_step(&op->deal, len);
+    if (op->stream && c->d->reads && len >= FWD_STREAM_MIN)
         b.flags |= FWD_PIECE_STAGED;
     if (op->deal.width > 1)
         b.flags |= FWD_PIECE_SPREAD;
@@ -192,9 +192,9 @@ static int send_piece(struct bulk_op *op, struct fwd_pend *pend)
         pc->pend->data = c->d->data + at;
     pc->pend->want = len;
     pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
-    int err = fwd_pend_send(op->cl, op->link, pc->pend, &b, c->d->reads || b.where != FWD_INLINE ? NULL : c->d->data + at);
+    int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, c->d->reads || b.where != FWD_INLINE ? NULL : c->d->data + at);
     if (err) {
-        fwd_pend_give(op->cl, pc->pend);
+        amph_client_pending_release(op->cl, pc->pend);
         return err;
     }
     op->inflight++;
@@ -214,18 +214,18 @@ static void stop_at(struct bulk_call *c, size_t at, int error)
 }
 
 /* Waits for the oldest piece and takes what it brought. */
-static void take_piece(struct bulk_op *op, struct fwd_guard *g)
+static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
 {
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[op->head];
-    int err = fwd_pend_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
+    int err = amph_client_pending_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
     size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
     if (n && c->d->reads && op->slots && pc->at < c->end)
         memcpy(c->d->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
     op->moved += n;
     if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
-        fwd_told.calls += !op->told;
-        fwd_told.moves = pc->pend->moves;
+        amph_client_told.calls += !op->told;
+        amph_client_told.moves = pc->pend->moves;
         op->told = true;
     }
     if (pc->pend->whole <= pc->at)
@@ -234,7 +234,7 @@ static void take_piece(struct bulk_op *op, struct fwd_guard *g)
         stop_at(c, pc->at + n, err);
     else if (err)
         stop_at(c, pc->at, err);
-    fwd_pend_give(op->cl, pc->pend);
+    amph_client_pending_release(op->cl, pc->pend);
     op->head = (op->head + 1) % op->window;
     op->inflight--;
     c->inflight--;
@@ -248,7 +248,7 @@ static void feed(struct bulk_op *op, unsigned most)
         op->closed = true; /* its server need not know of the call at all */
     most = op->window < most ? op->window : most;
     while (!op->closed && op->inflight < most) {
-        struct fwd_pend *pend = op->call->inflight ? fwd_pend_try(op->cl) : fwd_pend_take(op->cl);
+        struct amph_client_pending *pend = op->call->inflight ? amph_client_pending_try(op->cl) : amph_client_pending_acquire(op->cl);
         if (!pend)
             return;
         size_t at = op->deal.at;
@@ -262,13 +262,13 @@ static void feed(struct bulk_op *op, unsigned most)
 
 static bool has_answer(const struct bulk_op *op)
 {
-    return op->inflight && fwd_pend_is_done(op->ring[op->head].pend);
+    return op->inflight && amph_client_pending_is_done(op->ring[op->head].pend);
 }
 
 /* A server that is gone answers, too: take_piece does not wait for it. */
 static bool may_take(const struct bulk_op *op)
 {
-    return op->inflight && (has_answer(op) || atomic_load_explicit(&op->link->state, memory_order_acquire) == FWD_LINK_DEAD);
+    return op->inflight && (has_answer(op) || atomic_load_explicit(&op->link->state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD);
 }
 
 /*
@@ -305,9 +305,9 @@ static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned t
 
 /* The op whose oldest piece has its answer, from the turn's on; NULL: all that is under way has been taken.  Whichever comes first goes
  * on: to wait for a certain one could be for ever, where another call waits for this one at its server, and this one for that at its. */
-static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn, struct fwd_guard *g)
+static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn, struct amph_client_sigguard *g)
 {
-    struct fwd_wait wait = FWD_WAIT_INIT;
+    struct amph_client_wait wait = AMPH_CLIENT_WAIT_INIT;
     bool sent = true;
     for (unsigned i = 0; i < n; i++)
         sent = sent && op[i].closed;
@@ -315,13 +315,13 @@ static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned tu
         for (unsigned i = 0; i < n; i++)
             if (may_take(&op[(turn + i) % n]))
                 return &op[(turn + i) % n];
-        if (fwd_wait_step(op[0].cl, &wait) && sent)
-            fwd_let_signals_in(g);
+        if (amph_client_wait_step(op[0].cl, &wait) && sent)
+            amph_client_let_signals_in(g);
     }
     return NULL;
 }
 
-static void run(struct bulk_op *op, unsigned n, struct fwd_guard *g)
+static void run(struct bulk_op *op, unsigned n, struct amph_client_sigguard *g)
 {
     struct bulk_op *in_turn[AMPH_FWD_PARTS_MAX];
     unsigned answered = 0;
@@ -338,23 +338,23 @@ static void run(struct bulk_op *op, unsigned n, struct fwd_guard *g)
     }
 }
 
-static void open_op(struct bulk_op *op, struct bulk_call *c, struct fwd_link *link, const struct fwd_deal *deal)
+static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_link *link, const struct amph_client_stripe_cursor *deal)
 {
     memset(op, 0, offsetof(struct bulk_op, ring));
     op->call = c;
     op->cl = c->cl;
     op->link = link;
     op->deal = *deal;
-    size_t small = link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR;
-    struct fwd_way way;
+    size_t small = link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR;
+    struct amph_client_route way;
     op->piece = small;
     op->window = 2;
     if (c->d->len <= small)
         return;
-    if (c->d->len >= SEGMENT_LEAST && fwd_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
+    if (c->d->len >= SEGMENT_LEAST && amph_client_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
         op->segment = true;
         op->piece = link->near || c->cl->piece > SEGMENT_PIECE ? SEGMENT_PIECE : c->cl->piece;
-        op->window = FWD_WINDOW / 2;
+        op->window = AMPH_CLIENT_WINDOW / 2;
         return;
     }
     if (!link->part)
@@ -388,7 +388,7 @@ static int outcome(const struct bulk_call *c)
     return 0;
 }
 
-static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct fwd_data *d)
+static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct amph_client_data *d)
 {
     if (d->len > SSIZE_MAX)
         return EINVAL;
@@ -398,17 +398,17 @@ static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct fw
     return 0;
 }
 
-int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_data *d)
+int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_data *d)
 {
     struct bulk_call c;
     struct bulk_op op;
-    struct fwd_deal deal = { .total = 0, .unit = SIZE_MAX, .width = 1 };
-    struct fwd_guard g;
+    struct amph_client_stripe_cursor deal = { .total = 0, .unit = SIZE_MAX, .width = 1 };
+    struct amph_client_sigguard g;
     int err = begin_call(&c, cl, d);
     if (err)
         return err;
     deal.total = d->len;
-    fwd_guard_enter(&g);
+    amph_client_sigguard_enter(&g);
     g.ends_wait = true; /* of a pipe */
     open_op(&op, &c, link, &deal);
     size_t most = op.piece < PIECE_LEAST ? op.piece : PIECE_LEAST;
@@ -416,7 +416,7 @@ int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fw
         op.deal.total = c.end = d->len = most;
     run(&op, 1, &g);
     close_op(&op);
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
     return outcome(&c);
 }
 
@@ -434,50 +434,50 @@ static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FW
 }
 
 /* A pread or pwrite, each part its places. */
-static int deal_out(struct amph_fwd_client *cl, struct fwd_data *d)
+static int deal_out(struct amph_fwd_client *cl, struct amph_client_data *d)
 {
     const struct amph_fwd_file *file = d->file;
     struct bulk_call c;
     struct bulk_op op[AMPH_FWD_PARTS_MAX];
     uint32_t order[AMPH_FWD_PARTS_MAX];
-    struct fwd_link *link[AMPH_FWD_PARTS_MAX];
-    struct fwd_deal deal;
-    struct fwd_guard g;
+    struct amph_client_link *link[AMPH_FWD_PARTS_MAX];
+    struct amph_client_stripe_cursor deal;
+    struct amph_client_sigguard g;
     unsigned n = 0;
     int err = begin_call(&c, cl, d);
     for (uint32_t i = 0; i < file->nparts && !err; i++)
-        err = fwd_link_to(cl, file->part[i].server, &link[i]);
+        err = amph_client_link_to(cl, file->part[i].server, &link[i]);
     if (err)
         return err;
     order_parts(file, order);
-    fwd_guard_enter(&g);
+    amph_client_sigguard_enter(&g);
     for (uint32_t i = 0; i < file->nparts; i++) {
-        fwd_deal_start(&deal, file, order[i], (uint64_t)d->off, d->len);
+        amph_client_stripe_cursor_start(&deal, file, order[i], (uint64_t)d->off, d->len);
         if (deal.at < deal.total)
             open_op(&op[n++], &c, link[order[i]], &deal);
     }
     run(op, n, &g);
     for (unsigned i = 0; i < n; i++)
         close_op(&op[i]);
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
     return outcome(&c);
 }
 
 /* A read or write at the file's offset: home gives the bytes out that this call is about, and moves its offset past them. */
-static int claim(struct amph_fwd_client *cl, const struct fwd_data *d, size_t want, off_t *pos_p, size_t *count_p)
+static int claim(struct amph_fwd_client *cl, const struct amph_client_data *d, size_t want, off_t *pos_p, size_t *count_p)
 {
     if (d->reads) {
         struct amph_fwd_args_takeread a = { .file = d->file, .want = want, .pos = pos_p, .count = count_p };
-        return fwd_client_once(cl, AMPH_FWD_TAKEREAD, &a);
+        return amph_client_once(cl, AMPH_FWD_TAKEREAD, &a);
     }
     struct amph_fwd_args_takewrite a = { .file = d->file, .want = want, .pos = pos_p };
     *count_p = want;
-    return fwd_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
+    return amph_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
 }
 
-static int at_offset(struct amph_fwd_client *cl, const struct fwd_data *d)
+static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *d)
 {
-    struct fwd_data placed = *d;
+    struct amph_client_data placed = *d;
     off_t now;
     placed.placed = true;
     int err = claim(cl, d, d->len < MOST_AT_ONCE ? d->len : MOST_AT_ONCE, &placed.off, &placed.len);
@@ -490,17 +490,17 @@ static int at_offset(struct amph_fwd_client *cl, const struct fwd_data *d)
     size_t done = err ? 0 : *d->done_p;
     if (done < placed.len) {
         struct amph_fwd_args_lseek back = { .file = d->file, .off = (off_t)done - (off_t)placed.len, .whence = SEEK_CUR, .pos = &now };
-        fwd_client_once(cl, AMPH_FWD_LSEEK, &back);
+        amph_client_once(cl, AMPH_FWD_LSEEK, &back);
     }
     return err;
 }
 
-int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d)
+int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home, struct amph_client_data *d)
 {
     const struct amph_fwd_file *file = d->file;
-    size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : FWD_STRIPE_LEAST;
+    size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : AMPH_CLIENT_STRIPE_MIN;
     bool every_byte = d->placed && file->unit_kib; /* has its server, however short the call is */
     bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
     int err = whole ? EOPNOTSUPP : d->placed ? deal_out(cl, d) : at_offset(cl, d);
-    return err == EOPNOTSUPP ? fwd_client_bulk(cl, home, d) : err; /* of one that appends, too, home does it all */
+    return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err; /* of one that appends, too, home does it all */
 }

@@ -17,11 +17,11 @@
 
 /* ---- signals and cancellation stay out ---- */
 
-static int (*fwd_inside_swap)(int depth);
+static int (*amph_client_inside_swap)(int depth);
 
 void amph_fwd_set_inside(int (*swap)(int depth))
 {
-    fwd_inside_swap = swap;
+    amph_client_inside_swap = swap;
 }
 
 static bool (*is_cancelled)(void);
@@ -31,12 +31,12 @@ void amph_fwd_set_cancelled(bool (*fn)(void))
     is_cancelled = fn;
 }
 
-bool fwd_is_interposed(void)
+bool amph_client_is_interposed(void)
 {
-    return fwd_inside_swap != NULL;
+    return amph_client_inside_swap != NULL;
 }
 
-void fwd_guard_enter(struct fwd_guard *g)
+void amph_client_sigguard_enter(struct amph_client_sigguard *g)
 {
     /* the program's handlers must see them */
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
@@ -46,7 +46,7 @@ void fwd_guard_enter(struct fwd_guard *g)
         sigdelset(&most, faults[i]);
     pthread_sigmask(SIG_BLOCK, &most, &g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
-    g->inside = fwd_inside_swap ? fwd_inside_swap(1) : 0;
+    g->inside = amph_client_inside_swap ? amph_client_inside_swap(1) : 0;
     g->ends_wait = false;
 }
 
@@ -64,116 +64,116 @@ static bool all_restart(const sigset_t *set)
     return any;
 }
 
-void fwd_let_signals_in(struct fwd_guard *g)
+void amph_client_let_signals_in(struct amph_client_sigguard *g)
 {
-    fwd_guard_leave(g);
-    fwd_guard_enter(g);
+    amph_client_sigguard_leave(g);
+    amph_client_sigguard_enter(g);
 }
 
 /* Lets in the signals that came meanwhile.  true: one of them ends the call. */
-static bool let_signals_in(struct fwd_guard *g)
+static bool let_signals_in(struct amph_client_sigguard *g)
 {
     const struct timespec none = { 0, 0 };
     sigset_t pending;
     if (!g->ends_wait) {
-        fwd_let_signals_in(g);
+        amph_client_let_signals_in(g);
         return false;
     }
     sigpending(&pending);
-    if (fwd_inside_swap)
-        fwd_inside_swap(g->inside);
+    if (amph_client_inside_swap)
+        amph_client_inside_swap(g->inside);
     bool came = ppoll(NULL, 0, &none, &g->old) < 0 && errno == EINTR;
-    if (fwd_inside_swap)
-        g->inside = fwd_inside_swap(1);
+    if (amph_client_inside_swap)
+        g->inside = amph_client_inside_swap(1);
     return (came && !all_restart(&pending)) || (is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE && is_cancelled());
 }
 
-void fwd_guard_leave(struct fwd_guard *g)
+void amph_client_sigguard_leave(struct amph_client_sigguard *g)
 {
-    if (fwd_inside_swap)
-        fwd_inside_swap(g->inside);
+    if (amph_client_inside_swap)
+        amph_client_inside_swap(g->inside);
     pthread_setcancelstate(g->cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &g->old, NULL);
 }
 
 /* ---- pending records ---- */
 
-bool fwd_pend_is_done(const struct fwd_pend *p)
+bool amph_client_pending_is_done(const struct amph_client_pending *p)
 {
-    return atomic_load_explicit(&p->state, memory_order_acquire) == FWD_PEND_WORD(p->seq, FWD_PEND_DONE);
+    return atomic_load_explicit(&p->state, memory_order_acquire) == AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_DONE);
 }
 
-struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl)
+struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
 {
     uint64_t bits = atomic_load_explicit(&cl->pends, memory_order_relaxed);
     while (bits) {
         unsigned i = (unsigned)__builtin_ctzll(bits);
         if (atomic_compare_exchange_weak_explicit(&cl->pends, &bits, bits & ~(UINT64_C(1) << i), memory_order_acquire,
                                                   memory_order_relaxed)) {
-            struct fwd_pend *p = &cl->pend[i];
+            struct amph_client_pending *p = &cl->pend[i];
             p->error = 0;
             p->got = 0;
-            p->whole = FWD_WHOLE_NONE;
+            p->whole = AMPH_CLIENT_WHOLE_NONE;
             p->moves = 0;
             p->data = NULL;
             p->lends = false;
-            p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * FWD_PENDS + i;
+            p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * AMPH_CLIENT_PENDING_MAX + i;
             return p;
         }
     }
     return NULL;
 }
 
-struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl)
+struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *cl)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
-    struct fwd_pend *p;
-    while (!(p = fwd_pend_try(cl)))
+    struct amph_client_pending *p;
+    while (!(p = amph_client_pending_try(cl)))
         amph_am_wait_step(cl->ep, &w);
     return p;
 }
 
-void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p)
+void amph_client_pending_release(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
-    atomic_store_explicit(&p->state, FWD_PEND_WORD(p->seq, FWD_PEND_FREE), memory_order_relaxed);
+    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_FREE), memory_order_relaxed);
     atomic_fetch_or_explicit(&cl->pends, UINT64_C(1) << (p - cl->pend), memory_order_release);
 }
 
-static void put_head(const struct amph_fwd_client *cl, const struct fwd_link *link, const struct fwd_pend *p, uint16_t service,
+static void put_head(const struct amph_fwd_client *cl, const struct amph_client_link *link, const struct amph_client_pending *p, uint16_t service,
                      size_t length)
 {
     struct amph_wr w;
     amph_wr_init(&w, p->buf, FWD_REQ_HEAD_BYTES);
-    fwd_put_req_head(&w, &(struct fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = service,
+    amph_fwd_put_req_head(&w, &(struct amph_fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = service,
                                                  .length = (uint32_t)length, .client = cl->number, .seq = p->seq,
                                                  .cookie = link->cookie });
 }
 
-static int send_built(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, size_t length)
+static int send_built(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, size_t length)
 {
     struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)length, .payload = p->buf };
-    if (atomic_load_explicit(&link->state, memory_order_acquire) != FWD_LINK_READY)
+    if (atomic_load_explicit(&link->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY)
         return EIO;
     p->peer = link->server - cl->first;
-    atomic_store_explicit(&p->state, FWD_PEND_WORD(p->seq, FWD_PEND_WAITING), memory_order_release);
+    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_WAITING), memory_order_release);
     enum amph_status st = amph_am_request(cl->ep, p->peer, &am, 0, NULL);
     if (st == AMPH_OK)
         return 0;
-    fwd_link_dead(cl, link, amph_status_text(st));
+    amph_client_link_dead(cl, link, amph_status_text(st));
     return EIO;
 }
 
-int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk,
+int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, const struct amph_fwd_bulk *bulk,
                   const void *data)
 {
     struct amph_wr w;
-    amph_wr_init(&w, p->buf, FWD_PEND_BYTES);
+    amph_wr_init(&w, p->buf, AMPH_CLIENT_PENDING_BYTES);
     w.at += FWD_REQ_HEAD_BYTES;
-    int err = fwd_put_args(&w, p->desc, p->args, link->server);
+    int err = amph_fwd_put_args(&w, p->desc, p->args, link->server);
     if (err)
         return err;
     if (bulk)
-        fwd_put_bulk(&w, bulk);
+        amph_fwd_put_bulk(&w, bulk);
     if (data)
         amph_wr_bytes(&w, data, bulk->len);
     if (w.bad)
@@ -183,38 +183,38 @@ int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
 }
 
 /* Gives up waiting.  A reply that is being taken right now is let finish, since it writes to the caller's memory. */
-static int leave_pend(struct fwd_pend *p)
+static int leave_pend(struct amph_client_pending *p)
 {
     for (;;) {
-        uint64_t expected = FWD_PEND_WORD(p->seq, FWD_PEND_WAITING);
-        if (atomic_compare_exchange_strong(&p->state, &expected, FWD_PEND_WORD(p->seq, FWD_PEND_LEFT)))
+        uint64_t expected = AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_WAITING);
+        if (atomic_compare_exchange_strong(&p->state, &expected, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_ABANDONED)))
             return EIO;
-        if (fwd_pend_is_done(p))
+        if (amph_client_pending_is_done(p))
             return p->error;
         amph_cpu_relax();
     }
 }
 
 /* The server has died.  Its last answers may not have been read yet: what it has done is not to be called failed. */
-static int leave_dead(struct amph_fwd_client *cl, struct fwd_pend *p)
+static int leave_dead(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
-    while (!fwd_pend_is_done(p) && amph_am_poll(cl->ep) > 0)
+    while (!amph_client_pending_is_done(p) && amph_am_poll(cl->ep) > 0)
         ;
     return leave_pend(p);
 }
 
 /* Tells the server that request seq need not wait any longer; its own answer says what has become of it. */
-static void cancel(struct amph_fwd_client *cl, struct fwd_link *link, uint64_t seq)
+static void cancel(struct amph_fwd_client *cl, struct amph_client_link *link, uint64_t seq)
 {
     uint64_t body;
     struct amph_wr w;
     size_t got;
     amph_wr_init(&w, (uint8_t *)&body, sizeof body);
     amph_wr_u64(&w, seq);
-    fwd_client_special(cl, link, FWD_SERVICE_CANCEL, &body, sizeof body, NULL, 0, &got);
+    amph_client_special(cl, link, FWD_SERVICE_CANCEL, &body, sizeof body, NULL, 0, &got);
 }
 
-bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait)
+bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait)
 {
     amph_am_wait_step(cl->ep, &wait->w);
     if (wait->rounds < 64) { /* a quick answer costs no look at the clock */
@@ -227,17 +227,17 @@ bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait)
     if (now < wait->next_ns)
         return false;
     wait->next_ns = now + CHECK_NS;
-    fwd_client_check(cl);
+    amph_client_check(cl);
     return true;
 }
 
-int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in)
+int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, struct amph_client_sigguard *let_in)
 {
-    struct fwd_wait wait = { .w = { .soon = true, .lends = p->lends } };
+    struct amph_client_wait wait = { .w = { .soon = true, .lends = p->lends } };
     bool unwanted = false;
-    while (!fwd_pend_is_done(p)) {
-        bool late = fwd_wait_step(cl, &wait);
-        if (atomic_load_explicit(&link->state, memory_order_acquire) == FWD_LINK_DEAD)
+    while (!amph_client_pending_is_done(p)) {
+        bool late = amph_client_wait_step(cl, &wait);
+        if (atomic_load_explicit(&link->state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD)
             return leave_dead(cl, p);
         if (!late || !let_in)
             continue;
@@ -250,7 +250,7 @@ int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_
 
 /* ---- replies ---- */
 
-static void take_tags(struct amph_rd *r, const struct fwd_rep_head *head, struct fwd_pend *p)
+static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head, struct amph_client_pending *p)
 {
     struct amph_rd tags;
     const void *at = amph_rd_bytes(r, head->tags_len);
@@ -272,7 +272,7 @@ static void take_tags(struct amph_rd *r, const struct fwd_rep_head *head, struct
 }
 
 /* Takes a reply's results; gives an errno value. */
-static int take_results(struct amph_rd *r, struct fwd_pend *p, uint32_t server)
+static int take_results(struct amph_rd *r, struct amph_client_pending *p, uint32_t server)
 {
     if (!p->desc) { /* raw */
         size_t n = amph_rd_left(r);
@@ -283,7 +283,7 @@ static int take_results(struct amph_rd *r, struct fwd_pend *p, uint32_t server)
         p->got = n;
         return 0;
     }
-    if (!fwd_get_results(r, p->desc, p->args, server))
+    if (!amph_fwd_get_results(r, p->desc, p->args, server))
         return EPROTO;
     if (p->desc->arg[p->desc->nargs - 1].word != FWD_OUT_BUF)
         return 0;
@@ -300,19 +300,19 @@ static int take_results(struct amph_rd *r, struct fwd_pend *p, uint32_t server)
     return 0;
 }
 
-void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
+void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_fwd_client *cl = amph_am_user(token->ep);
-    struct fwd_rep_head head;
+    struct amph_fwd_rep_head head;
     struct amph_rd r;
     amph_rd_init(&r, am->payload, am->nbytes);
-    if (!fwd_get_rep_head(&r, &head)) {
+    if (!amph_fwd_get_rep_head(&r, &head)) {
         amph_count(DROP_MALFORMED);
         return;
     }
-    struct fwd_pend *p = &cl->pend[head.seq % FWD_PENDS];
-    uint64_t waiting = FWD_PEND_WORD(head.seq, FWD_PEND_WAITING), expected = waiting;
-    if (!atomic_compare_exchange_strong_explicit(&p->state, &expected, FWD_PEND_WORD(head.seq, FWD_PEND_FILLING), memory_order_acq_rel,
+    struct amph_client_pending *p = &cl->pend[head.seq % AMPH_CLIENT_PENDING_MAX];
+    uint64_t waiting = AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_WAITING), expected = waiting;
+    if (!atomic_compare_exchange_strong_explicit(&p->state, &expected, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_FILLING), memory_order_acq_rel,
                                                  memory_order_relaxed))
         return; /* of a call that nobody waits for any more */
     if (p->peer != token->peer) { /* not that server's to answer */
@@ -320,22 +320,22 @@ void fwd_on_reply(struct amph_token *token, const struct amph_am *am)
         return;
     }
     take_tags(&r, &head, p);
-    p->error = head.error ? fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);
-    atomic_store_explicit(&p->state, FWD_PEND_WORD(head.seq, FWD_PEND_DONE), memory_order_release);
+    p->error = head.error ? amph_fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);
+    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_DONE), memory_order_release);
 }
 
 /* ---- calls ---- */
 
-_Thread_local struct fwd_told fwd_told;
+_Thread_local struct amph_client_told amph_client_told;
 
-int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
+int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service, const void *body, size_t len, void *out,
                        size_t cap, size_t *got_p)
 {
-    struct fwd_guard g;
-    if (len > FWD_PEND_BYTES - FWD_REQ_HEAD_BYTES)
+    struct amph_client_sigguard g;
+    if (len > AMPH_CLIENT_PENDING_BYTES - FWD_REQ_HEAD_BYTES)
         return ENOBUFS;
-    fwd_guard_enter(&g);
-    struct fwd_pend *p = fwd_pend_take(cl);
+    amph_client_sigguard_enter(&g);
+    struct amph_client_pending *p = amph_client_pending_acquire(cl);
     p->desc = NULL;
     p->data = out;
     p->want = cap;
@@ -344,28 +344,28 @@ int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16
         memcpy(p->buf + FWD_REQ_HEAD_BYTES, body, len);
     int err = send_built(cl, link, p, FWD_REQ_HEAD_BYTES + len);
     if (!err)
-        err = fwd_pend_wait(cl, link, p, &g);
+        err = amph_client_pending_wait(cl, link, p, &g);
     *got_p = p->got;
-    fwd_pend_give(cl, p);
-    fwd_guard_leave(&g);
+    amph_client_pending_release(cl, p);
+    amph_client_sigguard_leave(&g);
     return err;
 }
 
-int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
+int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id, void *args)
 {
-    struct fwd_guard g;
-    fwd_guard_enter(&g);
+    struct amph_client_sigguard g;
+    amph_client_sigguard_enter(&g);
     g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK || id == AMPH_FWD_OPEN;
-    struct fwd_pend *p = fwd_pend_take(cl);
-    p->desc = &fwd_calls[id];
+    struct amph_client_pending *p = amph_client_pending_acquire(cl);
+    p->desc = &amph_fwd_calls[id];
     p->args = args;
-    int err = fwd_pend_send(cl, link, p, NULL, NULL);
+    int err = amph_client_pending_send(cl, link, p, NULL, NULL);
     if (!err)
-        err = fwd_pend_wait(cl, link, p, &g);
+        err = amph_client_pending_wait(cl, link, p, &g);
     if (!err && p->moves)
-        fwd_told = (struct fwd_told){ .calls = fwd_told.calls + 1, .moves = p->moves };
-    fwd_pend_give(cl, p);
-    fwd_guard_leave(&g);
+        amph_client_told = (struct amph_client_told){ .calls = amph_client_told.calls + 1, .moves = p->moves };
+    amph_client_pending_release(cl, p);
+    amph_client_sigguard_leave(&g);
     return err;
 }
 
@@ -375,35 +375,35 @@ static struct flock *found_lock(enum amph_fwd_id id, const union amph_fwd_args *
     return id == AMPH_FWD_PGETLOCK ? args->pgetlock.got : id == AMPH_FWD_GETLOCK ? args->getlock.got : NULL;
 }
 
-int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
-    const struct fwd_call_desc *desc = &fwd_calls[id];
-    const struct amph_fwd_file *file = fwd_call_file(desc, args);
-    struct fwd_link *link;
-    struct fwd_data data;
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
+    const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
+    struct amph_client_link *link;
+    struct amph_client_data data;
     if (file && file->nparts == 0)
         return EBADF;
-    int err = fwd_link_to(cl, file ? file->part[0].server : cl->servers[0], &link);
+    int err = amph_client_link_to(cl, file ? file->part[0].server : cl->servers[0], &link);
     if (err)
         return err;
     amph_count(IOFWD_CALLS);
-    if (fwd_data_of(id, args, &data))
-        return file->nparts > 1 ? fwd_client_spread(cl, link, &data) : fwd_client_bulk(cl, link, &data);
-    err = fwd_client_simple(cl, link, id, args);
+    if (amph_client_data_of(id, args, &data))
+        return file->nparts > 1 ? amph_client_spread(cl, link, &data) : amph_client_bulk(cl, link, &data);
+    err = amph_client_simple(cl, link, id, args);
     if (AMPH_UNLIKELY(err == EXDEV))
-        err = fwd_client_pair(cl, link, id, args);
+        err = amph_client_pair(cl, link, id, args);
     if (!err && cl->nlinks > 1 && found_lock(id, args))
-        fwd_name_holder(cl, file, found_lock(id, args));
+        amph_client_lock_holder(cl, file, found_lock(id, args));
     if (!err && id == AMPH_FWD_OPEN)
-        fwd_stripe_open(cl, args);
+        amph_client_stripe_open(cl, args);
     else if (file && file->nparts > 1) {
-        int other = fwd_stripe_rest(cl, id, file, args);
+        int other = amph_client_stripe_rest(cl, id, file, args);
         err = err ? err : other;
     }
     return err;
 }
 
-int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+int amph_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
-    return AMPH_UNLIKELY(cl->failover) ? fwd_failover_call(cl, id, args) : fwd_client_once(cl, id, args);
+    return AMPH_UNLIKELY(cl->failover) ? amph_client_failover_call(cl, id, args) : amph_client_once(cl, id, args);
 }

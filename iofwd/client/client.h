@@ -116,7 +116,7 @@ void amph_fwd_keep_settings(char *const *entries);
  * the first of the rank joins the job's fences with everybody for that.  Sets IOFWD_PRIVATE_SERVERS and AMPHORA_RANK for itself and for
  * what it starts.  The client does so when it opens; the preload library at the end of a rank's first process, since the servers wait for
  * all ranks, and (astray) of a program in a server's place.  False: it cannot, and has said why; the job cannot go on. */
-bool amph_fwd_join_plain(bool astray);
+bool amph_fwd_join_mpmd(bool astray);
 
 /*
  * Bells.  Who waits for files that their servers alone know to be ready waits in his own kernel for a bell, a descriptor that becomes
@@ -125,21 +125,21 @@ bool amph_fwd_join_plain(bool astray);
  * out what has rung, false: its server has gone.  give: back, for the next who waits, or away for ever where its server has gone, or it
  * was taken for a set.  Signal handlers may.
  */
-struct amph_fwd_bell {
+struct amph_fwd_notifier {
     int fd;
     uint32_t server;
     uint32_t number;
 };
-int amph_fwd_bell_take(struct amph_fwd_client *client, uint32_t server, bool for_set, struct amph_fwd_bell *bell_p);
-bool amph_fwd_bell_hear(const struct amph_fwd_bell *bell);
-void amph_fwd_bell_give(const struct amph_fwd_bell *bell, bool gone);
+int amph_fwd_notifier_acquire(struct amph_fwd_client *client, uint32_t server, bool for_set, struct amph_fwd_notifier *bell_p);
+bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *bell);
+void amph_fwd_notifier_release(const struct amph_fwd_notifier *bell, bool gone);
 /* What has happened on the files of amph_fwd_watch (as epoll_wait with no time gives it); the bell rings at the next.  0 or an errno
  * value. */
 struct amph_fwd_happened {
     uint32_t events;
     uint64_t data; /* as amph_fwd_watch was given it */
 };
-int amph_fwd_bell_collect(struct amph_fwd_client *client, const struct amph_fwd_bell *bell, struct amph_fwd_happened *out, size_t most,
+int amph_fwd_notifier_collect(struct amph_fwd_client *client, const struct amph_fwd_notifier *bell, struct amph_fwd_happened *out, size_t most,
                           size_t *n_p);
 
 /* Before a message takes descriptors to another process. */

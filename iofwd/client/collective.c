@@ -22,8 +22,8 @@
 
 struct flight {
     struct iofwd_joint *stretch;
-    struct fwd_link *link;
-    struct fwd_pend *pend;
+    struct amph_client_link *link;
+    struct amph_client_pending *pend;
     union amph_fwd_args args;
     uint32_t slot;
 };
@@ -33,7 +33,7 @@ struct joint_call {
     bool writing;
     unsigned head, n;                  /* ring of flights */
     struct flight ring[FLIGHT];
-    uint8_t shape[FWD_SHAPE_BYTES + IOFWD_ROWS_MOST * FWD_ROW_BYTES];
+    uint8_t shape[FWD_VIEW_BYTES + IOFWD_ROWS_MOST * FWD_EXTENT_BYTES];
 };
 
 /* ---- one part ---- */
@@ -42,11 +42,11 @@ struct joint_call {
 static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
 {
     uint64_t at = 0, sum = 0;
-    if (s->off < 0 || s->len > FWD_JOINT_MOST || s->processes == 0 || s->nrows > IOFWD_ROWS_MOST)
+    if (s->off < 0 || s->len > FWD_COLLECTIVE_MAX || s->processes == 0 || s->nrows > IOFWD_ROWS_MOST)
         *err_p = EINVAL;
     for (size_t i = 0; i < s->nrows && !*err_p; i++) {
-        const struct fwd_row row = { s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count };
-        if (!fwd_row_fits(&row, s->len, &at, &sum))
+        const struct amph_fwd_extent row = { s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count };
+        if (!amph_fwd_extent_fits(&row, s->len, &at, &sum))
             *err_p = EINVAL;
     }
     if (!*err_p && sum > 0 && !s->buf)
@@ -54,13 +54,13 @@ static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
     return *err_p ? 0 : (size_t)sum;
 }
 
-static size_t most_of(const struct amph_fwd_client *cl, const struct fwd_link *link)
+static size_t most_of(const struct amph_fwd_client *cl, const struct amph_client_link *link)
 {
-    size_t small = link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR;
+    size_t small = link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR;
     return link->part && cl->piece > small ? cl->piece : small;
 }
 
-static uint32_t take_slot(struct fwd_link *link)
+static uint32_t take_slot(struct amph_client_link *link)
 {
     uint64_t bits = atomic_load_explicit(&link->slots, memory_order_relaxed);
     while (bits)
@@ -77,15 +77,15 @@ static void give_slot(struct flight *f)
 }
 
 /* How the data travels; an errno value: it cannot. */
-static int place_data(struct joint_call *c, struct flight *f, size_t len, struct fwd_bulk *b)
+static int place_data(struct joint_call *c, struct flight *f, size_t len, struct amph_fwd_bulk *b)
 {
     struct iofwd_joint *s = f->stretch;
     b->len = (uint32_t)len;
-    if (len <= (f->link->near ? FWD_INLINE_NEAR : FWD_INLINE_FAR))
+    if (len <= (f->link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR))
         return 0;
     if (len > most_of(c->cl, f->link))
         return E2BIG;
-    if (len >= SEGMENT_LEAST && fwd_segment_holds(c->cl, f->link, s->buf, len, &b->at)) {
+    if (len >= SEGMENT_LEAST && amph_client_segment_holds(c->cl, f->link, s->buf, len, &b->at)) {
         b->where = FWD_SEGMENT;
         return 0;
     }
@@ -102,9 +102,9 @@ static size_t put_shape(struct joint_call *c, const struct iofwd_joint *s, int a
 {
     struct amph_wr w;
     amph_wr_init(&w, c->shape, sizeof c->shape);
-    fwd_put_shape(&w, &(struct fwd_shape){ .number = s->number, .processes = s->processes, .absent = fwd_errno_to_wire(absent) });
+    amph_fwd_put_view(&w, &(struct amph_fwd_view){ .number = s->number, .processes = s->processes, .absent = amph_fwd_errno_to_wire(absent) });
     for (size_t i = 0; i < s->nrows && !absent; i++)
-        fwd_put_row(&w, &(struct fwd_row){ s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count });
+        amph_fwd_put_extent(&w, &(struct amph_fwd_extent){ s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count });
     return amph_wr_len(&w);
 }
 
@@ -124,19 +124,19 @@ static void fill_args(struct joint_call *c, struct flight *f, int absent)
 static int send_part(struct joint_call *c, struct flight *f)
 {
     struct iofwd_joint *s = f->stretch;
-    struct fwd_bulk b = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .op = (uint32_t)f->pend->seq };
+    struct amph_fwd_bulk b = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .op = (uint32_t)f->pend->seq };
     size_t len = part_bytes(s, &s->error);
     if (!s->error)
         s->error = place_data(c, f, len, &b);
     if (s->error)
         b.len = 0;
     fill_args(c, f, s->error);
-    f->pend->desc = &fwd_calls[c->writing ? AMPH_FWD_PWRITEJ : AMPH_FWD_PREADJ];
+    f->pend->desc = &amph_fwd_calls[c->writing ? AMPH_FWD_PWRITEJ : AMPH_FWD_PREADJ];
     f->pend->args = &f->args;
     f->pend->want = b.len;
     if (!c->writing && b.where == FWD_INLINE)
         f->pend->data = s->buf;
-    return fwd_pend_send(c->cl, f->link, f->pend, &b, c->writing && b.where == FWD_INLINE ? s->buf : NULL);
+    return amph_client_pending_send(c->cl, f->link, f->pend, &b, c->writing && b.where == FWD_INLINE ? s->buf : NULL);
 }
 
 /* ---- all of them ---- */
@@ -146,15 +146,15 @@ static void take(struct joint_call *c)
 {
     struct flight *f = &c->ring[c->head];
     struct iofwd_joint *s = f->stretch;
-    struct fwd_guard g;
-    fwd_guard_enter(&g);
-    int err = fwd_pend_wait(c->cl, f->link, f->pend, &g);
+    struct amph_client_sigguard g;
+    amph_client_sigguard_enter(&g);
+    int err = amph_client_pending_wait(c->cl, f->link, f->pend, &g);
     size_t want = f->pend->want, n = err ? 0 : f->pend->got < want ? f->pend->got : want;
     if (f->slot != SLOT_NONE && !c->writing)
         memcpy(s->buf, f->link->part + (size_t)f->slot * c->cl->piece, n);
     give_slot(f);
-    fwd_pend_give(c->cl, f->pend);
-    fwd_guard_leave(&g);
+    amph_client_pending_release(c->cl, f->pend);
+    amph_client_sigguard_leave(&g);
     s->error = s->error ? s->error : err;
     s->done = s->error ? 0 : n;
     amph_count_n(c->writing ? AMPH_COUNTER_IOFWD_BYTES_OUT : AMPH_COUNTER_IOFWD_BYTES_IN, s->done);
@@ -165,29 +165,29 @@ static void take(struct joint_call *c)
 static void start(struct joint_call *c, struct iofwd_joint *s)
 {
     struct flight *f = &c->ring[(c->head + c->n) % FLIGHT];
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     *f = (struct flight){ .stretch = s, .slot = SLOT_NONE };
     s->done = 0;
     s->error = 0;
-    int err = fwd_link_to(c->cl, s->file->file.part[0].server, &f->link);
+    int err = amph_client_link_to(c->cl, s->file->file.part[0].server, &f->link);
     if (err) {
         s->error = err;
         return;
     }
     amph_count(IOFWD_CALLS);
-    fwd_guard_enter(&g);
-    while (!(f->pend = fwd_pend_try(c->cl)) && c->n)
+    amph_client_sigguard_enter(&g);
+    while (!(f->pend = amph_client_pending_try(c->cl)) && c->n)
         take(c);
     if (!f->pend)
-        f->pend = fwd_pend_take(c->cl);
+        f->pend = amph_client_pending_acquire(c->cl);
     err = send_part(c, f);
     if (err) {
-        fwd_pend_give(c->cl, f->pend);
+        amph_client_pending_release(c->cl, f->pend);
         give_slot(f);
         s->error = err;
     } else
         c->n++;
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
 }
 
 /* How many parts are to be under way: the servers take turns, so the files before the first comes again are as many as servers. */
@@ -206,7 +206,7 @@ static int run(struct iofwd_joint *stretch, size_t n, bool writing)
     if (n == 0 || err)
         return err;
     unsigned most = flight_of(stretch, n);
-    fwd_collect_settle_all(); /* what this process has written before is to be there before */
+    amph_client_coalesce_flush_all(); /* what this process has written before is to be there before */
     for (size_t i = 0; i < n; i++) {
         if (c.n == most)
             take(&c);
@@ -234,8 +234,8 @@ int iofwd_pread_joint(struct iofwd_joint *stretch, size_t n)
 size_t iofwd_joint_most(const iofwd_file_t *file)
 {
     struct amph_fwd_client *cl;
-    struct fwd_link *link;
-    return amph_fwd_process(&cl) || fwd_link_to(cl, file->file.part[0].server, &link) ? 0 : most_of(cl, link);
+    struct amph_client_link *link;
+    return amph_fwd_process(&cl) || amph_client_link_to(cl, file->file.part[0].server, &link) ? 0 : most_of(cl, link);
 }
 
 uint32_t iofwd_file_server(const iofwd_file_t *file)
@@ -256,9 +256,9 @@ int iofwd_open_name(const char *name, iofwd_file_t **file_p)
     int err = name && amph_fwd_file_parse(name, &f) && f.nparts == 1 ? amph_fwd_process(&cl) : EINVAL;
     if (!err)
         err = amph_fwd_hold(cl, &f);
-    if (!err && (err = fwd_file_make(&f, false, file_p)))
+    if (!err && (err = amph_client_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
     if (!err)
-        fwd_file_double(*file_p);
+        amph_client_file_double(*file_p);
     return err;
 }

@@ -12,7 +12,7 @@
 
 #include "iofwd/client/client.h"
 
-struct fwd_data {
+struct amph_client_data {
     const struct amph_fwd_file *file;
     off_t off;                 /* where placed */
     uint8_t *data;             /* the caller's; const for a write */
@@ -21,35 +21,35 @@ struct fwd_data {
     bool reads, placed;        /* placed: pread or pwrite; else at the file's offset */
 };
 
-#define FWD_DATA_SAME(a, b, member_a, member_b)                                                                                 \
+#define AMPH_CLIENT_DATA_SAME(a, b, member_a, member_b)                                                                                 \
     _Static_assert(offsetof(struct amph_fwd_args_##a, member_a) == offsetof(struct amph_fwd_args_##b, member_b), #a " and " #b)
-FWD_DATA_SAME(read, write, file, file);
-FWD_DATA_SAME(read, pread, file, file);
-FWD_DATA_SAME(read, write, buf, data);
-FWD_DATA_SAME(read, write, buf_cap, data_len);
-FWD_DATA_SAME(read, write, buf_len, done);
-FWD_DATA_SAME(pread, pwrite, file, file);
-FWD_DATA_SAME(pread, pwrite, off, off);
-FWD_DATA_SAME(pread, pwrite, buf, data);
-FWD_DATA_SAME(pread, pwrite, buf_cap, data_len);
-FWD_DATA_SAME(pread, pwrite, buf_len, done);
-#undef FWD_DATA_SAME
+AMPH_CLIENT_DATA_SAME(read, write, file, file);
+AMPH_CLIENT_DATA_SAME(read, pread, file, file);
+AMPH_CLIENT_DATA_SAME(read, write, buf, data);
+AMPH_CLIENT_DATA_SAME(read, write, buf_cap, data_len);
+AMPH_CLIENT_DATA_SAME(read, write, buf_len, done);
+AMPH_CLIENT_DATA_SAME(pread, pwrite, file, file);
+AMPH_CLIENT_DATA_SAME(pread, pwrite, off, off);
+AMPH_CLIENT_DATA_SAME(pread, pwrite, buf, data);
+AMPH_CLIENT_DATA_SAME(pread, pwrite, buf_cap, data_len);
+AMPH_CLIENT_DATA_SAME(pread, pwrite, buf_len, done);
+#undef AMPH_CLIENT_DATA_SAME
 
 /* false: call id moves no bytes, and *d is not set. */
-static inline bool fwd_data_of(enum amph_fwd_id id, const union amph_fwd_args *u, struct fwd_data *d)
+static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd_args *u, struct amph_client_data *d)
 {
     bool reads = id == AMPH_FWD_READ || id == AMPH_FWD_PREAD, placed = id == AMPH_FWD_PREAD || id == AMPH_FWD_PWRITE;
     if (!reads && !placed && id != AMPH_FWD_WRITE)
         return false;
     if (placed)
-        *d = (struct fwd_data){ u->pread.file, u->pread.off, u->pread.buf, u->pread.buf_cap, u->pread.buf_len, reads, true };
+        *d = (struct amph_client_data){ u->pread.file, u->pread.off, u->pread.buf, u->pread.buf_cap, u->pread.buf_len, reads, true };
     else
-        *d = (struct fwd_data){ u->read.file, 0, u->read.buf, u->read.buf_cap, u->read.buf_len, reads, false };
+        *d = (struct amph_client_data){ u->read.file, 0, u->read.buf, u->read.buf_cap, u->read.buf_len, reads, false };
     return true;
 }
 
 /* Fills the record of d in; gives the call's number. */
-static inline enum amph_fwd_id fwd_data_record(const struct fwd_data *d, union amph_fwd_args *u)
+static inline enum amph_fwd_id amph_client_data_record(const struct amph_client_data *d, union amph_fwd_args *u)
 {
     static const enum amph_fwd_id ids[2][2] = { { AMPH_FWD_WRITE, AMPH_FWD_PWRITE }, { AMPH_FWD_READ, AMPH_FWD_PREAD } };
     if (d->placed)

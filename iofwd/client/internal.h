@@ -2,7 +2,7 @@
 /*
  * The inside of the file client, shared by its files.  Layer: iofwd.
  *
- * Thread rule.  Links and the client itself are made under fwd_state.lock with signals blocked; a call touches only its own pending
+ * Thread rule.  Links and the client itself are made under amph_client_state.lock with signals blocked; a call touches only its own pending
  * records and slots, which it takes and gives back with atomic operations.  Signals are blocked while a call uses the endpoint (a
  * handler that makes a forwarded call could otherwise wait for a lock that its own thread holds) and let in now and then while a
  * call only waits.
@@ -25,42 +25,42 @@
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/marshal.h"
 
-#define FWD_PENDS 64            /* requests of this process under way at one time */
-#define FWD_PEND_BYTES 45056    /* of one request: header, two paths, inline data */
-#define FWD_INLINE_NEAR 1024    /* up to here data travels in the message to a server that maps our area */
-#define FWD_INLINE_FAR 32768    /* and to one that does not */
-#define FWD_WINDOW 8            /* pieces of one call under way */
-#define FWD_OWN_FDS 64          /* the client's descriptors lie above this, out of the program's way */
+#define AMPH_CLIENT_PENDING_MAX 64            /* requests of this process under way at one time */
+#define AMPH_CLIENT_PENDING_BYTES 45056    /* of one request: header, two paths, inline data */
+#define AMPH_CLIENT_INLINE_NEAR 1024    /* up to here data travels in the message to a server that maps our area */
+#define AMPH_CLIENT_INLINE_FAR 32768    /* and to one that does not */
+#define AMPH_CLIENT_WINDOW 8            /* pieces of one call under way */
+#define AMPH_CLIENT_FDS_FROM 64          /* the client's descriptors lie above this, out of the program's way */
 
-enum fwd_pend_state { FWD_PEND_FREE, FWD_PEND_WAITING, FWD_PEND_FILLING, FWD_PEND_DONE, FWD_PEND_LEFT };
-#define FWD_WHOLE_NONE UINT64_MAX
-#define FWD_PEND_WORD(seq, state) ((seq) << 3 | (uint64_t)(state))
+enum amph_client_pending_state { AMPH_CLIENT_PENDING_FREE, AMPH_CLIENT_PENDING_WAITING, AMPH_CLIENT_PENDING_FILLING, AMPH_CLIENT_PENDING_DONE, AMPH_CLIENT_PENDING_ABANDONED };
+#define AMPH_CLIENT_WHOLE_NONE UINT64_MAX
+#define AMPH_CLIENT_PENDING_WORD(seq, state) ((seq) << 3 | (uint64_t)(state))
 
 /* A request that waits for its reply. */
-struct fwd_pend {
-    _Atomic uint64_t state;            /* FWD_PEND_WORD: a late reply of a call before this one never fits */
+struct amph_client_pending {
+    _Atomic uint64_t state;            /* AMPH_CLIENT_PENDING_WORD: a late reply of a call before this one never fits */
     uint32_t peer;                     /* place of its server in the endpoint */
     uint64_t seq;
-    const struct fwd_call_desc *desc;  /* NULL: a service without a table row; raw gets its answer */
+    const struct amph_fwd_call_desc *desc;  /* NULL: a service without a table row; raw gets its answer */
     void *args;                        /* the call's record: results go where it points */
     int error;
     uint8_t *data;                     /* inline data of a read goes here */
     size_t want, got;                  /* bytes of a bulk piece */
     uint32_t moves;                    /* of the open file's offset, where the server says so; else 0 */
-    uint64_t whole;                    /* bytes that the call of this piece came to, where the server says so; else FWD_WHOLE_NONE */
+    uint64_t whole;                    /* bytes that the call of this piece came to, where the server says so; else AMPH_CLIENT_WHOLE_NONE */
     uint8_t *buf;
     bool lends;                        /* its server may use this core meanwhile */
 };
 
-enum fwd_link_state { FWD_LINK_NONE, FWD_LINK_READY, FWD_LINK_DEAD };
+enum amph_client_link_state { AMPH_CLIENT_LINK_NONE, AMPH_CLIENT_LINK_READY, AMPH_CLIENT_LINK_DEAD };
 
 /* The way to one server. */
-struct fwd_link {
+struct amph_client_link {
     _Atomic uint32_t state;
     uint32_t server;                   /* absolute number */
     int door;
     bool near;                         /* it maps our area */
-    fwd_paces_t pace;                  /* how large calls travel best */
+    amph_client_tunings_t pace;                  /* how large calls travel best */
     _Atomic uint32_t segment_which;    /* the program's segment that the server knows; 0: none */
     _Atomic uint32_t segment_refused;  /* and one that it could not reach */
     uint64_t cookie;
@@ -80,10 +80,10 @@ struct amph_fwd_client {
     pid_t pid;
     _Atomic uint32_t deaths, deaths_seen; /* of servers; of those whose locks have been taken anew elsewhere */
     bool failover;                     /* another server takes over from one that dies */
-    struct fwd_link *link;             /* [nlinks] by server - first */
+    struct amph_client_link *link;             /* [nlinks] by server - first */
     uint8_t *area;
     struct amph_am_mem area_mem;
-    struct amph_am_mem segment_mem;    /* of the segment number segment_which; fwd_state.lock */
+    struct amph_am_mem segment_mem;    /* of the segment number segment_which; amph_client_state.lock */
     uint32_t segment_which;
     uint64_t block;                    /* the least size of calls that stat tells of a regular file as the best */
     size_t part_bytes, piece;          /* piece: of a slot, the largest there are */
@@ -93,11 +93,11 @@ struct amph_fwd_client {
     _Atomic uint64_t pends;            /* bit set: free */
     _Atomic uint64_t counter;
     _Atomic uint64_t checked_ns;
-    struct fwd_pend pend[FWD_PENDS];
+    struct amph_client_pending pend[AMPH_CLIENT_PENDING_MAX];
 };
 
 /* What outlives a client: connections that a forked child or a new image goes on with. */
-struct fwd_inherited {
+struct amph_client_inherited {
     bool any;
     uint32_t number;
     uint32_t n;
@@ -106,91 +106,91 @@ struct fwd_inherited {
     char alone[256]; /* a new image: open files that no other process has (coalesce/coalesce.h) */
 };
 
-struct fwd_state {
+struct amph_client_state {
     pthread_mutex_t lock;
     struct amph_fwd_client *_Atomic client;
     int failed;                        /* errno of a client that could not be opened */
     uid_t failed_euid;                 /* who it was then */
     bool looked;                       /* at IOFWD_DOOR */
     bool new_image;                    /* inherited is from the image before this one */
-    struct fwd_inherited inherited;
+    struct amph_client_inherited inherited;
 };
-extern struct fwd_state fwd_state;
+extern struct amph_client_state amph_client_state;
 
 /* client/attach.c: gets the way to a server, opened if need be.  0 or EIO. */
-int fwd_link_to(struct amph_fwd_client *cl, uint32_t server, struct fwd_link **link_p);
-void fwd_link_dead(struct amph_fwd_client *cl, struct fwd_link *link, const char *why);
-void fwd_client_check(struct amph_fwd_client *cl); /* are the servers still there? */
+int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server, struct amph_client_link **link_p);
+void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why);
+void amph_client_check(struct amph_fwd_client *cl); /* are the servers still there? */
 /* Opens a connection to a server that carries no calls: *fd_p is the caller's where it is AMPH_OK. */
-enum amph_status fwd_knock(struct amph_fwd_client *cl, const struct fwd_link *link, uint8_t kind, uint32_t child, struct fwd_welcome *wc,
+enum amph_status amph_client_handshake(struct amph_fwd_client *cl, const struct amph_client_link *link, uint8_t kind, uint32_t child, struct amph_fwd_welcome *wc,
                            int *fd_p);
-enum amph_status fwd_link_child(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t *child_p);
+enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link, uint32_t *child_p);
 
 /* What servers have said to this thread of calls that moved an offset: how many of its calls, and the last number of moves. */
-struct fwd_told {
+struct amph_client_told {
     uint32_t calls, moves;
 };
-extern _Thread_local struct fwd_told fwd_told AMPH_HIDDEN;
+extern _Thread_local struct amph_client_told amph_client_told AMPH_HIDDEN;
 
 /* client/call.c */
-int fwd_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
+int amph_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
 /* At the servers that the record names, once; a server that dies is EIO, also where another could take over. */
-int fwd_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
+int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
 /* A call without file data, at one server. */
-int fwd_client_simple(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
-int fwd_client_special(struct amph_fwd_client *cl, struct fwd_link *link, uint16_t service, const void *body, size_t len, void *out,
+int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id, void *args);
+int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service, const void *body, size_t len, void *out,
                        size_t cap, size_t *got_p);
-void fwd_on_reply(struct amph_token *token, const struct amph_am *am);
+void amph_client_on_reply(struct amph_token *token, const struct amph_am *am);
 
 /* client/two_names.c: a call at that server has given EXDEV.  If it has two names, of directories at different servers, it is made with both at
  * that one; else it is EXDEV. */
-int fwd_client_pair(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args);
+int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id, void *args);
 
 /* Pieces of a call, for client/bulk.c.  All with signals blocked. */
-struct fwd_guard {
+struct amph_client_sigguard {
     sigset_t old;
     int cancel;
     int inside; /* what amph_fwd_set_inside's function gave */
     bool ends_wait; /* a signal handler that does not ask for SA_RESTART ends the call with EINTR */
 };
-bool fwd_is_interposed(void); /* the preload library is there: it says when the process forks */
-void fwd_guard_enter(struct fwd_guard *g);
-void fwd_guard_leave(struct fwd_guard *g);
-bool fwd_pend_is_done(const struct fwd_pend *p);
-struct fwd_pend *fwd_pend_try(struct amph_fwd_client *cl);
-struct fwd_pend *fwd_pend_take(struct amph_fwd_client *cl);
-void fwd_pend_give(struct amph_fwd_client *cl, struct fwd_pend *p);
+bool amph_client_is_interposed(void); /* the preload library is there: it says when the process forks */
+void amph_client_sigguard_enter(struct amph_client_sigguard *g);
+void amph_client_sigguard_leave(struct amph_client_sigguard *g);
+bool amph_client_pending_is_done(const struct amph_client_pending *p);
+struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl);
+struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *cl);
+void amph_client_pending_release(struct amph_fwd_client *cl, struct amph_client_pending *p);
 /* Sends one request; bulk NULL: none; data: of the bulk call, inline.  0 or an errno value; then p waits for its reply. */
-int fwd_pend_send(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, const struct fwd_bulk *bulk,
+int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, const struct amph_fwd_bulk *bulk,
                   const void *data);
 /* One step of a wait for replies; true, every now and then: signals may be let in. */
-struct fwd_wait {
+struct amph_client_wait {
     struct amph_waiter w;
     uint64_t next_ns;
     unsigned rounds;
 };
-#define FWD_WAIT_INIT { .w = { .soon = true } }
-bool fwd_wait_step(struct amph_fwd_client *cl, struct fwd_wait *wait);
-void fwd_let_signals_in(struct fwd_guard *g); /* where they do not end the wait */
+#define AMPH_CLIENT_WAIT_INIT { .w = { .soon = true } }
+bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait);
+void amph_client_let_signals_in(struct amph_client_sigguard *g); /* where they do not end the wait */
 /* Waits for the reply; let_in: signals may come in now and then.  0 or an errno value. */
-int fwd_pend_wait(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_pend *p, struct fwd_guard *let_in);
+int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, struct amph_client_sigguard *let_in);
 
 /* client/segment.c: does this buffer lie in the program's segment, and can that server reach it there?  Signals are not blocked. */
-bool fwd_segment_holds(struct amph_fwd_client *cl, struct fwd_link *link, const void *data, size_t len, uint64_t *at_p);
+bool amph_client_segment_holds(struct amph_fwd_client *cl, struct amph_client_link *link, const void *data, size_t len, uint64_t *at_p);
 
 /* client/bulk.c: a read or write of any size; d is used up */
-int fwd_client_bulk(struct amph_fwd_client *cl, struct fwd_link *link, struct fwd_data *d);
+int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_data *d);
 /* The same on a file of several parts; home: the way to its first. */
-int fwd_client_spread(struct amph_fwd_client *cl, struct fwd_link *home, struct fwd_data *d);
+int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home, struct amph_client_data *d);
 
 /* client/lock_holder.c: a lock that a server has found, where to its kernel another server holds it: names that one's client instead */
-void fwd_name_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found);
+void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found);
 
 /* client/readiness.c */
-bool fwd_bell_owns(int fd);
-void fwd_bells_forget(void); /* in a forked child: they are its parent's, but for those of epoll sets */
+bool amph_client_notify_owns(int fd);
+void amph_client_notify_forget(void); /* in a forked child: they are its parent's, but for those of epoll sets */
 
 /* client/lifecycle.c: the open file behind a descriptor; its placeholder's name says which.  nparts 0: not forwarded.  EBADF. */
-int fwd_file_of_fd(int fd, struct amph_fwd_file *file);
+int amph_client_file_of_fd(int fd, struct amph_fwd_file *file);
 
 #endif

@@ -28,7 +28,7 @@ static int forward_call(const struct amph_layer *self, struct amph_fwd_call *cal
 {
     if (!call->client)
         return amph_layer_pass(self->next, call);
-    int err = fwd_client_call(call->client, call->id, &call->u);
+    int err = amph_client_call(call->client, call->id, &call->u);
     if (!err)
         tell_block(call->client, call);
     return err;

@@ -74,17 +74,17 @@ bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_fi
     return true;
 }
 
-int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
+int amph_client_file_of_fd(int fd, struct amph_fwd_file *file)
 {
     static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
     char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     /* Where the preload library is, a call from outside of Amphora, also by syscall, shows the path that the program knows. */
-    struct fwd_guard g;
-    fwd_guard_enter(&g);
+    struct amph_client_sigguard g;
+    amph_client_sigguard_enter(&g);
     long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
     off_t offset = n < 0 ? 0 : lseek(fd, 0, SEEK_CUR);
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
     if (n < 0)
         return EBADF;
     name[n] = 0;
@@ -104,8 +104,8 @@ int fwd_file_of_fd(int fd, struct amph_fwd_file *file)
 static bool was_alone(const struct amph_fwd_file *file)
 {
     char entry[48];
-    int len = snprintf(entry, sizeof entry, FWD_ALONE_FORMAT, file->part[0].server, file->part[0].handle);
-    for (const char *at = fwd_state.inherited.alone; (at = strstr(at, entry)) != NULL; at += len)
+    int len = snprintf(entry, sizeof entry, AMPH_CLIENT_EXCLUSIVE_FORMAT, file->part[0].server, file->part[0].handle);
+    for (const char *at = amph_client_state.inherited.alone; (at = strstr(at, entry)) != NULL; at += len)
         if (at[len] == '/' || at[len] == 0)
             return true;
     return false;
@@ -119,15 +119,15 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
         return ENOMEM;
     for (size_t f = 0; f < nfiles; f++)
         if (was_alone(&files[f]))
-            fwd_collect_keep_alone(cl, &files[f]);
+            amph_client_coalesce_import_exclusive(cl, &files[f]);
     for (size_t f = 0; f < nfiles; f++)
-        first[f] = cl->failover ? fwd_failover_adopt(cl, &files[f]) : files[f].part[0];
+        first[f] = cl->failover ? amph_client_failover_adopt(cl, &files[f]) : files[f].part[0];
     for (uint32_t i = 0; i < cl->nlinks; i++) {
-        struct fwd_link *link = &cl->link[i];
+        struct amph_client_link *link = &cl->link[i];
         uint64_t handles[1024];
         size_t n = 0, got;
         struct amph_wr w;
-        if (atomic_load(&link->state) != FWD_LINK_READY)
+        if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
             continue;
         amph_wr_init(&w, handles, sizeof handles);
         for (size_t f = 0; f < nfiles; f++)
@@ -137,7 +137,7 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
                     amph_wr_u64(&w, ref->handle);
             }
         n = amph_wr_len(&w);
-        int err = w.bad ? ENOBUFS : fwd_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0, &got);
+        int err = w.bad ? ENOBUFS : amph_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0, &got);
         worst = err ? err : worst;
     }
     free(first);
@@ -147,12 +147,12 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
 int amph_fwd_server_stats(struct amph_fwd_client *cl, uint32_t server, struct amph_fwd_stats *st)
 {
     uint64_t v[11];
-    struct fwd_link *link;
+    struct amph_client_link *link;
     struct amph_rd r;
     size_t got;
-    int err = server < cl->first || server - cl->first >= cl->nlinks ? EINVAL : fwd_link_to(cl, server, &link);
+    int err = server < cl->first || server - cl->first >= cl->nlinks ? EINVAL : amph_client_link_to(cl, server, &link);
     if (!err)
-        err = fwd_client_special(cl, link, FWD_SERVICE_STATS, NULL, 0, v, sizeof v, &got);
+        err = amph_client_special(cl, link, FWD_SERVICE_STATS, NULL, 0, v, sizeof v, &got);
     if (err)
         return err;
     amph_rd_init(&r, v, got);
@@ -176,55 +176,55 @@ bool amph_fwd_owns_fd(int fd)
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
             return true;
-    if (fwd_own_is(fd) || fwd_failover_owns(fd) || fwd_bell_owns(fd))
+    if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) || amph_client_notify_owns(fd))
         return true;
-    for (uint32_t i = 0; fwd_state.inherited.any && i < fwd_state.inherited.n; i++)
-        if (fd >= 0 && fwd_state.inherited.door[i] == fd)
+    for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)
+        if (fd >= 0 && amph_client_state.inherited.door[i] == fd)
             return true;
     return false;
 }
 
 /* ---- fork ---- */
 
-static struct fwd_guard fork_guard; /* of the one thread that is inside fork; guarded by fwd_state.lock */
+static struct amph_client_sigguard fork_guard; /* of the one thread that is inside fork; guarded by amph_client_state.lock */
 static uint32_t fork_number;
 
 void amph_fwd_fork_before(void)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     struct amph_fwd_client *first;
     /* A forked process that has made no call yet has a connection that waits for it; its child must not have the same one. */
-    if (!atomic_load(&fwd_state.client) && fwd_state.inherited.any)
+    if (!atomic_load(&amph_client_state.client) && amph_client_state.inherited.any)
         (void)amph_fwd_process(&first);
     amph_layer_event(AMPH_LAYER_FORK_BEFORE);
-    fwd_guard_enter(&g);
-    pthread_mutex_lock(&fwd_state.lock);
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
     fork_guard = g;
     fork_number = FWD_NUMBER_NONE;
-    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
     /* A shell may not have made a call since its server ended; the one that was started in its place would not know it. */
     if (cl)
-        fwd_client_check(cl);
-    fwd_failover_fork(false);
+        amph_client_check(cl);
+    amph_client_failover_fork(false);
     /* A server that cannot be reached now will be missed by the child's first call on it, with a message. */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
-        if (atomic_load(&cl->link[i].state) == FWD_LINK_READY)
-            fwd_link_child(cl, &cl->link[i], &fork_number);
+        if (atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY)
+            amph_client_link_child(cl, &cl->link[i], &fork_number);
 }
 
 static void leave_fork(bool child)
 {
-    struct fwd_guard g = fork_guard;
-    pthread_mutex_unlock(&fwd_state.lock);
+    struct amph_client_sigguard g = fork_guard;
+    pthread_mutex_unlock(&amph_client_state.lock);
     amph_layer_event(child ? AMPH_LAYER_FORK_CHILD : AMPH_LAYER_FORK_PARENT);
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
 }
 
 void amph_fwd_fork_parent(pid_t pid_or_error)
 {
-    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
     if (pid_or_error < 0)
-        fwd_failover_fork(true);
+        amph_client_failover_fork(true);
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (cl->link[i].child_door >= 0) {
             close(cl->link[i].child_door);
@@ -235,12 +235,12 @@ void amph_fwd_fork_parent(pid_t pid_or_error)
 
 void amph_fwd_fork_child(void)
 {
-    fwd_failover_child();
-    fwd_bells_forget();
-    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
-    struct fwd_inherited *inh = &fwd_state.inherited;
+    amph_client_failover_child();
+    amph_client_notify_forget();
+    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
+    struct amph_client_inherited *inh = &amph_client_state.inherited;
     if (cl) {
-        *inh = (struct fwd_inherited){ .any = true, .number = fork_number };
+        *inh = (struct amph_client_inherited){ .any = true, .number = fork_number };
         for (uint32_t i = 0; i < cl->nlinks; i++) {
             if (cl->link[i].door >= 0)
                 close(cl->link[i].door);
@@ -253,36 +253,36 @@ void amph_fwd_fork_child(void)
         /* The endpoint's memory is shared with the parent: it is left alone.  The child's first call makes its own. */
         amph_boot_close(cl->boot);
         amph_arena_forget_area();
-        atomic_store(&fwd_state.client, NULL);
+        atomic_store(&amph_client_state.client, NULL);
     }
-    fwd_state.new_image = false;
+    amph_client_state.new_image = false;
     leave_fork(true);
 }
 
 void amph_fwd_connect_all(void)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
-    struct fwd_link *link;
+    struct amph_client_link *link;
     for (size_t i = 0; cl && i < cl->nservers; i++)
-        (void)fwd_link_to(cl, cl->servers[i], &link);
+        (void)amph_client_link_to(cl, cl->servers[i], &link);
 }
 
 /* In a program that nothing is preloaded into, the C library says when it forks. */
 static void fork_prepare(void)
 {
-    if (!fwd_is_interposed())
+    if (!amph_client_is_interposed())
         amph_fwd_fork_before();
 }
 
 static void forked_parent(void)
 {
-    if (!fwd_is_interposed())
+    if (!amph_client_is_interposed())
         amph_fwd_fork_parent(1);
 }
 
 static void forked_child(void)
 {
-    if (!fwd_is_interposed())
+    if (!amph_client_is_interposed())
         amph_fwd_fork_child();
 }
 
@@ -308,16 +308,16 @@ void amph_fwd_ending(void)
 size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
-    const struct fwd_inherited *inh = &fwd_state.inherited;
+    const struct amph_client_inherited *inh = &amph_client_state.inherited;
     size_t at = 0, doors = 0;
     uint32_t number = cl ? cl->number : inh->number;
     char alone[sizeof inh->alone] = "";
     bool own = cl && cl->pid == getpid(); /* a vfork child's is its parent's */
     if (own)
-        fwd_collect_tell_alone(alone, sizeof alone);
+        amph_client_coalesce_export_exclusive(alone, sizeof alone);
     amph_layer_event(AMPH_LAYER_EXEC);
     if (own && cl->failover)
-        fwd_failover_exec();
+        amph_client_failover_exec();
     /* In a vfork child the client is the parent's: the parent's process number goes with it, so that nobody takes it over. */
     int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()), number);
     if (n < 0 || (size_t)n >= len_bytes)
@@ -325,7 +325,7 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     at = (size_t)n;
     uint32_t many = cl ? cl->nlinks : inh->any ? inh->n : 0;
     for (uint32_t i = 0; i < many; i++) {
-        bool ready = cl ? atomic_load(&cl->link[i].state) == FWD_LINK_READY : inh->door[i] >= 0;
+        bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY : inh->door[i] >= 0;
         if (!ready)
             continue;
         n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d", cl ? cl->link[i].server : inh->server[i],
@@ -341,7 +341,7 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
 }
 
 /* IOFWD_DOOR: PID:NUMBER[:SERVER=FD]...[/SERVER.HANDLE]... */
-static bool parse_door(const char *text, struct fwd_inherited *inh)
+static bool parse_door(const char *text, struct amph_client_inherited *inh)
 {
     long pid;
     int used = 0;
@@ -361,14 +361,14 @@ static bool parse_door(const char *text, struct fwd_inherited *inh)
 
 bool amph_fwd_inherited(void)
 {
-    if (!fwd_state.looked) {
-        struct fwd_inherited inh = { 0 };
-        fwd_state.looked = true;
-        if (!fwd_state.inherited.any && parse_door(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
+    if (!amph_client_state.looked) {
+        struct amph_client_inherited inh = { 0 };
+        amph_client_state.looked = true;
+        if (!amph_client_state.inherited.any && parse_door(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
             inh.any = true;
-            fwd_state.inherited = inh;
-            fwd_state.new_image = true;
+            amph_client_state.inherited = inh;
+            amph_client_state.new_image = true;
         }
     }
-    return fwd_state.new_image;
+    return amph_client_state.new_image;
 }

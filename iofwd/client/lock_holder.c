@@ -11,7 +11,7 @@
 #define FIND_TRIES 100
 
 /* What one server knows of it: the holder's process, 0 (it is not that server), or FWD_HOLDER_UNKNOWN. */
-static uint64_t ask(struct amph_fwd_client *cl, struct fwd_link *link, const struct stat *st, const struct flock *found)
+static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link, const struct stat *st, const struct flock *found)
 {
     const uint64_t words[] = { st->st_dev, st->st_ino, (uint64_t)found->l_start, (uint64_t)found->l_len, (uint64_t)found->l_type,
                                (uint64_t)found->l_pid };
@@ -22,23 +22,23 @@ static uint64_t ask(struct amph_fwd_client *cl, struct fwd_link *link, const str
     amph_wr_init(&w, (uint8_t *)body, sizeof body);
     for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
         amph_wr_u64(&w, words[i]);
-    if (fwd_client_special(cl, link, FWD_SERVICE_HOLDER, body, sizeof body, &answer, sizeof answer, &got) != 0 || got != sizeof answer)
+    if (amph_client_special(cl, link, FWD_SERVICE_HOLDER, body, sizeof body, &answer, sizeof answer, &got) != 0 || got != sizeof answer)
         return 0;
     amph_rd_init(&r, (const uint8_t *)&answer, sizeof answer);
     return amph_rd_u64(&r);
 }
 
-void fwd_name_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found)
+void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found)
 {
     struct stat st;
-    struct fwd_link *link;
+    struct amph_client_link *link;
     struct amph_fwd_args_fstat look = { .file = file, .st = &st };
-    if (found->l_type == F_UNLCK || found->l_pid <= 0 || fwd_client_once(cl, AMPH_FWD_FSTAT, &look) != 0)
+    if (found->l_type == F_UNLCK || found->l_pid <= 0 || amph_client_once(cl, AMPH_FWD_FSTAT, &look) != 0)
         return;
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         uint32_t server = cl->first + i;
         uint64_t holder = FWD_HOLDER_UNKNOWN;
-        if (server == file->part[0].server || fwd_server_is_dead(cl, server) || fwd_link_to(cl, server, &link) != 0)
+        if (server == file->part[0].server || amph_client_server_is_dead(cl, server) || amph_client_link_to(cl, server, &link) != 0)
             continue;
         for (unsigned tries = 0; holder == FWD_HOLDER_UNKNOWN && tries < FIND_TRIES; tries++) {
             if (tries)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Programs that are no GASNet clients under another launcher (mpirun -n C PROGRAM : -n S iofwd-server).  Layer: iofwd.
- * Thread rule: under fwd_state.lock, or by a process that ends.
+ * Thread rule: under amph_client_state.lock, or by a process that ends.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,15 +23,15 @@ static enum amph_status stay(struct amph_boot *boot, int *fd_p)
 {
     const struct amph_jobdesc *job = amph_boot_job(boot);
     uint32_t self = amph_boot_self(boot), first = amph_boot_first(boot, AMPH_SERVER);
-    struct fwd_door_addr where;
+    struct amph_fwd_server_addr where;
     void *value;
     size_t len;
-    enum amph_status st = amph_boot_lookup(boot, first, FWD_DOOR_KEY, LOOKUP_NS, &value, &len);
+    enum amph_status st = amph_boot_lookup(boot, first, FWD_CONTROL_KEY, LOOKUP_NS, &value, &len);
     if (st != AMPH_OK)
         return st;
-    bool ok = fwd_door_addr_take(value, len, &where);
+    bool ok = amph_fwd_server_addr_parse(value, len, &where);
     free(value);
-    return ok ? fwd_door_stay(&where, job->proc[first].host == job->proc[self].host, job->key, self, fd_p) : AMPH_ERR_PROTO;
+    return ok ? amph_fwd_control_keep(&where, job->proc[first].host == job->proc[self].host, job->key, self, fd_p) : AMPH_ERR_PROTO;
 }
 
 static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
@@ -91,7 +91,7 @@ static void leave_result(int fd)
     close(fd);
 }
 
-bool amph_fwd_join_plain(bool astray)
+bool amph_fwd_join_mpmd(bool astray)
 {
     char *text = NULL;
     int fd = -1;

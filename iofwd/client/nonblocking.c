@@ -19,8 +19,8 @@
 
 enum nb_state { NB_WAITING, NB_RUNNING, NB_DONE };
 
-struct fwd_nb {
-    struct fwd_nb *next;
+struct amph_client_nb {
+    struct amph_client_nb *next;
     struct amph_fwd_client *cl;
     struct amph_fwd_file file;
     bool write;
@@ -39,14 +39,14 @@ struct fwd_nb {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    struct fwd_nb *first, **last; /* waiting */
+    struct amph_client_nb *first, **last; /* waiting */
     unsigned threads, idle;
     pid_t pid;
 } nb = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0, 0 };
 
 /* ---- the threads ---- */
 
-static void carry_out(struct fwd_nb *op)
+static void carry_out(struct amph_client_nb *op)
 {
     while (op->done < op->len) {
         size_t n = 0;
@@ -66,7 +66,7 @@ static void *work(void *unused)
 {
     pthread_mutex_lock(&nb.lock);
     for (;;) {
-        struct fwd_nb *op = nb.first;
+        struct amph_client_nb *op = nb.first;
         if (!op) {
             nb.idle++;
             pthread_cond_wait(&nb.work, &nb.lock);
@@ -134,15 +134,15 @@ __attribute__((constructor)) static void begin(void)
 
 /* ---- operations ---- */
 
-int fwd_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, void *buf, size_t len, off_t off,
-                 void (*finished)(void *arg), void *arg, struct fwd_nb **op_p)
+int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, void *buf, size_t len, off_t off,
+                 void (*finished)(void *arg), void *arg, struct amph_client_nb **op_p)
 {
     if (off < 0 || len > (size_t)SSIZE_MAX || (len && !buf))
         return EINVAL;
-    struct fwd_nb *op = calloc(1, sizeof *op);
+    struct amph_client_nb *op = calloc(1, sizeof *op);
     if (!op)
         return ENOMEM;
-    *op = (struct fwd_nb){ .cl = cl, .file = *file, .write = write, .buf = buf, .len = len, .off = off, .start_ns = amph_now_ns(),
+    *op = (struct amph_client_nb){ .cl = cl, .file = *file, .write = write, .buf = buf, .len = len, .off = off, .start_ns = amph_now_ns(),
                            .finished = finished, .arg = arg };
     pthread_mutex_lock(&nb.lock);
     forget_parent();
@@ -172,7 +172,7 @@ static struct timespec deadline(uint64_t timeout_ns)
 }
 
 /* Waits until op is done.  Lock held.  0 or ETIMEDOUT. */
-static int await(struct fwd_nb *op, uint64_t timeout_ns)
+static int await(struct amph_client_nb *op, uint64_t timeout_ns)
 {
     struct timespec end = deadline(timeout_ns == UINT64_MAX ? 0 : timeout_ns);
     int err = 0;
@@ -184,7 +184,7 @@ static int await(struct fwd_nb *op, uint64_t timeout_ns)
     return op->state == NB_DONE ? 0 : ETIMEDOUT;
 }
 
-int fwd_nb_wait(struct fwd_nb *op, uint64_t timeout_ns, struct fwd_nb_result *result)
+int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns, struct amph_client_nb_result *result)
 {
     if (op->pid != getpid()) /* the parent's, which nobody finishes here */
         return EINVAL;
@@ -193,18 +193,18 @@ int fwd_nb_wait(struct fwd_nb *op, uint64_t timeout_ns, struct fwd_nb_result *re
     pthread_mutex_unlock(&nb.lock);
     if (err)
         return err;
-    *result = (struct fwd_nb_result){ .error = op->error, .bytes = op->done, .ns = op->end_ns - op->start_ns };
+    *result = (struct amph_client_nb_result){ .error = op->error, .bytes = op->done, .ns = op->end_ns - op->start_ns };
     free(op);
     return 0;
 }
 
-bool fwd_nb_cancel(struct fwd_nb *op)
+bool amph_client_nb_cancel(struct amph_client_nb *op)
 {
     bool found = false;
     if (op->pid != getpid())
         return false;
     pthread_mutex_lock(&nb.lock);
-    for (struct fwd_nb **at = &nb.first; *at && !found; at = *at ? &(*at)->next : at) {
+    for (struct amph_client_nb **at = &nb.first; *at && !found; at = *at ? &(*at)->next : at) {
         if (*at != op)
             continue;
         found = true;

@@ -7,21 +7,21 @@
 
 #include "iofwd/client/internal.h"
 
-struct fwd_nb;
+struct amph_client_nb;
 
-struct fwd_nb_result {
+struct amph_client_nb_result {
     int error;      /* 0 or an errno value; 0 too where some bytes were moved before it */
     size_t bytes;
     uint64_t ns;    /* from start to end */
 };
 
 /* Starts a pread or pwrite; buf stays untouched until it is done.  finished (or NULL) is called in another thread when it is.
- * The operation lives until fwd_nb_wait gives 0.  0, EINVAL, ENOMEM, EAGAIN (no thread). */
-int fwd_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, void *buf, size_t len, off_t off,
-                 void (*finished)(void *arg), void *arg, struct fwd_nb **op_p);
+ * The operation lives until amph_client_nb_wait gives 0.  0, EINVAL, ENOMEM, EAGAIN (no thread). */
+int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, void *buf, size_t len, off_t off,
+                 void (*finished)(void *arg), void *arg, struct amph_client_nb **op_p);
 /* Waits at most timeout_ns (UINT64_MAX: for ever; 0: not at all).  0: done, op is gone; ETIMEDOUT: it goes on. */
-int fwd_nb_wait(struct fwd_nb *op, uint64_t timeout_ns, struct fwd_nb_result *result);
+int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns, struct amph_client_nb_result *result);
 /* true: it had not begun and will not; it is done with ECANCELED. */
-bool fwd_nb_cancel(struct fwd_nb *op);
+bool amph_client_nb_cancel(struct amph_client_nb *op);
 
 #endif

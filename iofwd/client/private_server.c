@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A server of the process's own: started on another host by ssh or on this one by fork, ended with the process and its children.
- * Layer: iofwd.  Thread rule: under fwd_state.lock, with signals held back.
+ * Layer: iofwd.  Thread rule: under amph_client_state.lock, with signals held back.
  *
  * The program must not notice: its environment stays as it is, no child of its own appears (a grandchild that nobody waits for does,
  * through a process whose end raises no SIGCHLD), and the one descriptor lies out of its way.  What the program starts finds the
@@ -39,7 +39,7 @@ static struct {
     char *setting;  /* IOFWD_PRIVATE_SERVERS=... for what the program starts */
 } own = { .fd = -1 };
 
-bool fwd_own_is(int fd)
+bool amph_client_private_server_is(int fd)
 {
     return fd >= 0 && fd == own.fd;
 }
@@ -54,7 +54,7 @@ const char *amph_fwd_own_env(void)
     return own.setting;
 }
 
-int fwd_own_ask(const char *host, const char *path, const char *prefixes)
+int amph_client_private_server_ask(const char *host, const char *path, const char *prefixes)
 {
     free(own.host);
     free(own.path);
@@ -213,7 +213,7 @@ static bool keep_text(char *text)
 /* Leaves the descriptor above the program's; it closes at exec, so the server learns of each image's end from its door only. */
 static void keep_fd(int fd)
 {
-    own.fd = fcntl(fd, F_DUPFD_CLOEXEC, FWD_OWN_FDS);
+    own.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
     if (own.fd < 0)
         own.fd = fd;
     else
@@ -252,7 +252,7 @@ failed:
     return EIO;
 }
 
-int fwd_own_start(void)
+int amph_client_private_server_start(void)
 {
     const char *host = given(own.host, AMPH_ENV_IOFWD_SERVER_HOST), *prefixes = given(own.prefixes, AMPH_ENV_IOFWD_PREFIX);
     bool belongs = amph_env_str(AMPH_ENV_JOB)[0] || amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS)[0];

@@ -17,7 +17,7 @@ enum { BELL_NONE, BELL_FREE, BELL_TAKEN };
 static struct {
     _Atomic int state;
     bool inherited; /* by children: it is in an epoll set of the program's, which they have, too */
-    struct amph_fwd_bell bell;
+    struct amph_fwd_notifier bell;
 } bells[BELLS];
 
 static bool change(unsigned i, int from, int to)
@@ -29,29 +29,29 @@ static bool change(unsigned i, int from, int to)
 /* A child by clone may share our memory and have descriptors of its own: the bells in it are not its, and its are not ours. */
 static bool has_our_descriptors(void)
 {
-    struct amph_fwd_client *cl = atomic_load(&fwd_state.client);
+    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
     return cl && cl->pid == getpid();
 }
 
 /* A connection to the server, out of the program's way; it ends with this image. */
-static int connect_bell(struct amph_fwd_client *cl, struct fwd_link *link, struct amph_fwd_bell *bell)
+static int connect_bell(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_fwd_notifier *bell)
 {
-    struct fwd_welcome wc;
-    struct fwd_guard g;
+    struct amph_fwd_welcome wc;
+    struct amph_client_sigguard g;
     int fd = -1, up = -1;
-    fwd_guard_enter(&g);
-    enum amph_status st = fwd_knock(cl, link, FWD_HELLO_BELL, FWD_NUMBER_NONE, &wc, &fd);
-    if (st == AMPH_OK && (up = fcntl(fd, F_DUPFD_CLOEXEC, FWD_OWN_FDS)) >= 0)
+    amph_client_sigguard_enter(&g);
+    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_NOTIFY, FWD_NUMBER_NONE, &wc, &fd);
+    if (st == AMPH_OK && (up = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM)) >= 0)
         close(fd);
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
     if (st != AMPH_OK)
         return st == AMPH_ERR_FULL ? ENFILE : EIO;
-    *bell = (struct amph_fwd_bell){ .fd = up < 0 ? fd : up, .server = link->server, .number = wc.number };
+    *bell = (struct amph_fwd_notifier){ .fd = up < 0 ? fd : up, .server = link->server, .number = wc.number };
     return 0;
 }
 
 /* One of that server that has been given back. */
-static bool take_used(uint32_t server, struct amph_fwd_bell *bell_p)
+static bool take_used(uint32_t server, struct amph_fwd_notifier *bell_p)
 {
     for (unsigned i = 0; i < BELLS; i++) {
         if (!change(i, BELL_FREE, BELL_TAKEN))
@@ -64,7 +64,7 @@ static bool take_used(uint32_t server, struct amph_fwd_bell *bell_p)
     return false;
 }
 
-static int take_new(struct amph_fwd_client *cl, struct fwd_link *link, bool inherited, struct amph_fwd_bell *bell_p)
+static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, bool inherited, struct amph_fwd_notifier *bell_p)
 {
     for (unsigned i = 0; i < BELLS; i++)
         if (change(i, BELL_NONE, BELL_TAKEN)) {
@@ -84,15 +84,15 @@ static void drop_used(void)
 {
     for (unsigned i = 0; i < BELLS; i++)
         if (change(i, BELL_FREE, BELL_TAKEN)) {
-            amph_fwd_bell_give(&bells[i].bell, true);
+            amph_fwd_notifier_release(&bells[i].bell, true);
             return;
         }
 }
 
-int amph_fwd_bell_take(struct amph_fwd_client *cl, uint32_t server, bool for_set, struct amph_fwd_bell *bell_p)
+int amph_fwd_notifier_acquire(struct amph_fwd_client *cl, uint32_t server, bool for_set, struct amph_fwd_notifier *bell_p)
 {
-    struct fwd_link *link;
-    int err = fwd_link_to(cl, server, &link);
+    struct amph_client_link *link;
+    int err = amph_client_link_to(cl, server, &link);
     if (err || (!for_set && has_our_descriptors() && take_used(server, bell_p)))
         return err;
     err = take_new(cl, link, for_set, bell_p);
@@ -103,7 +103,7 @@ int amph_fwd_bell_take(struct amph_fwd_client *cl, uint32_t server, bool for_set
     return err;
 }
 
-bool amph_fwd_bell_hear(const struct amph_fwd_bell *bell)
+bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *bell)
 {
     char rung[64];
     ssize_t n;
@@ -112,29 +112,29 @@ bool amph_fwd_bell_hear(const struct amph_fwd_bell *bell)
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-void amph_fwd_bell_give(const struct amph_fwd_bell *bell, bool gone)
+void amph_fwd_notifier_release(const struct amph_fwd_notifier *bell, bool gone)
 {
     gone = gone || !has_our_descriptors();
     for (unsigned i = 0; i < BELLS; i++) {
         if (atomic_load(&bells[i].state) != BELL_TAKEN || bells[i].bell.fd != bell->fd)
             continue;
         if (gone) {
-            struct fwd_guard g;
-            fwd_guard_enter(&g);
+            struct amph_client_sigguard g;
+            amph_client_sigguard_enter(&g);
             bells[i].bell.fd = -1;
             close(bell->fd);
-            fwd_guard_leave(&g);
+            amph_client_sigguard_leave(&g);
         }
         atomic_store(&bells[i].state, gone ? BELL_NONE : BELL_FREE);
         return;
     }
 }
 
-int amph_fwd_bell_collect(struct amph_fwd_client *cl, const struct amph_fwd_bell *bell, struct amph_fwd_happened *out, size_t most,
+int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_notifier *bell, struct amph_fwd_happened *out, size_t most,
                           size_t *n_p)
 {
-    uint64_t ask[2], answer[2 * FWD_COLLECT_MOST];
-    struct fwd_link *link;
+    uint64_t ask[2], answer[2 * FWD_NOTIFICATIONS_MAX];
+    struct amph_client_link *link;
     struct amph_wr w;
     struct amph_rd r;
     size_t got = 0;
@@ -142,9 +142,9 @@ int amph_fwd_bell_collect(struct amph_fwd_client *cl, const struct amph_fwd_bell
     amph_wr_init(&w, (uint8_t *)ask, sizeof ask);
     amph_wr_u64(&w, bell->number);
     amph_wr_u64(&w, most);
-    int err = fwd_link_to(cl, bell->server, &link);
+    int err = amph_client_link_to(cl, bell->server, &link);
     if (!err)
-        err = fwd_client_special(cl, link, FWD_SERVICE_COLLECT, ask, sizeof ask, answer, sizeof answer, &got);
+        err = amph_client_special(cl, link, FWD_SERVICE_NOTIFICATIONS, ask, sizeof ask, answer, sizeof answer, &got);
     amph_rd_init(&r, (const uint8_t *)answer, got);
     while (!err && *n_p < most && amph_rd_left(&r) >= 2 * sizeof(uint64_t)) {
         out[*n_p].events = (uint32_t)amph_rd_u64(&r);
@@ -154,7 +154,7 @@ int amph_fwd_bell_collect(struct amph_fwd_client *cl, const struct amph_fwd_bell
     return err;
 }
 
-bool fwd_bell_owns(int fd)
+bool amph_client_notify_owns(int fd)
 {
     for (unsigned i = 0; i < BELLS; i++)
         if (fd >= 0 && atomic_load(&bells[i].state) != BELL_NONE && bells[i].bell.fd == fd)
@@ -162,7 +162,7 @@ bool fwd_bell_owns(int fd)
     return false;
 }
 
-void fwd_bells_forget(void)
+void amph_client_notify_forget(void)
 {
     for (unsigned i = 0; i < BELLS; i++) {
         if (atomic_load(&bells[i].state) == BELL_TAKEN && bells[i].inherited)

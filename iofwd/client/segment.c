@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "iofwd/client/internal.h"
 
-/* Registers the segment with the endpoint; fwd_state.lock is held. */
+/* Registers the segment with the endpoint; amph_client_state.lock is held. */
 static bool have_segment(struct amph_fwd_client *cl, uint32_t which)
 {
     struct amph_arena_part part;
@@ -27,26 +27,26 @@ static bool have_segment(struct amph_fwd_client *cl, uint32_t which)
     return true;
 }
 
-static void tell_server(struct amph_fwd_client *cl, struct fwd_link *link, uint32_t which)
+static void tell_server(struct amph_fwd_client *cl, struct amph_client_link *link, uint32_t which)
 {
     size_t got;
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     uint8_t key[sizeof cl->segment_mem.key];
-    fwd_guard_enter(&g);
-    pthread_mutex_lock(&fwd_state.lock);
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
     bool ok = have_segment(cl, which);
     size_t len = ok ? cl->segment_mem.key_len : 0;
     memcpy(key, cl->segment_mem.key, len);
-    pthread_mutex_unlock(&fwd_state.lock);
-    fwd_guard_leave(&g);
-    int err = ok ? fwd_client_special(cl, link, FWD_SERVICE_SEGMENT, key, len, NULL, 0, &got) : EOPNOTSUPP;
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(&g);
+    int err = ok ? amph_client_special(cl, link, FWD_SERVICE_SEGMENT, key, len, NULL, 0, &got) : EOPNOTSUPP;
     if (err == EBUSY) /* the server still works on the segment before this one */
         return;
     atomic_store_explicit(&link->segment_refused, err ? which : 0, memory_order_relaxed);
     atomic_store_explicit(&link->segment_which, err ? 0 : which, memory_order_release);
 }
 
-bool fwd_segment_holds(struct amph_fwd_client *cl, struct fwd_link *link, const void *data, size_t len, uint64_t *at_p)
+bool amph_client_segment_holds(struct amph_fwd_client *cl, struct amph_client_link *link, const void *data, size_t len, uint64_t *at_p)
 {
     uint32_t which;
     if (!amph_arena_in_segment(data, len, at_p, &which))

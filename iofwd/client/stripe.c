@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Files spread over several servers: which files are, how their bytes are dealt out, opening and closing all their parts.
- * Layer: iofwd.  Thread rule: see client/internal.h; rules are added under fwd_state.lock and never changed afterwards.
+ * Layer: iofwd.  Thread rule: see client/internal.h; rules are added under amph_client_state.lock and never changed afterwards.
  *
  * The servers share a file system, so any of them can do any part of a file: what is dealt out is work, not storage, and two clients need
  * not agree on it.  The first part is home of offset, size, O_APPEND and locks.
@@ -21,7 +21,7 @@
 
 struct rule {
     struct rule *next;
-    struct fwd_stripe stripe;
+    struct amph_client_stripe stripe;
     char pattern[RULE_TEXT_MOST]; /* "": every file */
 };
 
@@ -32,7 +32,7 @@ static struct {
 
 /* ---- settings ---- */
 
-static bool add_rule(const char *pattern, size_t len, struct fwd_stripe stripe)
+static bool add_rule(const char *pattern, size_t len, struct amph_client_stripe stripe)
 {
     struct rule *r = len < RULE_TEXT_MOST ? calloc(1, sizeof *r) : NULL;
     if (!r)
@@ -45,7 +45,7 @@ static bool add_rule(const char *pattern, size_t len, struct fwd_stripe stripe)
 }
 
 /* "WIDTH[:UNIT]" */
-static bool parse_stripe(const char *text, size_t len, struct fwd_stripe *stripe_p)
+static bool parse_stripe(const char *text, size_t len, struct amph_client_stripe *stripe_p)
 {
     char copy[64], *colon;
     uint64_t unit = 0;
@@ -62,14 +62,14 @@ static bool parse_stripe(const char *text, size_t len, struct fwd_stripe *stripe
         return false;
     if (colon && !amph_parse_size(colon + 1, &unit))
         return false;
-    return fwd_stripe_make((uint32_t)width, unit, stripe_p) == 0;
+    return amph_client_stripe_make((uint32_t)width, unit, stripe_p) == 0;
 }
 
-int fwd_stripe_make(uint32_t width, uint64_t unit, struct fwd_stripe *stripe_p)
+int amph_client_stripe_make(uint32_t width, uint64_t unit, struct amph_client_stripe *stripe_p)
 {
-    if (width < 1 || width > AMPH_FWD_PARTS_MAX || unit % 1024 || unit > FWD_STRIPE_UNIT_MOST)
+    if (width < 1 || width > AMPH_FWD_PARTS_MAX || unit % 1024 || unit > AMPH_CLIENT_STRIPE_UNIT_MAX)
         return EINVAL;
-    *stripe_p = (struct fwd_stripe){ .width = width, .unit_kib = (uint32_t)(unit >> 10) };
+    *stripe_p = (struct amph_client_stripe){ .width = width, .unit_kib = (uint32_t)(unit >> 10) };
     return 0;
 }
 
@@ -83,7 +83,7 @@ static void take_setting(void)
             start--;
         const char *equal = memchr(start, '=', (size_t)(end - start));
         const char *value = equal ? equal + 1 : start;
-        struct fwd_stripe stripe;
+        struct amph_client_stripe stripe;
         if (!parse_stripe(value, (size_t)(end - value), &stripe) || !add_rule(start, equal ? (size_t)(equal - start) : 0, stripe))
             amph_warn("IOFWD_STRIPE: \"%.*s\" is not [PATTERN=]WIDTH[:UNIT] with a width of 1 to %d and a unit of whole KiB; it is "
                       "left out",
@@ -96,25 +96,25 @@ static void get_ready(void)
 {
     if (atomic_load_explicit(&rules.ready, memory_order_acquire))
         return;
-    struct fwd_guard g;
-    fwd_guard_enter(&g);
-    pthread_mutex_lock(&fwd_state.lock);
+    struct amph_client_sigguard g;
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
     if (!atomic_load(&rules.ready))
         take_setting();
     atomic_store(&rules.ready, true);
-    pthread_mutex_unlock(&fwd_state.lock);
-    fwd_guard_leave(&g);
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(&g);
 }
 
-int fwd_stripe_add(const char *pattern, struct fwd_stripe stripe)
+int amph_client_stripe_add(const char *pattern, struct amph_client_stripe stripe)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     get_ready();
-    fwd_guard_enter(&g);
-    pthread_mutex_lock(&fwd_state.lock);
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
     bool ok = add_rule(pattern, strlen(pattern), stripe);
-    pthread_mutex_unlock(&fwd_state.lock);
-    fwd_guard_leave(&g);
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(&g);
     return ok ? 0 : strlen(pattern) >= RULE_TEXT_MOST ? ENAMETOOLONG : ENOMEM;
 }
 
@@ -125,16 +125,16 @@ static bool fits(const struct rule *r, const char *path)
     return !r->pattern[0] || fnmatch(r->pattern, strchr(r->pattern, '/') ? path : name, 0) == 0;
 }
 
-static struct fwd_stripe stripe_of(const char *path)
+static struct amph_client_stripe stripe_of(const char *path)
 {
     get_ready();
     for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r; r = r->next)
         if (fits(r, path))
             return r->stripe;
-    return (struct fwd_stripe){ .width = 1 };
+    return (struct amph_client_stripe){ .width = 1 };
 }
 
-uint32_t fwd_stripe_width(void)
+uint32_t amph_client_stripe_width(void)
 {
     /* Called while the client is being opened: the lock is held. */
     if (!atomic_load(&rules.ready)) {
@@ -147,7 +147,7 @@ uint32_t fwd_stripe_width(void)
     return 1;
 }
 
-uint32_t fwd_stripe_widest(const struct amph_fwd_client *cl)
+uint32_t amph_client_stripe_widest(const struct amph_fwd_client *cl)
 {
     uint32_t widest = 1;
     get_ready();
@@ -163,36 +163,36 @@ static bool same_file(struct amph_fwd_client *cl, const struct amph_fwd_file *ho
 {
     struct stat a, b;
     struct amph_fwd_args_fstat ask = { .file = home, .st = &a };
-    if (fwd_client_once(cl, AMPH_FWD_FSTAT, &ask))
+    if (amph_client_once(cl, AMPH_FWD_FSTAT, &ask))
         return false;
     ask = (struct amph_fwd_args_fstat){ .file = other, .st = &b };
-    return fwd_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+    return amph_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
 static bool is_regular(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct stat st;
     struct amph_fwd_args_fstat ask = { .file = file, .st = &st };
-    return fwd_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && S_ISREG(st.st_mode);
+    return amph_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && S_ISREG(st.st_mode);
 }
 
 static void drop_part(struct amph_fwd_client *cl, const struct amph_fwd_file *part)
 {
     struct amph_fwd_args_close drop = { .file = part };
-    fwd_client_once(cl, AMPH_FWD_CLOSE, &drop);
+    amph_client_once(cl, AMPH_FWD_CLOSE, &drop);
 }
 
 /* Opens the file at one more server.  It exists by now, and is neither to be emptied nor appended to there. */
 static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a, const char *path, uint32_t server,
                       const struct amph_fwd_file *home, struct amph_fwd_file *part)
 {
-    struct fwd_link *link;
+    struct amph_client_link *link;
     struct amph_fwd_args_open again = *a;
     again.path_dir = NULL;
     again.path = path;
     again.flags &= ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY);
     again.file = part;
-    if (fwd_link_to(cl, server, &link) || fwd_client_simple(cl, link, AMPH_FWD_OPEN, &again))
+    if (amph_client_link_to(cl, server, &link) || amph_client_simple(cl, link, AMPH_FWD_OPEN, &again))
         return false;
     if (same_file(cl, home, part))
         return true;
@@ -200,13 +200,13 @@ static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_ope
     return false;
 }
 
-void fwd_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
+void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
 {
     struct amph_fwd_file *file = a->file, part;
     /* Where appends go is decided by one server; a directory's descriptor is no place to begin a path at another server. */
     if (cl->nlinks < 2 || a->path_dir || (a->flags & (O_APPEND | O_PATH | O_DIRECTORY)) || (a->flags & O_TMPFILE) == O_TMPFILE)
         return;
-    struct fwd_stripe stripe = stripe_of(a->path);
+    struct amph_client_stripe stripe = stripe_of(a->path);
     if (stripe.width < 2 || !is_regular(cl, file))
         return;
     file->unit_kib = stripe.unit_kib;
@@ -232,14 +232,14 @@ static bool is_for_all(enum amph_fwd_id id)
     return all[id];
 }
 
-int fwd_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id, const struct amph_fwd_file *file, void *args)
+int amph_client_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id, const struct amph_fwd_file *file, void *args)
 {
     int worst = 0;
     for (uint32_t i = 1; is_for_all(id) && i < file->nparts; i++) {
-        struct fwd_link *link;
-        int err = fwd_link_to(cl, file->part[i].server, &link);
+        struct amph_client_link *link;
+        int err = amph_client_link_to(cl, file->part[i].server, &link);
         if (!err)
-            err = fwd_client_simple(cl, link, id, args);
+            err = amph_client_simple(cl, link, id, args);
         worst = worst ? worst : err;
     }
     return worst;
@@ -247,9 +247,9 @@ int fwd_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id, const struc
 
 /* ---- dealing out ---- */
 
-void fwd_deal_start(struct fwd_deal *d, const struct amph_fwd_file *file, uint32_t part, uint64_t off, size_t total)
+void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d, const struct amph_fwd_file *file, uint32_t part, uint64_t off, size_t total)
 {
-    *d = (struct fwd_deal){ .total = total, .width = file->nparts };
+    *d = (struct amph_client_stripe_cursor){ .total = total, .width = file->nparts };
     if (file->nparts < 2) {
         d->unit = SIZE_MAX;
         return;
@@ -257,7 +257,7 @@ void fwd_deal_start(struct fwd_deal *d, const struct amph_fwd_file *file, uint32
     d->unit = (size_t)file->unit_kib << 10;
     d->phase = d->unit ? off : 0;
     if (!d->unit) {
-        d->unit = (total / file->nparts + FWD_STRIPE_ALIGN) / FWD_STRIPE_ALIGN * FWD_STRIPE_ALIGN;
+        d->unit = (total / file->nparts + AMPH_CLIENT_STRIPE_ALIGN) / AMPH_CLIENT_STRIPE_ALIGN * AMPH_CLIENT_STRIPE_ALIGN;
     }
     uint64_t stripe = d->phase / d->unit;
     uint32_t ahead = (uint32_t)((part + file->nparts - stripe % file->nparts) % file->nparts);
@@ -265,14 +265,14 @@ void fwd_deal_start(struct fwd_deal *d, const struct amph_fwd_file *file, uint32
     d->at = at < total ? (size_t)at : total;
 }
 
-size_t fwd_deal_len(const struct fwd_deal *d, size_t most)
+size_t amph_client_stripe_cursor_len(const struct amph_client_stripe_cursor *d, size_t most)
 {
     size_t left = d->total - d->at, here = d->width < 2 ? left : d->unit - (size_t)((d->phase + d->at) % d->unit);
     size_t len = left < here ? left : here;
     return len < most ? len : most;
 }
 
-void fwd_deal_step(struct fwd_deal *d, size_t len)
+void amph_client_stripe_cursor_step(struct amph_client_stripe_cursor *d, size_t len)
 {
     size_t left = d->total - d->at, jump = len;
     if (d->width > 1 && (d->phase + d->at + len) % d->unit == 0) {

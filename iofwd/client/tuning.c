@@ -19,26 +19,26 @@
 #define LEAD_NEEDED 6u  /* to take the place of the way in use */
 
 /* To a server of the same host: the best guess first. */
-static const struct fwd_way near_ways[] = {
+static const struct amph_client_route near_ways[] = {
     { 128 * KIB, 4, false }, { 128 * KIB, 8, true }, { 64 * KIB, 4, false },
     { 256 * KIB, 4, false }, { 256 * KIB, 4, true }, { 64 * KIB, 8, true },
 };
 /* Over a network: what is under way together (piece * depth) covers round trip times bandwidth, or it does not; more than that only fills
  * caches and socket buffers. */
-static const struct fwd_way far_ways[] = {
+static const struct amph_client_route far_ways[] = {
     { 128 * KIB, 4, false }, { 256 * KIB, 4, false }, { 128 * KIB, 8, false }, { 256 * KIB, 8, false }, { 64 * KIB, 8, false },
 };
 
-static const struct fwd_way *ways_of(bool near, unsigned *n_p)
+static const struct amph_client_route *ways_of(bool near, unsigned *n_p)
 {
     *n_p = near ? AMPH_COUNTOF(near_ways) : AMPH_COUNTOF(far_ways);
     return near ? near_ways : far_ways;
 }
 
-unsigned fwd_pace_choose(struct fwd_pace *pace, bool near, struct fwd_way *way_p)
+unsigned amph_client_tuning_choose(struct amph_client_tuning *pace, bool near, struct amph_client_route *way_p)
 {
     unsigned n;
-    const struct fwd_way *ways = ways_of(near, &n);
+    const struct amph_client_route *ways = ways_of(near, &n);
     unsigned call = atomic_fetch_add_explicit(&pace->calls, 1, memory_order_relaxed);
     unsigned best = atomic_load_explicit(&pace->best, memory_order_relaxed), way = best;
     bool early = call < 2 * n && call % 2 == 1;
@@ -57,10 +57,10 @@ unsigned fwd_pace_choose(struct fwd_pace *pace, bool near, struct fwd_way *way_p
     return way % n;
 }
 
-void fwd_pace_peek(const struct fwd_pace *pace, bool near, struct fwd_way *way_p)
+void amph_client_tuning_peek(const struct amph_client_tuning *pace, bool near, struct amph_client_route *way_p)
 {
     unsigned n;
-    const struct fwd_way *ways = ways_of(near, &n);
+    const struct amph_client_route *ways = ways_of(near, &n);
     *way_p = ways[atomic_load_explicit(&pace->best, memory_order_relaxed) % n];
 }
 
@@ -72,7 +72,7 @@ static unsigned lead_after(unsigned lead, bool won)
     return lead ? lead - 1 : 0;
 }
 
-void fwd_pace_judge(struct fwd_pace *pace, unsigned way, uint64_t bytes, uint64_t ns)
+void amph_client_tuning_record(struct amph_client_tuning *pace, unsigned way, uint64_t bytes, uint64_t ns)
 {
     uint64_t rate = bytes * AMPH_NS_PER_US / (ns + 1) + 1, before = atomic_load_explicit(&pace->rate, memory_order_relaxed);
     if (way == atomic_load_explicit(&pace->best, memory_order_relaxed)) {

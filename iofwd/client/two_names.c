@@ -25,35 +25,35 @@ static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_fi
 }
 
 /* Opens at link what has the name that `dir` has now: 0 and the file, EAGAIN where that is another one, or an errno value. */
-static int open_there(struct amph_fwd_client *cl, struct fwd_link *link, const struct amph_fwd_file *dir, struct amph_fwd_file *there)
+static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link, const struct amph_fwd_file *dir, struct amph_fwd_file *there)
 {
-    char name[FWD_PATH_MOST];
+    char name[FWD_PATH_MAX];
     size_t len = 0;
     struct stat was, is;
     struct amph_fwd_args_nameof ask_name = { .file = dir, .name = name, .name_cap = sizeof name - 2, .name_len = &len };
     struct amph_fwd_args_fstat ask_dir = { .file = dir, .st = &was }, ask_there = { .file = there, .st = &is };
     struct amph_fwd_args_open open_it = { .path = name, .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW, .file = there };
     struct amph_fwd_args_close drop = { .file = there };
-    int err = fwd_client_once(cl, AMPH_FWD_FSTAT, &ask_dir);
+    int err = amph_client_once(cl, AMPH_FWD_FSTAT, &ask_dir);
     if (!err && !S_ISDIR(was.st_mode))
         err = ENOTDIR;
     if (!err) /* ENOENT: it has been removed, and nothing gets a name in it */
-        err = fwd_client_once(cl, AMPH_FWD_NAMEOF, &ask_name);
+        err = amph_client_once(cl, AMPH_FWD_NAMEOF, &ask_name);
     if (err)
         return err;
     memcpy(name + len, "/", 2); /* "": the root is exported, and is what is meant */
-    err = fwd_client_simple(cl, link, AMPH_FWD_OPEN, &open_it);
+    err = amph_client_simple(cl, link, AMPH_FWD_OPEN, &open_it);
     if (err)
         return err == ENOENT || err == ENOTDIR || err == ELOOP ? EAGAIN : err;
-    err = fwd_client_once(cl, AMPH_FWD_FSTAT, &ask_there);
+    err = amph_client_once(cl, AMPH_FWD_FSTAT, &ask_there);
     if (!err && (was.st_ino != is.st_ino || was.st_dev != is.st_dev))
         err = EAGAIN;
     if (err)
-        (void)fwd_client_once(cl, AMPH_FWD_CLOSE, &drop);
+        (void)amph_client_once(cl, AMPH_FWD_CLOSE, &drop);
     return err;
 }
 
-int fwd_client_pair(struct amph_fwd_client *cl, struct fwd_link *link, enum amph_fwd_id id, void *args)
+int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id, void *args)
 {
     union amph_fwd_args *u = args;
     bool renames = id == AMPH_FWD_RENAME;
@@ -71,8 +71,8 @@ int fwd_client_pair(struct amph_fwd_client *cl, struct fwd_link *link, enum amph
         return err == EAGAIN ? EXDEV : err;
     struct amph_fwd_args_close drop = { .file = &there };
     *at = &there;
-    err = fwd_client_simple(cl, link, id, args);
+    err = amph_client_simple(cl, link, id, args);
     *at = to;
-    (void)fwd_client_once(cl, AMPH_FWD_CLOSE, &drop);
+    (void)amph_client_once(cl, AMPH_FWD_CLOSE, &drop);
     return err;
 }

@@ -115,7 +115,7 @@ if DROPIN_STATIC
 lib_LTLIBRARIES += libiofwd_wrap.la
 libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/interpose/entry/client_static.c
 nodist_libiofwd_wrap_la_SOURCES = iofwd/calls/names_wrap.c
-libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -Dfwd_state=fwd_wrap_state -DFWD_STD_PREFIX='"__wrap__IO_2_1_"'
+libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -DFWD_STD_PREFIX='"__wrap__IO_2_1_"'
 libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_wrap_la_LDFLAGS = -static
 module_DATA = iofwd/calls/iofwd-wrap.args

@@ -29,19 +29,19 @@
 
 /* ---- open files ---- */
 
-struct fwd_handle *fwd_handle_find(struct fwd_server *s, uint64_t number)
+struct amph_server_handle *amph_server_handle_find(struct amph_server *s, uint64_t number)
 {
     uint64_t slot = number & SLOT_MASK;
-    struct fwd_handle *h = slot < s->nslots ? s->handle[slot] : NULL;
+    struct amph_server_handle *h = slot < s->nslots ? s->handle[slot] : NULL;
     return h && h->number == number && h->nholders > 0 ? h : NULL;
 }
 
-bool fwd_handle_of_another(const struct fwd_server *s, uint64_t number)
+bool amph_server_handle_of_another(const struct amph_server *s, uint64_t number)
 {
     return (number & AMPH_FWD_HANDLE_TOP) && (number & LIFE_MASK) >> LIFE_SHIFT != s->life;
 }
 
-static bool free_slot(struct fwd_server *s, uint32_t *slot_p)
+static bool free_slot(struct amph_server *s, uint32_t *slot_p)
 {
     for (uint32_t i = 0; i < s->nslots; i++)
         if (!s->handle[i]) {
@@ -49,7 +49,7 @@ static bool free_slot(struct fwd_server *s, uint32_t *slot_p)
             return true;
         }
     uint32_t more = s->nslots ? s->nslots * 2 : 64;
-    struct fwd_handle **bigger = more <= SLOT_MASK + 1 ? realloc(s->handle, more * sizeof *bigger) : NULL;
+    struct amph_server_handle **bigger = more <= SLOT_MASK + 1 ? realloc(s->handle, more * sizeof *bigger) : NULL;
     if (!bigger)
         return false;
     memset(bigger + s->nslots, 0, (more - s->nslots) * sizeof *bigger);
@@ -60,7 +60,7 @@ static bool free_slot(struct fwd_server *s, uint32_t *slot_p)
 }
 
 /* Random numbers are drawn many at a time: each time is a system call. */
-static uint64_t draw(struct fwd_server *s)
+static uint64_t draw(struct amph_server *s)
 {
     if (s->nnoise == 0) {
         amph_random(s->noise, sizeof s->noise);
@@ -69,9 +69,9 @@ static uint64_t draw(struct fwd_server *s)
     return s->noise[--s->nnoise];
 }
 
-struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, int fd, bool waits)
+struct amph_server_handle *amph_server_handle_make(struct amph_server *s, struct amph_server_peer *peer, int fd, bool waits)
 {
-    struct fwd_handle *h = calloc(1, sizeof *h);
+    struct amph_server_handle *h = calloc(1, sizeof *h);
     if (!h || !free_slot(s, &h->slot)) {
         free(h);
         return NULL;
@@ -84,7 +84,7 @@ struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, 
     h->opener = peer->number;
     h->queue_tail = &h->queue_head;
     s->handle[h->slot] = h;
-    if (fwd_handle_hold(s, peer, h) != 0) {
+    if (amph_server_handle_hold(s, peer, h) != 0) {
         s->handle[h->slot] = NULL;
         free(h);
         return NULL;
@@ -93,15 +93,15 @@ struct fwd_handle *fwd_handle_make(struct fwd_server *s, struct fwd_peer *peer, 
     return h;
 }
 
-bool fwd_handle_held_by(const struct fwd_peer *peer, const struct fwd_handle *h)
+bool amph_server_handle_held_by(const struct amph_server_peer *peer, const struct amph_server_handle *h)
 {
     return h->slot / 64 < peer->nwords && (peer->holds[h->slot / 64] >> (h->slot % 64) & 1);
 }
 
-int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h)
+int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer, struct amph_server_handle *h)
 {
     size_t word = h->slot / 64;
-    if (fwd_handle_held_by(peer, h))
+    if (amph_server_handle_held_by(peer, h))
         return 0;
     if (peer->nheld >= s->client_files)
         return EMFILE;
@@ -120,57 +120,57 @@ int fwd_handle_hold(struct fwd_server *s, struct fwd_peer *peer, struct fwd_hand
     return 0;
 }
 
-void fwd_handle_release(struct fwd_server *s, struct fwd_handle *h)
+void amph_server_handle_release(struct amph_server *s, struct amph_server_handle *h)
 {
     if (h->nholders > 0 || h->inflight > 0)
         return;
     s->handle[h->slot] = NULL;
     s->nhandles--;
     s->locks_changed = true;
-    fwd_append_end(h, h->holder); /* closed in the middle of a call */
+    amph_server_append_end(h, h->holder); /* closed in the middle of a call */
     if (!h->regular)
-        fwd_bells_drop_file(s, h);
+        amph_server_notify_drop_file(s, h);
     close(h->fd);
     free(h);
 }
 
-void fwd_handle_drop(struct fwd_server *s, struct fwd_peer *peer, struct fwd_handle *h)
+void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *peer, struct amph_server_handle *h)
 {
-    if (!fwd_handle_held_by(peer, h))
+    if (!amph_server_handle_held_by(peer, h))
         return;
-    fwd_lock_closed(peer, h);
+    amph_server_lock_closed(peer, h);
     h->bereft = h->bereft || peer->gone;
-    fwd_joint_fail(s, h, NULL, EIO);
+    amph_server_collective_fail(s, h, NULL, EIO);
     peer->holds[h->slot / 64] &= ~(UINT64_C(1) << (h->slot % 64));
     peer->nheld--;
     h->nholders--;
-    fwd_handle_release(s, h);
+    amph_server_handle_release(s, h);
 }
 
-void fwd_peer_keep_only(struct fwd_server *s, struct fwd_peer *peer, const uint64_t *numbers, size_t n)
+void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *peer, const uint64_t *numbers, size_t n)
 {
     for (uint32_t slot = 0; slot < s->nslots && slot < peer->nwords * 64; slot++) {
-        struct fwd_handle *h = s->handle[slot];
+        struct amph_server_handle *h = s->handle[slot];
         bool keep = false;
-        if (!h || !fwd_handle_held_by(peer, h))
+        if (!h || !amph_server_handle_held_by(peer, h))
             continue;
         for (size_t i = 0; i < n && !keep; i++)
             keep = numbers[i] == h->number;
         if (keep)
             continue;
-        fwd_lock_left(peer, h);
-        fwd_handle_drop(s, peer, h);
+        amph_server_lock_left(peer, h);
+        amph_server_handle_drop(s, peer, h);
     }
     for (size_t i = 0; i < n; i++) {
-        struct fwd_handle *h = fwd_handle_find(s, numbers[i]);
+        struct amph_server_handle *h = amph_server_handle_find(s, numbers[i]);
         if (h)
-            fwd_handle_hold(s, peer, h);
+            amph_server_handle_hold(s, peer, h);
     }
 }
 
 /* ---- clients ---- */
 
-static struct fwd_peer *number_taken(struct fwd_server *s, uint32_t number)
+static struct amph_server_peer *number_taken(struct amph_server *s, uint32_t number)
 {
     for (uint32_t i = 0; i < s->max_peers; i++)
         if (s->peer[i] && !s->peer[i]->gone && s->peer[i]->number == number)
@@ -178,12 +178,12 @@ static struct fwd_peer *number_taken(struct fwd_server *s, uint32_t number)
     return NULL;
 }
 
-static struct fwd_peer *make_peer(struct fwd_server *s, uint32_t number, uint32_t rank)
+static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number, uint32_t rank)
 {
     uint32_t index = 0;
     while (index < s->max_peers && s->peer[index])
         index++;
-    struct fwd_peer *p = index < s->max_peers ? calloc(1, sizeof *p) : NULL;
+    struct amph_server_peer *p = index < s->max_peers ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return NULL;
     p->index = index;
@@ -196,7 +196,7 @@ static struct fwd_peer *make_peer(struct fwd_server *s, uint32_t number, uint32_
 }
 
 /* The number of a new client: the number another server gave it, the rank of a process of the job where that is free, or one of our own. */
-static uint32_t choose_number(struct fwd_server *s, uint32_t rank, uint32_t given)
+static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t given)
 {
     uint32_t number = given != FWD_NUMBER_NONE ? given : rank < s->job->nproc[AMPH_COMPUTE] ? rank : AMPH_RANK_NONE;
     while (number == AMPH_RANK_NONE || number_taken(s, number)) {
@@ -208,7 +208,7 @@ static uint32_t choose_number(struct fwd_server *s, uint32_t rank, uint32_t give
 
 /* A client's servers in order: the first by the mapping for processes of the job, rank mod S for those of another parallel program, in
  * turn for others; the rest follow it. */
-static uint32_t list_servers(struct fwd_server *s, uint32_t rank, uint32_t number, uint32_t servers[AMPH_FWD_PARTS_MAX])
+static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t number, uint32_t servers[AMPH_FWD_PARTS_MAX])
 {
     uint32_t first = amph_boot_first(s->boot, AMPH_SERVER), all = s->job->nproc[AMPH_SERVER];
     uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~NUMBER_GIVEN) % all, n = all < AMPH_FWD_PARTS_MAX ? all : AMPH_FWD_PARTS_MAX;
@@ -219,16 +219,16 @@ static uint32_t list_servers(struct fwd_server *s, uint32_t rank, uint32_t numbe
     return n;
 }
 
-static void refuse(struct fwd_conn *c, const char *why)
+static void refuse(struct amph_server_conn *c, const char *why)
 {
-    uint8_t out[FWD_DOOR_HEAD_BYTES + 256];
-    size_t n = fwd_frame_build(out, FWD_FRAME_REFUSE, why, strlen(why));
+    uint8_t out[FWD_FRAME_HEAD_BYTES + 256];
+    size_t n = amph_fwd_frame_build(out, FWD_FRAME_REFUSE, why, strlen(why));
     ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)ignored;
     shutdown(c->fd, SHUT_RDWR); /* the door thread sees the end and tidies up */
 }
 
-static const char *import_area(struct fwd_server *s, struct fwd_peer *p, const struct fwd_hello *h)
+static const char *import_area(struct amph_server *s, struct amph_server_peer *p, const struct amph_fwd_hello *h)
 {
     p->has_area = false;
     if (h->area_key_len == 0)
@@ -243,7 +243,7 @@ static const char *import_area(struct fwd_server *s, struct fwd_peer *p, const s
     return NULL;
 }
 
-int fwd_peer_segment(struct fwd_server *s, struct fwd_peer *p, const void *key, size_t key_len)
+int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, const void *key, size_t key_len)
 {
     if (p->queued > 0) /* workers may be in the memory that is mapped now */
         return EBUSY;
@@ -254,7 +254,7 @@ int fwd_peer_segment(struct fwd_server *s, struct fwd_peer *p, const void *key, 
 }
 
 /* Gives a client its endpoint. */
-static const char *attach(struct fwd_server *s, struct fwd_peer *p, const struct fwd_hello *h)
+static const char *attach(struct amph_server *s, struct amph_server_peer *p, const struct amph_fwd_hello *h)
 {
     if (h->pointer_bytes != 4 && h->pointer_bytes != 8)
         return "the client states an impossible pointer width";
@@ -266,9 +266,9 @@ static const char *attach(struct fwd_server *s, struct fwd_peer *p, const struct
 }
 
 /* A new image of the same process: the old endpoint is gone. */
-static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
+static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_peer *old)
 {
-    struct fwd_peer *p = make_peer(s, old->number, old->rank);
+    struct amph_server_peer *p = make_peer(s, old->number, old->rank);
     if (!p)
         return NULL;
     p->family = old->family;
@@ -280,61 +280,61 @@ static struct fwd_peer *renew(struct fwd_server *s, struct fwd_peer *old)
     p->bytes_in = old->bytes_in;
     p->bytes_out = old->bytes_out;
     p->conn = old->conn;
-    fwd_lock_renew(old, p);
+    amph_server_lock_renew(old, p);
     old->holds = NULL;
     old->nwords = 0;
     old->nheld = 0;
     old->conn = NULL;
     old->calls = 0; /* they have moved */
-    fwd_peer_free(s, old);
+    amph_server_peer_free(s, old);
     return p;
 }
 
-static const char *inherit(struct fwd_server *s, struct fwd_peer *child, uint32_t parent_number)
+static const char *inherit(struct amph_server *s, struct amph_server_peer *child, uint32_t parent_number)
 {
-    struct fwd_peer *parent = number_taken(s, parent_number);
+    struct amph_server_peer *parent = number_taken(s, parent_number);
     if (!parent)
         return "the parent of the new client is not known";
     child->family = parent->family;
     for (uint32_t slot = 0; slot < s->nslots && slot < parent->nwords * 64; slot++)
-        if (s->handle[slot] && fwd_handle_held_by(parent, s->handle[slot]) && fwd_handle_hold(s, child, s->handle[slot]) != 0)
+        if (s->handle[slot] && amph_server_handle_held_by(parent, s->handle[slot]) && amph_server_handle_hold(s, child, s->handle[slot]) != 0)
             return "no memory for the new client's files";
     return NULL;
 }
 
-static bool welcome(struct fwd_server *s, uint32_t number, uint32_t index, uint32_t rank, const struct fwd_news *news)
+static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint32_t rank, const struct amph_server_event *news)
 {
-    uint8_t out[FWD_DOOR_HEAD_BYTES + 1024];
-    struct fwd_welcome wc = { .number = number, .index = index, .server = s->self };
+    uint8_t out[FWD_FRAME_HEAD_BYTES + 1024];
+    struct amph_fwd_welcome wc = { .number = number, .index = index, .server = s->self };
     wc.nservers = list_servers(s, rank, number, wc.servers);
     wc.addr = amph_am_address(s->ep, &wc.addr_len);
-    size_t n = fwd_welcome_build(out + FWD_DOOR_HEAD_BYTES, sizeof out - FWD_DOOR_HEAD_BYTES, &wc, s->job->key, news->nonce,
+    size_t n = amph_fwd_welcome_build(out + FWD_FRAME_HEAD_BYTES, sizeof out - FWD_FRAME_HEAD_BYTES, &wc, s->job->key, news->nonce,
                                  news->hello.nonce);
     if (n == 0)
         return false;
-    n = fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_DOOR_HEAD_BYTES, n);
+    n = amph_fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_FRAME_HEAD_BYTES, n);
     return send(news->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-static void take_bell(struct fwd_server *s, const struct fwd_news *news)
+static void take_bell(struct amph_server *s, const struct amph_server_event *news)
 {
-    struct fwd_peer *p = number_taken(s, news->hello.number);
-    uint64_t number = p && !news->conn->bell ? fwd_bell_make(s, p, news->conn) : 0;
+    struct amph_server_peer *p = number_taken(s, news->hello.number);
+    uint64_t number = p && !news->conn->bell ? amph_server_notifier_create(s, p, news->conn) : 0;
     if (number == 0 || number > UINT32_MAX)
         refuse(news->conn, p ? "it waits for files in too many places at one time" : "who wants to wait for files is no client");
     else if (!welcome(s, (uint32_t)number, 0, p->rank, news))
         shutdown(news->conn->fd, SHUT_RDWR);
 }
 
-void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
+void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *news)
 {
-    const struct fwd_hello *h = &news->hello;
-    struct fwd_conn *c = news->conn;
+    const struct amph_fwd_hello *h = &news->hello;
+    struct amph_server_conn *c = news->conn;
     const char *why = NULL;
-    struct fwd_peer *p = c->peer;
+    struct amph_server_peer *p = c->peer;
     if (h->kind != FWD_HELLO_AGAIN && p)
         return refuse(c, "this connection has a client already");
-    if (h->kind == FWD_HELLO_BELL || c->bell) {
+    if (h->kind == FWD_HELLO_NOTIFY || c->bell) {
         take_bell(s, news);
         return;
     }
@@ -364,7 +364,7 @@ void fwd_peer_hello(struct fwd_server *s, const struct fwd_news *news)
 }
 
 /* Keeps the counters of a client that leaves; a number that comes back (a child of a child) adds to its row. */
-static void remember(struct fwd_server *s, const struct fwd_peer *p)
+static void remember(struct amph_server *s, const struct amph_server_peer *p)
 {
     uint32_t i = 0;
     if (p->calls == 0 || !amph_env_bool(AMPH_ENV_STATS))
@@ -372,11 +372,11 @@ static void remember(struct fwd_server *s, const struct fwd_peer *p)
     while (i < s->npast && s->past[i].number != p->number)
         i++;
     if (i == s->npast) {
-        struct fwd_past *more = i < FWD_PAST_MOST ? realloc(s->past, (i + 1) * sizeof *more) : NULL;
+        struct amph_server_past *more = i < AMPH_SERVER_PAST_MAX ? realloc(s->past, (i + 1) * sizeof *more) : NULL;
         if (!more)
             return;
         s->past = more;
-        s->past[s->npast++] = (struct fwd_past){ .number = p->number };
+        s->past[s->npast++] = (struct amph_server_past){ .number = p->number };
     }
     s->past[i].calls += p->calls;
     s->past[i].errors += p->errors;
@@ -384,31 +384,31 @@ static void remember(struct fwd_server *s, const struct fwd_peer *p)
     s->past[i].bytes_out += p->bytes_out;
 }
 
-void fwd_peer_free(struct fwd_server *s, struct fwd_peer *p)
+void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
 {
     p->gone = true;
     s->leaving++;
     if (p->attached && p->queued)
         amph_am_peer_gone(s->ep, p->index); /* what it has queued may wait for its answer to a put or get */
     remember(s, p);
-    fwd_exec_drop_peer(s, p);
-    fwd_bells_drop_peer(s, p);
+    amph_server_flow_drop_peer(s, p);
+    amph_server_notify_drop_peer(s, p);
     for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++)
         if (s->handle[slot])
-            fwd_handle_drop(s, p, s->handle[slot]);
+            amph_server_handle_drop(s, p, s->handle[slot]);
     free(p->holds);
     p->holds = NULL;
     p->nwords = 0;
     s->npeers--;
     if (p->queued == 0)
-        fwd_peer_end(s, p);
+        amph_server_peer_end(s, p);
 }
 
 /* The last of a client.  What workers still do for it uses its memory and its mapped area, so this waits for them (rq_free). */
-void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
+void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
 {
-    fwd_refs_check(s);
-    fwd_refs_check_ended(p);
+    amph_server_refs_check(s);
+    amph_server_refs_check_ended(p);
     if (p->attached)
         amph_am_del_peer(s->ep, p->index);
     s->peer[p->index] = NULL;
@@ -417,7 +417,7 @@ void fwd_peer_end(struct fwd_server *s, struct fwd_peer *p)
 }
 
 /* A client that has left something unread resets its connection instead of ending it. */
-static bool has_ended(const struct fwd_conn *c)
+static bool has_ended(const struct amph_server_conn *c)
 {
     char byte;
     ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -425,10 +425,10 @@ static bool has_ended(const struct fwd_conn *c)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-bool fwd_peers_leave(const struct fwd_server *s)
+bool amph_server_peers_leave(const struct amph_server *s)
 {
     for (uint32_t i = 0; i < s->max_peers; i++) {
-        const struct fwd_peer *p = s->peer[i];
+        const struct amph_server_peer *p = s->peer[i];
 
         if (p && !p->gone && p->conn && has_ended(p->conn))
             return true;
@@ -436,18 +436,18 @@ bool fwd_peers_leave(const struct fwd_server *s)
     return false;
 }
 
-void fwd_peer_gone(struct fwd_server *s, struct fwd_conn *c)
+void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
 {
     s->locks_changed = true;
     if (c->peer)
-        fwd_peer_free(s, c->peer);
+        amph_server_peer_free(s, c->peer);
     if (c->bell)
-        fwd_bell_end(s, c->bell);
+        amph_server_notifier_end(s, c->bell);
     close(c->fd);
     free(c);
 }
 
-static void print_client(const struct fwd_server *s, uint32_t number, uint64_t calls, uint64_t errors, uint64_t out, uint64_t in)
+static void print_client(const struct amph_server *s, uint32_t number, uint64_t calls, uint64_t errors, uint64_t out, uint64_t in)
 {
     bool given = number & NUMBER_GIVEN; /* no compute process itself: a child or a command of one */
     fprintf(stderr, "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64 " gave errors), %" PRIu64
@@ -455,18 +455,18 @@ static void print_client(const struct fwd_server *s, uint32_t number, uint64_t c
             given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self, calls, errors, out, in);
 }
 
-void fwd_server_print_stats(struct fwd_server *s)
+void amph_server_print_stats(struct amph_server *s)
 {
     fprintf(stderr, "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64 " bytes read, %" PRIu64
             " requests handed to workers, %" PRIu64 " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
             " strangers sent away, %" PRIu64 " refusals for want of resources, %" PRIu32
             " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out, s->all_bytes_in, s->handed,
-            fwd_readers_slices(s), s->refused, amph_counters[AMPH_COUNTER_DROP_STRANGER],
+            amph_server_readers_slices(s), s->refused, amph_counters[AMPH_COUNTER_DROP_STRANGER],
             amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->npeers, s->nhandles);
     for (uint32_t i = 0; i < s->npast; i++)
         print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors, s->past[i].bytes_out, s->past[i].bytes_in);
     for (uint32_t i = 0; i < s->max_peers; i++) {
-        const struct fwd_peer *p = s->peer ? s->peer[i] : NULL;
+        const struct amph_server_peer *p = s->peer ? s->peer[i] : NULL;
         if (p && !p->gone && p->calls)
             print_client(s, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in);
     }

@@ -22,38 +22,38 @@
 
 /* As the two calls' records lay out what they share. */
 struct joint_args {
-    struct fwd_handle *file;
+    struct amph_server_handle *file;
     off_t off;
     size_t len;
     const void *shape;
     size_t shape_len;
     void *data;
 };
-_Static_assert(offsetof(struct fwd_args_pwritej, data) == offsetof(struct joint_args, data) &&
-                   offsetof(struct fwd_args_preadj, buf) == offsetof(struct joint_args, data), "the records must begin alike");
+_Static_assert(offsetof(struct amph_server_args_pwritej, data) == offsetof(struct joint_args, data) &&
+                   offsetof(struct amph_server_args_preadj, buf) == offsetof(struct joint_args, data), "the records must begin alike");
 
-bool fwd_joint_is(enum amph_fwd_id id)
+bool amph_server_collective_is(enum amph_fwd_id id)
 {
     return id == AMPH_FWD_PWRITEJ || id == AMPH_FWD_PREADJ;
 }
 
-static const struct joint_args *args_of(const struct fwd_request *rq)
+static const struct joint_args *args_of(const struct amph_server_request *rq)
 {
     return (const struct joint_args *)&rq->u;
 }
 
-int fwd_joint_check(const struct fwd_request *rq)
+int amph_server_collective_check(const struct amph_server_request *rq)
 {
     const struct joint_args *a = args_of(rq);
-    struct fwd_shape s;
+    struct amph_fwd_view s;
     uint64_t at = 0, sum = 0;
-    if (!fwd_get_shape(a->shape, a->shape_len, &s))
+    if (!amph_fwd_get_view(a->shape, a->shape_len, &s))
         return EPROTO;
-    if (a->off < 0 || a->len > FWD_JOINT_MOST || a->off > INT64_MAX - (off_t)a->len)
+    if (a->off < 0 || a->len > FWD_COLLECTIVE_MAX || a->off > INT64_MAX - (off_t)a->len)
         return EINVAL;
     for (uint32_t i = 0; i < s.nrows; i++) {
-        struct fwd_row row = fwd_shape_row(&s, i);
-        if (!fwd_row_fits(&row, a->len, &at, &sum))
+        struct amph_fwd_extent row = amph_fwd_view_extent(&s, i);
+        if (!amph_fwd_extent_fits(&row, a->len, &at, &sum))
             return EINVAL;
     }
     return sum == rq->bulk.len ? 0 : EINVAL;
@@ -62,58 +62,58 @@ int fwd_joint_check(const struct fwd_request *rq)
 /* ---- coming together ---- */
 
 /* The call that a part belongs to, among those that wait; made where the part is the first.  NULL: no memory. */
-static struct fwd_joint *find_or_make(const struct fwd_request *rq, const struct fwd_shape *s)
+static struct amph_server_collective *find_or_make(const struct amph_server_request *rq, const struct amph_fwd_view *s)
 {
     const struct joint_args *a = args_of(rq);
-    for (struct fwd_joint *j = rq->handle->joints; j; j = j->next)
+    for (struct amph_server_collective *j = rq->handle->joints; j; j = j->next)
         if (j->number == s->number) {
             if (j->id != rq->id || j->off != a->off || j->len != a->len || j->processes != s->processes)
                 j->error = EINVAL;
             return j;
         }
-    struct fwd_joint *j = calloc(1, sizeof *j);
+    struct amph_server_collective *j = calloc(1, sizeof *j);
     if (!j)
         return NULL;
-    *j = (struct fwd_joint){ .next = rq->handle->joints, .file = rq->handle, .id = rq->id, .number = s->number, .off = a->off,
+    *j = (struct amph_server_collective){ .next = rq->handle->joints, .file = rq->handle, .id = rq->id, .number = s->number, .off = a->off,
                              .len = a->len, .processes = s->processes, .last = &j->part };
     rq->handle->joints = j;
     return j;
 }
 
-static void unlist(struct fwd_joint *j)
+static void unlist(struct amph_server_collective *j)
 {
-    struct fwd_joint **at = &j->file->joints;
+    struct amph_server_collective **at = &j->file->joints;
     while (*at != j)
         at = &(*at)->next;
     *at = j->next;
 }
 
-static uint64_t count_runs(const struct fwd_shape *s)
+static uint64_t count_runs(const struct amph_fwd_view *s)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < s->nrows; i++)
-        n += fwd_shape_row(s, i).count;
+        n += amph_fwd_view_extent(s, i).count;
     return n;
 }
 
-int fwd_joint_join(struct fwd_request *rq)
+int amph_server_collective_join(struct amph_server_request *rq)
 {
-    struct fwd_handle *h = rq->handle;
-    struct fwd_shape s;
-    fwd_get_shape(args_of(rq)->shape, args_of(rq)->shape_len, &s);
+    struct amph_server_handle *h = rq->handle;
+    struct amph_fwd_view s;
+    amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &s);
     if (rq->peer->gone)
         return EIO;
-    if (!fwd_handle_held_by(rq->peer, h))
+    if (!amph_server_handle_held_by(rq->peer, h))
         return EBADF;
     if (h->bereft || s.processes > h->nholders)
         return EIO;
-    struct fwd_joint *j = find_or_make(rq, &s);
+    struct amph_server_collective *j = find_or_make(rq, &s);
     if (!j)
         return ENOMEM;
     if (rq->transfer_st != AMPH_OK)
         j->error = EIO;
     if (s.absent)
-        j->error = fwd_errno_from_wire(s.absent);
+        j->error = amph_fwd_errno_from_wire(s.absent);
     rq->joint = j;
     rq->next = NULL;
     *j->last = rq;
@@ -128,25 +128,25 @@ int fwd_joint_join(struct fwd_request *rq)
 }
 
 /* Ends a call that is no longer listed: its parts go back to the progress thread with an error. */
-static void fail(struct fwd_server *s, struct fwd_joint *j, int err)
+static void fail(struct amph_server *s, struct amph_server_collective *j, int err)
 {
-    struct fwd_request *rq = j->part, *next;
+    struct amph_server_request *rq = j->part, *next;
     for (; rq; rq = next) {
         next = rq->next;
         rq->joint = NULL;
         rq->error = err;
-        fwd_work_done(s, rq);
+        amph_server_work_done(s, rq);
     }
     free(j);
 }
 
-void fwd_joint_refused(const struct fwd_request *rq, int err)
+void amph_server_collective_refused(const struct amph_server_request *rq, int err)
 {
-    struct fwd_shape s;
-    fwd_get_shape(args_of(rq)->shape, args_of(rq)->shape_len, &s);
-    if (rq->handle->bereft || s.processes > rq->handle->nholders || !fwd_handle_held_by(rq->peer, rq->handle))
+    struct amph_fwd_view s;
+    amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &s);
+    if (rq->handle->bereft || s.processes > rq->handle->nholders || !amph_server_handle_held_by(rq->peer, rq->handle))
         return;
-    struct fwd_joint *j = find_or_make(rq, &s);
+    struct amph_server_collective *j = find_or_make(rq, &s);
     if (!j)
         return;
     j->error = err;
@@ -156,19 +156,19 @@ void fwd_joint_refused(const struct fwd_request *rq, int err)
     }
 }
 
-static bool has_part(const struct fwd_joint *j, const struct fwd_peer *peer)
+static bool has_part(const struct amph_server_collective *j, const struct amph_server_peer *peer)
 {
-    const struct fwd_request *rq = j->part;
+    const struct amph_server_request *rq = j->part;
     while (rq && rq->peer != peer)
         rq = rq->next;
     return rq;
 }
 
-void fwd_joint_fail(struct fwd_server *s, struct fwd_handle *h, const struct fwd_peer *peer, int err)
+void amph_server_collective_fail(struct amph_server *s, struct amph_server_handle *h, const struct amph_server_peer *peer, int err)
 {
-    struct fwd_joint **at = &h->joints;
+    struct amph_server_collective **at = &h->joints;
     while (*at) {
-        struct fwd_joint *j = *at;
+        struct amph_server_collective *j = *at;
         if (peer && !has_part(j, peer)) {
             at = &j->next;
             continue;
@@ -182,22 +182,22 @@ void fwd_joint_fail(struct fwd_server *s, struct fwd_handle *h, const struct fwd
 
 /* A place in a part: the run that comes next. */
 struct cursor {
-    struct fwd_request *rq;
-    struct fwd_shape shape;
-    struct fwd_row row; /* what is left of it; count 0: nothing is left at all */
+    struct amph_server_request *rq;
+    struct amph_fwd_view shape;
+    struct amph_fwd_extent row; /* what is left of it; count 0: nothing is left at all */
     uint32_t next;
     uint8_t *data;
 };
 
-static void cursor_open(struct cursor *c, struct fwd_request *rq)
+static void cursor_open(struct cursor *c, struct amph_server_request *rq)
 {
     c->rq = rq;
     c->next = 0;
     c->row.count = 0;
     c->data = args_of(rq)->data;
-    fwd_get_shape(args_of(rq)->shape, args_of(rq)->shape_len, &c->shape);
+    amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &c->shape);
     if (c->shape.nrows)
-        c->row = fwd_shape_row(&c->shape, c->next++);
+        c->row = amph_fwd_view_extent(&c->shape, c->next++);
 }
 
 static void cursor_step(struct cursor *c)
@@ -205,7 +205,7 @@ static void cursor_step(struct cursor *c)
     c->data += c->row.len;
     c->row.at += c->row.stride;
     if (--c->row.count == 0 && c->next < c->shape.nrows)
-        c->row = fwd_shape_row(&c->shape, c->next++);
+        c->row = amph_fwd_view_extent(&c->shape, c->next++);
 }
 
 /* Brings heap[i], the only one that may be too far up, down to its place: the one that is first in the file is heap[0]. */
@@ -225,7 +225,7 @@ static void sift(struct cursor **heap, size_t n, size_t i)
 
 /* What is collected for one call of the kernel: bytes of the stretch that follow each other. */
 struct batch {
-    struct fwd_joint *j;
+    struct amph_server_collective *j;
     bool writing;
     uint8_t *room;      /* for the whole stretch, by place; NULL: the runs stay where they are */
     size_t begin, end;
@@ -250,12 +250,12 @@ static void skip(struct iovec **run, size_t *n, size_t bytes)
 
 static ssize_t move_once(const struct batch *b, const struct iovec *run, size_t n, off_t at)
 {
-    struct fwd_handle *h = b->j->file;
+    struct amph_server_handle *h = b->j->file;
     ssize_t done;
     do {
-        fwd_direct_fit(h, run->iov_base, n == 1 ? run->iov_len : 1, at);
+        amph_server_direct_fit(h, run->iov_base, n == 1 ? run->iov_len : 1, at);
         done = b->writing ? pwritev(h->fd, run, (int)n, at) : preadv(h->fd, run, (int)n, at);
-    } while (done < 0 && (errno == EINTR || (errno == EINVAL && fwd_direct_leave(h))));
+    } while (done < 0 && (errno == EINTR || (errno == EINVAL && amph_server_direct_leave(h))));
     return done;
 }
 
@@ -296,7 +296,7 @@ static int add_run(struct batch *b, const struct cursor *c)
 /* All parts' runs, in the order of the file. */
 static int move_merged(struct batch *b, struct cursor *cursor)
 {
-    struct fwd_joint *j = b->j;
+    struct amph_server_collective *j = b->j;
     struct cursor **heap = malloc(j->nparts * sizeof(struct cursor *));
     size_t n = 0;
     int err = heap ? 0 : ENOMEM;
@@ -330,11 +330,11 @@ static int read_whole(struct batch *b, struct cursor *cursor)
 }
 
 /* Bytes of a part before `stop`. */
-static size_t bytes_before(const struct fwd_shape *s, size_t stop)
+static size_t bytes_before(const struct amph_fwd_view *s, size_t stop)
 {
     size_t sum = 0;
     for (uint32_t i = 0; i < s->nrows; i++) {
-        struct fwd_row row = fwd_shape_row(s, i);
+        struct amph_fwd_extent row = amph_fwd_view_extent(s, i);
         size_t whole = row.count, stride = row.count > 1 ? row.stride : 1;
         if (row.at >= stop)
             break;
@@ -357,9 +357,9 @@ static void set_done(struct cursor *c, bool writing, size_t stop)
         c->rq->u.preadj.buf_len = bytes_before(&c->shape, stop);
 }
 
-static int move(struct fwd_joint *j, struct batch *b, struct cursor *cursor)
+static int move(struct amph_server_collective *j, struct batch *b, struct cursor *cursor)
 {
-    struct fwd_request *rq = j->part;
+    struct amph_server_request *rq = j->part;
     *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
     bool gathers = (!j->file->direct && j->bytes / GATHER_LEAST >= j->nruns) || j->len / ROOM_MOST > j->bytes;
     if (!gathers && !(b->room = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
@@ -373,9 +373,9 @@ static int move(struct fwd_joint *j, struct batch *b, struct cursor *cursor)
     return err;
 }
 
-int fwd_joint_run(struct fwd_request *rq)
+int amph_server_collective_run(struct amph_server_request *rq)
 {
-    struct fwd_joint *j = rq->joint;
+    struct amph_server_collective *j = rq->joint;
     if (j->error)
         return j->error;
     if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->append)) /* what is appended has its place from the kernel */

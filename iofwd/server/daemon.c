@@ -40,7 +40,7 @@ struct member {
 };
 
 struct watch {
-    const struct fwd_daemon *d;
+    const struct amph_server_daemon *d;
     struct amph_standing set;
     struct member *member;
     uint32_t alive;
@@ -86,7 +86,7 @@ static bool open_log(const char *path)
 static bool publish(void *arg, const void *value, size_t len)
 {
     int fd = *(int *)arg;
-    return len <= AMPH_STANDING_VALUE_MOST && send(fd, value, len, MSG_NOSIGNAL) == (ssize_t)len;
+    return len <= AMPH_STANDING_VALUE_MAX && send(fd, value, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
 static int serve(const struct watch *w, uint32_t index, int control, int value)
@@ -95,20 +95,20 @@ static int serve(const struct watch *w, uint32_t index, int control, int value)
                                          .published = publish, .arg = &value };
     char who[64];
     struct amph_boot *boot;
-    struct fwd_server *server;
+    struct amph_server *server;
     memcpy(place.key, w->set.key, sizeof place.key);
     memcpy(place.conduit, w->set.conduit, sizeof place.conduit);
     snprintf(who, sizeof who, "server %u", index);
     amph_log_identity(who);
-    if (amph_boot_stand(&place, &boot) != AMPH_OK || fwd_server_open(boot, &server) != AMPH_OK)
+    if (amph_boot_stand(&place, &boot) != AMPH_OK || amph_server_open(boot, &server) != AMPH_OK)
         return 1;
     close(value);
     if (w->member[index].starts > 0)
-        fwd_server_succeeds(server, w->member[index].starts);
+        amph_server_succeeds(server, w->member[index].starts);
     if (w->d->log && !open_log(w->d->log))
         return 1;
-    int code = fwd_server_run(server);
-    fwd_server_close(server);
+    int code = amph_server_run(server);
+    amph_server_close(server);
     return code;
 }
 
@@ -388,7 +388,7 @@ static bool any_due(const struct watch *w)
 
 static void watch_over(struct watch *w)
 {
-    struct pollfd p[2 + AMPH_STANDING_MOST];
+    struct pollfd p[2 + AMPH_STANDING_MAX];
     bool owned = w->d->own;
     while (w->alive > 0 || any_due(w)) {
         int pause = w->ending ? 100 : start_successors(w);
@@ -477,7 +477,7 @@ static int go_away(struct watch *w)
     return chdir("/") == 0 ? -1 : 1;
 }
 
-int fwd_daemon_run(const struct fwd_daemon *d)
+int amph_server_daemon_run(const struct amph_server_daemon *d)
 {
     struct watch w = { .d = d, .ready = -1, .signals = -1 };
     if (!d->own && is_served(d->address_file))

@@ -9,54 +9,54 @@
 
 #include "iofwd/server/internal.h"
 
-static inline bool fwd_is_write(enum amph_fwd_id id)
+static inline bool amph_server_is_write(enum amph_fwd_id id)
 {
     return id == AMPH_FWD_WRITE || id == AMPH_FWD_PWRITE || id == AMPH_FWD_PWRITEJ;
 }
 
-static inline bool fwd_is_bulk(const struct fwd_request *rq)
+static inline bool amph_server_is_bulk(const struct amph_server_request *rq)
 {
     return rq->desc && (rq->desc->flags & FWD_CALL_BULK);
 }
 
 /* Data that has to cross a network before or after the file call. */
-static inline bool fwd_is_remote(const struct fwd_request *rq)
+static inline bool amph_server_is_remote(const struct amph_server_request *rq)
 {
-    return fwd_is_bulk(rq) && rq->bulk.where != FWD_INLINE && !fwd_is_mapped(rq);
+    return amph_server_is_bulk(rq) && rq->bulk.where != FWD_INLINE && !amph_server_is_mapped(rq);
 }
 
 /* ---- server/flow.c ---- */
 
-void fwd_exec_ready(struct fwd_request *rq);  /* what it waited for is there: it runs when its turn comes */
-void fwd_exec_answer(struct fwd_request *rq); /* it is over */
-void fwd_exec_cancel(struct fwd_server *s, struct fwd_peer *peer, uint64_t seq); /* what this request waits for is not wanted any more */
+void amph_server_flow_ready(struct amph_server_request *rq);  /* what it waited for is there: it runs when its turn comes */
+void amph_server_flow_answer(struct amph_server_request *rq); /* it is over */
+void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq); /* what this request waits for is not wanted any more */
 
 /* ---- server/schedule.c ---- */
 
-uint64_t fwd_expected_ns(const struct fwd_handle *h, uint64_t bytes); /* of a call that moves so many bytes */
-bool fwd_wants_worker(const struct fwd_request *rq);
-void fwd_learn(struct fwd_request *rq); /* what this call took says what the next one will take */
-void fwd_learn_joint(struct fwd_joint *j, uint64_t ns);
+uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t bytes); /* of a call that moves so many bytes */
+bool amph_server_wants_worker(const struct amph_server_request *rq);
+void amph_server_record_time(struct amph_server_request *rq); /* what this call took says what the next one will take */
+void amph_server_record_collective_time(struct amph_server_collective *j, uint64_t ns);
 
-bool fwd_is_turn(const struct fwd_handle *h, const struct fwd_request *rq);
+bool amph_server_is_turn(const struct amph_server_handle *h, const struct amph_server_request *rq);
 /* Takes the file for a piece.  false: the piece does nothing (its call has ended early, or never began). */
-bool fwd_begin_piece(struct fwd_handle *h, struct fwd_request *rq);
-void fwd_end_piece(struct fwd_handle *h, const struct fwd_request *rq);
+bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_request *rq);
+void amph_server_end_piece(struct amph_server_handle *h, const struct amph_server_request *rq);
 /* A piece was refused for lack of room.  What comes after it must not be done, as if the piece had never been missing: the call ends with
  * the last piece that is here. */
-void fwd_cut_off(struct fwd_handle *h, const struct fwd_request *refused);
+void amph_server_truncate_call(struct amph_server_handle *h, const struct amph_server_request *refused);
 
 /* ---- server/transfer.c ---- */
 
 /* A buffer for len bytes, of one size for all; NULL: no memory, or more than a client may have. */
-void *fwd_stage_get(struct fwd_server *s, size_t len);
-void fwd_stage_put(struct fwd_server *s, void *stage);
-/* state: FWD_RQ_FETCHING before its file call, FWD_RQ_STORING after it. */
-void fwd_transfer_add(struct fwd_request *rq, enum fwd_rq_state state);
-unsigned fwd_transfers_move(struct fwd_server *s); /* begins some, ends some: how many */
+void *amph_server_staging_get(struct amph_server *s, size_t len);
+void amph_server_staging_put(struct amph_server *s, void *stage);
+/* state: AMPH_SERVER_RQ_FETCHING before its file call, AMPH_SERVER_RQ_STORING after it. */
+void amph_server_transfer_add(struct amph_server_request *rq, enum amph_server_request_state state);
+unsigned amph_server_transfers_move(struct amph_server *s); /* begins some, ends some: how many */
 
 /* ---- server/services.c ---- */
 
-size_t fwd_answer_special(struct fwd_request *rq, uint8_t *out); /* does it; gives the length of the reply, which is in out */
+size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out); /* does it; gives the length of the reply, which is in out */
 
 #endif

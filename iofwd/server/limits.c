@@ -24,7 +24,7 @@
 #define SPARE_MAX 16u   /* descriptors that no client can have, for what the server needs for a moment */
 #define SHARE_MIN 4u    /* files that each client may hold as long as the reserve lasts */
 
-void fwd_limits_open(struct fwd_server *s)
+void amph_server_limits_open(struct amph_server *s)
 {
     struct rlimit lim;
 
@@ -43,7 +43,7 @@ void fwd_limits_open(struct fwd_server *s)
 }
 
 /* How many descriptors are in use, at least; UINT32_MAX: the limit has been reached. */
-static uint32_t in_use(const struct fwd_server *s)
+static uint32_t in_use(const struct amph_server *s)
 {
     int fd = fcntl(s->bells_fd, F_DUPFD_CLOEXEC, 0);
 
@@ -54,20 +54,20 @@ static uint32_t in_use(const struct fwd_server *s)
 }
 
 /* Descriptors that the server has only because of p.  A file that p has inherited counts for the client that opened it. */
-static uint32_t held_by(const struct fwd_server *s, const struct fwd_peer *p)
+static uint32_t held_by(const struct amph_server *s, const struct amph_server_peer *p)
 {
-    uint32_t n = fwd_bells_descriptors(s, p) + (p->locker != NULL);
+    uint32_t n = amph_server_bells_descriptors(s, p) + (p->locker != NULL);
 
     for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++) {
-        const struct fwd_handle *h = s->handle[slot];
+        const struct amph_server_handle *h = s->handle[slot];
 
-        if (h && fwd_handle_held_by(p, h) && (h->opener == p->number || h->nholders == 1))
+        if (h && amph_server_handle_held_by(p, h) && (h->opener == p->number || h->nholders == 1))
             n++;
     }
     return n;
 }
 
-static void warn(struct fwd_server *s, const struct fwd_peer *p, uint32_t held, int err)
+static void warn(struct amph_server *s, const struct amph_server_peer *p, uint32_t held, int err)
 {
     uint64_t now = amph_now_ns();
 
@@ -79,7 +79,7 @@ static void warn(struct fwd_server *s, const struct fwd_peer *p, uint32_t held, 
               err == EMFILE ? "more than its share of those that are left" : "to keep descriptors for new clients");
 }
 
-int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p)
+int amph_server_limits_file(struct amph_server *s, const struct amph_server_peer *p)
 {
     if (!s->fds_usable)
         return 0;
@@ -103,7 +103,7 @@ int fwd_limits_file(struct fwd_server *s, const struct fwd_peer *p)
     return err;
 }
 
-bool fwd_limits_spare(const struct fwd_server *s)
+bool amph_server_limits_spare(const struct amph_server *s)
 {
     return !s->fds_last || in_use(s) < s->fds_last;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The server's end of the door: sockets, who knocks, and the job's own notices.  Layer: iofwd.
- * Thread rule: fwd_door_thread is the door thread of server/internal.h; open, start and stop are called by the thread that runs the
+ * Thread rule: amph_server_listener_thread is the door thread of server/internal.h; open, start and stop are called by the thread that runs the
  * server.
  */
 #include <errno.h>
@@ -33,7 +33,7 @@
 
 /* ---- sockets ---- */
 
-static int listen_unix(struct fwd_server *s)
+static int listen_unix(struct amph_server *s)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
     int n = snprintf(s->door.unix_name, sizeof s->door.unix_name, "amphora-door-%016" PRIx64 "-%u", s->job->id, s->self);
@@ -49,7 +49,7 @@ static int listen_unix(struct fwd_server *s)
     return fd;
 }
 
-static int listen_tcp(struct fwd_server *s)
+static int listen_tcp(struct amph_server *s)
 {
     struct sockaddr_storage sa;
     if (amph_inet_choose("the I/O server", !s->job->several_machines, amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
@@ -67,22 +67,22 @@ static int listen_tcp(struct fwd_server *s)
     return fd;
 }
 
-static bool watch(struct fwd_server *s, int fd, void *what)
+static bool watch(struct amph_server *s, int fd, void *what)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = what };
     return fd < 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
 /* Only that something has come: what, the progress thread takes out. */
-static bool watch_bells(struct fwd_server *s)
+static bool watch_bells(struct amph_server *s)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &s->bells_fd };
-    return fwd_bells_open(s) == AMPH_OK && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->bells_fd, &ev) == 0;
+    return amph_server_notify_open(s) == AMPH_OK && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->bells_fd, &ev) == 0;
 }
 
-enum amph_status fwd_door_open(struct fwd_server *s)
+enum amph_status amph_server_listener_open(struct amph_server *s)
 {
-    bool tcp = fwd_needs_network(s->job);
+    bool tcp = amph_fwd_needs_network(s->job);
     s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->unix_fd = listen_unix(s);
@@ -99,7 +99,7 @@ enum amph_status fwd_door_open(struct fwd_server *s)
 
 /* ---- news for the progress thread ---- */
 
-static void post_news(struct fwd_server *s, struct fwd_news *news)
+static void post_news(struct amph_server *s, struct amph_server_event *news)
 {
     news->next = NULL;
     pthread_mutex_lock(&s->lock);
@@ -110,9 +110,9 @@ static void post_news(struct fwd_server *s, struct fwd_news *news)
     amph_am_kick(s->ep);
 }
 
-static struct fwd_news *make_news(int kind, struct fwd_conn *conn, size_t len)
+static struct amph_server_event *make_news(int kind, struct amph_server_conn *conn, size_t len)
 {
-    struct fwd_news *news = calloc(1, sizeof *news + len);
+    struct amph_server_event *news = calloc(1, sizeof *news + len);
     if (!news)
         amph_fatal("the I/O server has no memory for its door");
     news->kind = kind;
@@ -123,29 +123,29 @@ static struct fwd_news *make_news(int kind, struct fwd_conn *conn, size_t len)
 
 /* ---- connections ---- */
 
-static bool send_frame(struct fwd_conn *c, enum fwd_frame type, const void *body, size_t len)
+static bool send_frame(struct amph_server_conn *c, enum amph_fwd_frame type, const void *body, size_t len)
 {
-    uint8_t out[FWD_DOOR_HEAD_BYTES + 512];
-    size_t n = fwd_frame_build(out, type, body, len);
+    uint8_t out[FWD_FRAME_HEAD_BYTES + 512];
+    size_t n = amph_fwd_frame_build(out, type, body, len);
     return send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-static bool greet(struct fwd_conn *c)
+static bool greet(struct amph_server_conn *c)
 {
     amph_random(c->nonce, sizeof c->nonce);
     return send_frame(c, FWD_FRAME_GREET, c->nonce, sizeof c->nonce);
 }
 
 /* The last of the plain compute processes, and of what they have started, has gone. */
-static void end_stay(struct fwd_server *s, struct fwd_conn *c)
+static void end_stay(struct amph_server *s, struct amph_server_conn *c)
 {
     s->staying -= c->stays;
     if (c->stays && s->staying == 0 && s->came == s->job->nproc[AMPH_COMPUTE])
-        post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+        post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
 /* The connection has ended: the door forgets it, the progress thread ends its client and frees it. */
-static void end_conn(struct fwd_server *s, struct fwd_conn *c)
+static void end_conn(struct amph_server *s, struct amph_server_conn *c)
 {
     end_stay(s, c);
     epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
@@ -155,12 +155,12 @@ static void end_conn(struct fwd_server *s, struct fwd_conn *c)
         s->conns = c->next;
     if (c->next)
         c->next->prev = c->prev;
-    post_news(s, make_news(FWD_NEWS_GONE, c, 0));
+    post_news(s, make_news(AMPH_SERVER_EVENT_GONE, c, 0));
 }
 
-static void add_conn(struct fwd_server *s, int fd, bool stranger)
+static void add_conn(struct amph_server *s, int fd, bool stranger)
 {
-    struct fwd_conn *c = calloc(1, sizeof *c);
+    struct amph_server_conn *c = calloc(1, sizeof *c);
     int one = 1;
 
     if (!c || !watch(s, fd, c)) {
@@ -173,7 +173,7 @@ static void add_conn(struct fwd_server *s, int fd, bool stranger)
     c->fd = fd;
     c->server = s;
     c->stranger = stranger;
-    c->deadline_ns = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+    c->deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     c->next = s->conns;
     if (s->conns)
         s->conns->prev = c;
@@ -185,7 +185,7 @@ static void add_conn(struct fwd_server *s, int fd, bool stranger)
 /* The last descriptors are not for connections: one that gets such a number is told so. */
 static void turn_away(int fd)
 {
-    struct fwd_conn c = { .fd = fd };
+    struct amph_server_conn c = { .fd = fd };
     static const char why[] = "it is out of descriptors; raise its hard limit of open files (ulimit -Hn)";
 
     amph_count_exact(IOFWD_REFUSED, 1);
@@ -194,7 +194,7 @@ static void turn_away(int fd)
 }
 
 /* While there is no descriptor for it, a connection that waits would wake this thread again and again. */
-static void listen_for(struct fwd_server *s, bool on)
+static void listen_for(struct amph_server *s, bool on)
 {
     int *listener[] = { &s->unix_fd, &s->tcp_fd };
 
@@ -207,7 +207,7 @@ static void listen_for(struct fwd_server *s, bool on)
     }
 }
 
-static void accept_some(struct fwd_server *s, int listener)
+static void accept_some(struct amph_server *s, int listener)
 {
     for (int i = 0; i < ACCEPT_MOST; i++) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -225,7 +225,7 @@ static void accept_some(struct fwd_server *s, int listener)
 }
 
 /* A stranger, or a client of another version: told why in one sentence, and sent away. */
-static bool refuse(struct fwd_conn *c, const char *why)
+static bool refuse(struct amph_server_conn *c, const char *why)
 {
     amph_count_exact(DROP_STRANGER, 1);
     send_frame(c, FWD_FRAME_REFUSE, why, strlen(why));
@@ -233,19 +233,19 @@ static bool refuse(struct fwd_conn *c, const char *why)
 }
 
 /* The connection itself is all that is asked for. */
-static bool let_stay(struct fwd_server *s, struct fwd_conn *c, const struct fwd_hello *h)
+static bool let_stay(struct amph_server *s, struct amph_server_conn *c, const struct amph_fwd_hello *h)
 {
     uint8_t body[128];
-    struct fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
+    struct amph_fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
     if (!c->stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
         c->stays = true;
         s->came++;
         s->staying++;
     }
-    return send_frame(c, FWD_FRAME_WELCOME, body, fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
+    return send_frame(c, FWD_FRAME_WELCOME, body, amph_fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
 }
 
-static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fwd_frame_in *in)
+static bool take_frame(struct amph_server *s, struct amph_server_conn *c, const struct amph_fwd_frame_in *in)
 {
     char why[160];
     if (in->version != FWD_VERSION) {
@@ -258,10 +258,10 @@ static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fw
         return greet(c);
     if (in->type != FWD_FRAME_HELLO)
         return refuse(c, "the I/O server expected a HELLO");
-    struct fwd_news *news = make_news(FWD_NEWS_HELLO, c, in->len);
+    struct amph_server_event *news = make_news(AMPH_SERVER_EVENT_HELLO, c, in->len);
     memcpy(news->body, in->body, in->len);
     memcpy(news->nonce, c->nonce, sizeof c->nonce);
-    enum amph_status st = fwd_hello_take(news->body, news->len, &news->hello, s->job->key, c->nonce);
+    enum amph_status st = amph_fwd_hello_parse(news->body, news->len, &news->hello, s->job->key, c->nonce);
     if (st != AMPH_OK) {
         free(news);
         return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key" : "the client's HELLO does not parse");
@@ -276,10 +276,10 @@ static bool take_frame(struct fwd_server *s, struct fwd_conn *c, const struct fw
     return ok;
 }
 
-static bool read_conn(struct fwd_server *s, struct fwd_conn *c)
+static bool read_conn(struct amph_server *s, struct amph_server_conn *c)
 {
     for (;;) {
-        struct fwd_frame_in in;
+        struct amph_fwd_frame_in in;
         size_t used;
         ssize_t n = recv(c->fd, c->buf + c->have, sizeof c->buf - c->have, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -288,7 +288,7 @@ static bool read_conn(struct fwd_server *s, struct fwd_conn *c)
             return true;
         c->have += (size_t)n;
         enum amph_status st;
-        while ((st = fwd_frame_take(c->buf, c->have, &in, &used)) == AMPH_OK) {
+        while ((st = amph_fwd_frame_parse(c->buf, c->have, &in, &used)) == AMPH_OK) {
             if (!take_frame(s, c, &in))
                 return false;
             c->have -= used;
@@ -301,13 +301,13 @@ static bool read_conn(struct fwd_server *s, struct fwd_conn *c)
 
 /* ---- the job's notices ---- */
 
-static void take_notices(struct fwd_server *s)
+static void take_notices(struct amph_server *s)
 {
     struct amph_boot_event ev;
     while (amph_boot_progress(s->boot, &ev) == AMPH_OK) {
         bool stop = ev.kind == AMPH_BOOT_SHUTDOWN || ev.kind == AMPH_BOOT_LOST;
         if (ev.kind == AMPH_BOOT_DRAIN || stop) {
-            struct fwd_news *news = make_news(stop ? FWD_NEWS_STOP : FWD_NEWS_DRAIN, NULL, 0);
+            struct amph_server_event *news = make_news(stop ? AMPH_SERVER_EVENT_STOP : AMPH_SERVER_EVENT_DRAIN, NULL, 0);
             news->hello.number = (uint32_t)ev.code;
             post_news(s, news);
         }
@@ -315,19 +315,19 @@ static void take_notices(struct fwd_server *s)
 }
 
 /* The first server says nothing on this connection until it ends. */
-static void first_has_ended(struct fwd_server *s)
+static void first_has_ended(struct amph_server *s)
 {
     epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->first_fd, NULL);
-    post_news(s, make_news(FWD_NEWS_DRAIN, NULL, 0));
+    post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
 /* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked since: they take descriptors that
  * clients' files need. */
-static void end_silent(struct fwd_server *s)
+static void end_silent(struct amph_server *s)
 {
     uint64_t now = amph_now_ns();
     unsigned strangers = 0;
-    for (struct fwd_conn *c = s->conns, *next; c; c = next) {
+    for (struct amph_server_conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         if (c->greeted)
             continue;
@@ -341,7 +341,7 @@ static void end_silent(struct fwd_server *s)
 
 static void *door_thread(void *arg)
 {
-    struct fwd_server *s = arg;
+    struct amph_server *s = arg;
     struct epoll_event ev[32];
     for (;;) {
         int n = epoll_wait(s->epoll_fd, ev, 32, s->deaf_until_ns ? DEAF_MS : TICK_MS);
@@ -354,7 +354,7 @@ static void *door_thread(void *arg)
             else if (what == &s->boot)
                 take_notices(s);
             else if (what == &s->bells_fd)
-                post_news(s, make_news(FWD_NEWS_BELLS, NULL, 0));
+                post_news(s, make_news(AMPH_SERVER_EVENT_NOTIFY, NULL, 0));
             else if (what == &s->first_fd)
                 first_has_ended(s);
             else if (!read_conn(s, what))
@@ -368,19 +368,19 @@ static void *door_thread(void *arg)
 }
 
 /* In a job of plain compute processes only the first server learns of their ends, and the others follow it. */
-static enum amph_status follow_first(struct fwd_server *s)
+static enum amph_status follow_first(struct amph_server *s)
 {
     uint32_t first = s->job->nproc[AMPH_COMPUTE];
-    struct fwd_door_addr where;
+    struct amph_fwd_server_addr where;
     void *value;
     size_t len;
-    enum amph_status st = amph_boot_lookup(s->boot, first, FWD_DOOR_KEY, FWD_DOOR_TIMEOUT_NS, &value, &len);
+    enum amph_status st = amph_boot_lookup(s->boot, first, FWD_CONTROL_KEY, FWD_CONTROL_TIMEOUT_NS, &value, &len);
     if (st == AMPH_OK) {
-        st = fwd_door_addr_take(value, len, &where) ? AMPH_OK : AMPH_ERR_PROTO;
+        st = amph_fwd_server_addr_parse(value, len, &where) ? AMPH_OK : AMPH_ERR_PROTO;
         free(value);
     }
     if (st == AMPH_OK)
-        st = fwd_door_stay(&where, s->job->proc[first].host == s->job->proc[s->self].host, s->job->key, s->self, &s->first_fd);
+        st = amph_fwd_control_keep(&where, s->job->proc[first].host == s->job->proc[s->self].host, s->job->key, s->self, &s->first_fd);
     if (st == AMPH_OK && !watch(s, s->first_fd, &s->first_fd))
         st = AMPH_ERR_SYS;
     if (st != AMPH_OK)
@@ -388,7 +388,7 @@ static enum amph_status follow_first(struct fwd_server *s)
     return st;
 }
 
-enum amph_status fwd_door_start(struct fwd_server *s)
+enum amph_status amph_server_listener_start(struct amph_server *s)
 {
     if (s->job->plain && s->self > s->job->nproc[AMPH_COMPUTE]) {
         enum amph_status st = follow_first(s);
@@ -404,13 +404,13 @@ enum amph_status fwd_door_start(struct fwd_server *s)
     return AMPH_OK;
 }
 
-void fwd_door_stop(struct fwd_server *s)
+void amph_server_listener_stop(struct amph_server *s)
 {
     uint64_t one = 1;
     if (s->door_runs && write(s->stop_fd, &one, sizeof one) == sizeof one)
         pthread_join(s->door_thread, NULL);
     s->door_runs = false;
-    for (struct fwd_conn *c = s->conns, *next; c; c = next) {
+    for (struct amph_server_conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         close(c->fd);
         free(c);

@@ -29,7 +29,7 @@ static const char usage[] =
     "SIGTERM to that process ends the servers in order.  More settings: amphora-info -c (AMPHORA_STATS=1: counters at the end).\n";
 
 struct given {
-    struct fwd_daemon d;
+    struct amph_server_daemon d;
     bool daemon;
     char prefixes[8192], read_only[4096];
 };
@@ -78,7 +78,7 @@ static int take_count(struct given *g, const char *value)
 {
     char *end;
     unsigned long n = strtoul(value, &end, 10);
-    if (end == value || *end || n < 1 || n > AMPH_STANDING_MOST)
+    if (end == value || *end || n < 1 || n > AMPH_STANDING_MAX)
         return wrong(value, "is no number of servers (1 to 256)");
     g->d.nservers = (uint32_t)n;
     return 0;
@@ -181,7 +181,7 @@ static bool absolute(const char **path_p, char *room, size_t cap)
 
 static int run_daemon(struct given *g)
 {
-    static struct fwd_prefixes prefixes;
+    static struct amph_fwd_prefixes prefixes;
     const char *why;
     static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX], default_log[2 * PATH_MAX + 8];
     if (g->prefixes[0])
@@ -191,10 +191,10 @@ static int run_daemon(struct given *g)
     amph_env_reload();
     if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
         return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");
-    if (!fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why)) /* the clients would forward nothing */
+    if (!amph_fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why)) /* the clients would forward nothing */
         return wrong("-iofwd", why);
     if (g->d.own)
-        return fwd_daemon_run(&g->d);
+        return amph_server_daemon_run(&g->d);
     if (!g->d.address_file)
         g->d.address_file = amph_standing_default();
     if (!absolute(&g->d.address_file, address, sizeof address) || !absolute(&g->d.log, log, sizeof log) ||
@@ -204,13 +204,13 @@ static int run_daemon(struct given *g)
         snprintf(default_log, sizeof default_log, "%s.log", g->d.address_file);
         g->d.log = default_log;
     }
-    return fwd_daemon_run(&g->d);
+    return amph_server_daemon_run(&g->d);
 }
 
 int main(int argc, char **argv)
 {
     static struct given g = { .d = { .nservers = 1 } };
-    struct fwd_server *server;
+    struct amph_server *server;
     int code = parse(&g, argv);
     if (code)
         return code < 0 ? 0 : code;
@@ -218,10 +218,10 @@ int main(int argc, char **argv)
         return run_daemon(&g);
     if (argc > 1)
         return wrong(argv[1], "is for servers that belong to no job: -daemon");
-    if (fwd_server_open(NULL, &server) != AMPH_OK)
+    if (amph_server_open(NULL, &server) != AMPH_OK)
         return 1;
-    code = fwd_server_run(server);
-    fwd_server_close(server);
+    code = amph_server_run(server);
+    amph_server_close(server);
     fflush(NULL);
     _exit(code);
 }

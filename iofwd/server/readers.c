@@ -28,13 +28,13 @@
 #define RELAX_ROUNDS 16u                    /* before a yield */
 
 struct reader {
-    struct fwd_readers *all;
+    struct amph_server_readers *all;
     pthread_t thread;
     sem_t wake;
     atomic_bool asleep;
 };
 
-struct fwd_readers {
+struct amph_server_readers {
     unsigned n, most;                       /* beside the progress thread */
     unsigned cores;
     cpu_set_t cpus;                         /* of the process */
@@ -60,7 +60,7 @@ static uint64_t offer_of(uint64_t number, unsigned slices, unsigned next)
 }
 
 /* Reads the next slice.  false: nothing is left. */
-static bool read_slice(struct fwd_readers *r, bool other)
+static bool read_slice(struct amph_server_readers *r, bool other)
 {
     uint64_t offer = atomic_load_explicit(&r->offer, memory_order_acquire);
     unsigned i;
@@ -86,7 +86,7 @@ static void rest(unsigned *rounds)
         sched_yield();
 }
 
-static bool has_work(const struct fwd_readers *r)
+static bool has_work(const struct amph_server_readers *r)
 {
     uint64_t offer = atomic_load(&r->offer);
     return (offer & 255) < (offer >> 8 & 255) || atomic_load(&r->stop);
@@ -132,29 +132,29 @@ static void *reader(void *arg)
 
 /* ---- how many, and where ---- */
 
-static struct fwd_readers *make(void)
+static struct amph_server_readers *make(void)
 {
     unsigned most = (unsigned)amph_env_int(AMPH_ENV_IOFWD_READERS) - 1;
-    struct fwd_readers *r = aligned_alloc(64, (sizeof *r + most * sizeof(struct reader) + 63) / 64 * 64);
+    struct amph_server_readers *r = aligned_alloc(64, (sizeof *r + most * sizeof(struct reader) + 63) / 64 * 64);
     if (!r)
         return NULL;
-    *r = (struct fwd_readers){ .most = most, .cores = amph_am_cores(), .cpu = -1 };
+    *r = (struct amph_server_readers){ .most = most, .cores = amph_am_cores(), .cpu = -1 };
     if (sched_getaffinity(0, sizeof r->cpus, &r->cpus) != 0 || CPU_COUNT(&r->cpus) < 2)
         r->most = 0;
     return r;
 }
 
 /* The processes of this host that may be at work, of which one waits, leave so many cores. */
-static unsigned spare(const struct fwd_server *s, const struct fwd_readers *r)
+static unsigned spare(const struct amph_server *s, const struct amph_server_readers *r)
 {
     unsigned busy = s->npeers + 1;
-    if (amph_am_crowded() || busy > r->cores)
+    if (amph_am_oversubscribed() || busy > r->cores)
         return 0;
     return r->cores - busy + 1 < r->most ? r->cores - busy + 1 : r->most;
 }
 
 /* On another core than the progress thread's.  Where the system refuses, it finds a place itself. */
-static void place(const struct fwd_readers *r, const struct reader *it)
+static void place(const struct amph_server_readers *r, const struct reader *it)
 {
     cpu_set_t others = r->cpus;
     if (r->cpu >= 0)
@@ -162,13 +162,13 @@ static void place(const struct fwd_readers *r, const struct reader *it)
     pthread_setaffinity_np(it->thread, sizeof others, &others);
 }
 
-static bool start(struct fwd_readers *r)
+static bool start(struct amph_server_readers *r)
 {
     struct reader *it = &r->reader[r->n];
     *it = (struct reader){ .all = r };
     if (sem_init(&it->wake, 0, 0) != 0)
         return false;
-    if (amph_thread_start(&it->thread, false, FWD_STACK_BYTES, reader, it) != 0) {
+    if (amph_thread_start(&it->thread, false, AMPH_SERVER_STACK_BYTES, reader, it) != 0) {
         sem_destroy(&it->wake);
         return false;
     }
@@ -177,7 +177,7 @@ static bool start(struct fwd_readers *r)
     return true;
 }
 
-static void call_in(struct fwd_readers *r, unsigned n)
+static void call_in(struct amph_server_readers *r, unsigned n)
 {
     int cpu = sched_getcpu();
     bool moved = cpu != r->cpu;
@@ -195,7 +195,7 @@ static void call_in(struct fwd_readers *r, unsigned n)
 /* ---- the read ---- */
 
 /* What pread would have given for the whole: what lies before the first slice that fell short. */
-static ssize_t sum(const struct fwd_readers *r, unsigned slices)
+static ssize_t sum(const struct amph_server_readers *r, unsigned slices)
 {
     ssize_t all = 0;
     for (unsigned i = 0; i < slices; i++) {
@@ -208,7 +208,7 @@ static ssize_t sum(const struct fwd_readers *r, unsigned slices)
     return all;
 }
 
-static ssize_t read_sliced(struct fwd_readers *r, unsigned n, int fd, char *buf, size_t len, off_t off)
+static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, char *buf, size_t len, off_t off)
 {
     size_t slice = len / SLICES_GOOD < SLICE_LEAST ? SLICE_LEAST : len / SLICES_GOOD < SLICE ? len / SLICES_GOOD : SLICE;
     slice = len / slice >= SLICES_MOST ? len / (SLICES_MOST - 1) : slice;
@@ -232,22 +232,22 @@ static ssize_t read_sliced(struct fwd_readers *r, unsigned n, int fd, char *buf,
 }
 
 /* A piece of a longer call of one client of this host. */
-static bool is_worth_it(const struct fwd_request *rq, const struct fwd_handle *h, size_t len)
+static bool is_worth_it(const struct amph_server_request *rq, const struct amph_server_handle *h, size_t len)
 {
-    return len >= 2 * SLICE_LEAST && !rq->in_worker && !rq->bulk.rwf && !fwd_is_whole(rq) && !(rq->bulk.flags & FWD_PIECE_SPREAD) &&
-        h->regular && !h->direct && rq->bulk.where != FWD_INLINE && fwd_is_mapped(rq);
+    return len >= 2 * SLICE_LEAST && !rq->in_worker && !rq->bulk.rwf && !amph_server_is_whole(rq) && !(rq->bulk.flags & FWD_PIECE_SPREAD) &&
+        h->regular && !h->direct && rq->bulk.where != FWD_INLINE && amph_server_is_mapped(rq);
 }
 
 /* All the data is in the file: other files may give as much as is asked for, or more each time. */
-static bool is_there(const struct fwd_handle *h, size_t len, off_t off)
+static bool is_there(const struct amph_server_handle *h, size_t len, off_t off)
 {
     struct stat st;
     return off >= 0 && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode) && off <= st.st_size - (off_t)len;
 }
 
-bool fwd_readers_read(const struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, off_t off, ssize_t *n_p)
+bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_server_handle *h, void *buf, size_t len, off_t off, ssize_t *n_p)
 {
-    struct fwd_server *s = rq->server;
+    struct amph_server *s = rq->server;
     if (AMPH_LIKELY(!is_worth_it(rq, h, len)) || (!s->readers && !(s->readers = make())))
         return false;
     unsigned n = spare(s, s->readers);
@@ -262,14 +262,14 @@ bool fwd_readers_read(const struct fwd_request *rq, struct fwd_handle *h, void *
     return true;
 }
 
-uint64_t fwd_readers_slices(const struct fwd_server *s)
+uint64_t amph_server_readers_slices(const struct amph_server *s)
 {
     return s->readers ? atomic_load(&s->readers->by_others) : 0;
 }
 
-void fwd_readers_stop(struct fwd_server *s)
+void amph_server_readers_stop(struct amph_server *s)
 {
-    struct fwd_readers *r = s->readers;
+    struct amph_server_readers *r = s->readers;
     if (!r)
         return;
     atomic_store(&r->stop, true);

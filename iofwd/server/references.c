@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "iofwd/server/flow.h"
 
-void fwd_refs_take(struct fwd_request *rq)
+void amph_server_refs_take(struct amph_server_request *rq)
 {
     if (AMPH_SELF_CHECKS && rq->has_refs)
         amph_fatal("iofwd server: a request takes its references twice");
@@ -24,7 +24,7 @@ void fwd_refs_take(struct fwd_request *rq)
     rq->has_refs = true;
 }
 
-void fwd_refs_give(struct fwd_request *rq)
+void amph_server_refs_give(struct amph_server_request *rq)
 {
     if (!rq->has_refs)
         return;
@@ -34,26 +34,26 @@ void fwd_refs_give(struct fwd_request *rq)
 
     for (unsigned i = 0; i < rq->nnamed; i++) {
         rq->named[i]->inflight--;
-        fwd_handle_release(rq->server, rq->named[i]);
+        amph_server_handle_release(rq->server, rq->named[i]);
     }
 }
 
-void fwd_handle_pin(struct fwd_server *s, struct fwd_handle *h)
+void amph_server_handle_pin(struct amph_server *s, struct amph_server_handle *h)
 {
     h->inflight++;
     s->npins++;
 }
 
-void fwd_handle_unpin(struct fwd_server *s, struct fwd_handle *h)
+void amph_server_handle_unpin(struct amph_server *s, struct amph_server_handle *h)
 {
     s->npins--;
     h->inflight--;
-    fwd_handle_release(s, h);
+    amph_server_handle_release(s, h);
 }
 
 /* ---- checks of our own bookkeeping ---- */
 
-void fwd_refs_check(const struct fwd_server *s)
+void amph_server_refs_check(const struct amph_server *s)
 {
     uint64_t refs = s->npins, held = 0, inflight = 0, holders = 0;
     uint32_t files = 0;
@@ -81,7 +81,7 @@ void fwd_refs_check(const struct fwd_server *s)
                    "; %" PRIu32 " files are open, %" PRIu32 " are counted", refs, held, inflight, holders, files, s->nhandles);
 }
 
-void fwd_refs_check_ended(const struct fwd_peer *p)
+void amph_server_refs_check_ended(const struct amph_server_peer *p)
 {
     if (AMPH_SELF_CHECKS && (p->nrefs || p->nheld || p->memory || p->queued))
         amph_fatal("iofwd server: client %" PRIu32 " has ended with %" PRIu32 " references, %" PRIu32 " open files, %zu bytes and %" PRIu32

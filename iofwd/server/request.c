@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One request taken apart, run, and its reply put together.  Layer: iofwd.
- * Thread rule: parse and reply in the progress thread; fwd_request_run in any one thread at a time.
+ * Thread rule: parse and reply in the progress thread; amph_server_request_run in any one thread at a time.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,24 +9,24 @@
 #include "base/clock.h"
 #include "iofwd/server/internal.h"
 
-static struct fwd_handle *find(void *ctx, uint64_t number)
+static struct amph_server_handle *find(void *ctx, uint64_t number)
 {
-    struct fwd_request *rq = ctx;
-    struct fwd_handle *h = fwd_handle_find(rq->server, number);
+    struct amph_server_request *rq = ctx;
+    struct amph_server_handle *h = amph_server_handle_find(rq->server, number);
     if (h && rq->nnamed == AMPH_COUNTOF(rq->named))
         return NULL; /* no call names so many */
     if (h)
         rq->named[rq->nnamed++] = h;
-    rq->bereft = rq->bereft || (!h && fwd_handle_of_another(rq->server, number));
+    rq->bereft = rq->bereft || (!h && amph_server_handle_of_another(rq->server, number));
     return h;
 }
 
 /* The data of a bulk call: inside the message, or inside the client's part of its area. */
-static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
+static int take_bulk(struct amph_rd *r, struct amph_server_request *rq)
 {
-    struct fwd_bulk *b = &rq->bulk;
-    const struct fwd_peer *p = rq->peer;
-    if (!fwd_get_bulk(r, b))
+    struct amph_fwd_bulk *b = &rq->bulk;
+    const struct amph_server_peer *p = rq->peer;
+    if (!amph_fwd_get_bulk(r, b))
         return EPROTO;
     bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ;
     if (b->where == FWD_SEGMENT)
@@ -34,7 +34,7 @@ static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
     if (b->where == FWD_AREA)
         return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0 : EPROTO;
     if (out)
-        return b->len <= FWD_INLINE_MOST ? 0 : EPROTO;
+        return b->len <= AMPH_SERVER_INLINE_MAX ? 0 : EPROTO;
     const void *data = amph_rd_bytes(r, b->len);
     if (!data)
         return EPROTO;
@@ -49,17 +49,17 @@ static int take_bulk(struct amph_rd *r, struct fwd_request *rq)
 
 /* A call on an open file keeps that file's order; a call by path has none, and on a FIFO one that waits must not hold up the others: they
  * may be what it waits for.  But the pieces of one call stay in line. */
-static bool keeps_order(const struct fwd_request *rq)
+static bool keeps_order(const struct amph_server_request *rq)
 {
-    if (rq->file->regular || fwd_joint_is(rq->id))
+    if (rq->file->regular || amph_server_collective_is(rq->id))
         return true;
-    return (rq->desc->flags & FWD_CALL_BULK) && !fwd_is_whole(rq);
+    return (rq->desc->flags & FWD_CALL_BULK) && !amph_server_is_whole(rq);
 }
 
-int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg, size_t len, struct fwd_request *rq, bool *answer_p)
+int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *peer, uint8_t *msg, size_t len, struct amph_server_request *rq, bool *answer_p)
 {
     struct amph_rd r;
-    struct fwd_req_head head;
+    struct amph_fwd_req_head head;
     *answer_p = false;
     rq->server = s;
     rq->peer = peer;
@@ -67,35 +67,35 @@ int fwd_request_parse(struct fwd_server *s, struct fwd_peer *peer, uint8_t *msg,
     rq->msg_len = len;
     rq->newfd = rq->door = -1;
     amph_rd_init(&r, msg, len);
-    if (!fwd_get_req_head(&r, &head) || (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
+    if (!amph_fwd_get_req_head(&r, &head) || (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
         return EPROTO;
     *answer_p = true;
     rq->seq = head.seq;
     rq->service = head.service;
-    rq->id = fwd_call_of_service(head.service);
+    rq->id = amph_fwd_call_of_service(head.service);
     if (rq->id == AMPH_FWD_NCALLS)
         return head.service >= FWD_SERVICE_FIRST && head.service < FWD_SERVICE_END ? 0 : ENOSYS;
-    rq->desc = &fwd_calls[rq->id];
+    rq->desc = &amph_fwd_calls[rq->id];
     if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
         rq->reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
         return EMFILE; /* before anything is made */
     }
     if (rq->id == AMPH_FWD_OPEN && peer) {
-        int refused = fwd_limits_file(s, peer);
+        int refused = amph_server_limits_file(s, peer);
 
         if (refused) {
             rq->reason = "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
             return refused;
         }
     }
-    struct fwd_resolver resolver = { .find = find, .ctx = rq };
-    int err = fwd_get_args(&r, rq->desc, &rq->u, &resolver);
+    struct amph_fwd_resolver resolver = { .find = find, .ctx = rq };
+    int err = amph_fwd_get_args(&r, rq->desc, &rq->u, &resolver);
     if (err)
         return err == EBADF && rq->bereft ? EIO : err;
     if (rq->desc->flags & FWD_CALL_BULK)
         err = take_bulk(&r, rq);
-    if (!err && fwd_joint_is(rq->id))
-        err = fwd_joint_check(rq);
+    if (!err && amph_server_collective_is(rq->id))
+        err = amph_server_collective_check(rq);
     if (!err && amph_rd_left(&r) > 0)
         err = EPROTO;
     if (!err && rq->desc->nargs > 0 && rq->desc->arg[0].word == FWD_IN_FILE) {
@@ -111,16 +111,16 @@ struct out_buffer {
     size_t cap, len;
 };
 
-static uint8_t *area_memory(const struct fwd_request *rq)
+static uint8_t *area_memory(const struct amph_server_request *rq)
 {
     uint64_t at;
-    const struct amph_rmem *memory = fwd_memory_of(rq, &at);
+    const struct amph_rmem *memory = amph_server_memory_of(rq, &at);
     return (uint8_t *)memory->local + at;
 }
 
 #define MOVES_TAG_BYTES (4 + sizeof(uint32_t))
 
-static void *bulk_memory(const struct fwd_request *rq)
+static void *bulk_memory(const struct amph_server_request *rq)
 {
     /* where the reply has it; of what can stand before it, only this goes with an answer that has data */
     size_t tags = rq->id == AMPH_FWD_READ && (rq->bulk.flags & FWD_PIECE_TELL) ? MOVES_TAG_BYTES : 0;
@@ -129,14 +129,14 @@ static void *bulk_memory(const struct fwd_request *rq)
     return rq->stage ? rq->stage : area_memory(rq);
 }
 
-void fwd_request_place(struct fwd_request *rq)
+void amph_server_request_place(struct amph_server_request *rq)
 {
     for (unsigned i = 0; i < rq->desc->nargs; i++) {
         uint8_t word = rq->desc->arg[i].word;
         struct out_buffer *b = (struct out_buffer *)((char *)&rq->u + rq->desc->arg[i].server_at);
         if (word == FWD_OUT_STRING || word == FWD_OUT_DIRENTS) {
-            b->at = rq->out + FWD_MSG_MOST;
-            b->cap = b->cap < FWD_SCRATCH_BYTES ? b->cap : FWD_SCRATCH_BYTES;
+            b->at = rq->out + FWD_MSG_MAX;
+            b->cap = b->cap < AMPH_SERVER_SCRATCH_BYTES ? b->cap : AMPH_SERVER_SCRATCH_BYTES;
         } else if (word == FWD_OUT_BUF) {
             b->at = bulk_memory(rq);
             b->cap = rq->bulk.len;
@@ -148,48 +148,48 @@ void fwd_request_place(struct fwd_request *rq)
     }
 }
 
-size_t fwd_request_moved(const struct fwd_request *rq)
+size_t amph_server_request_moved(const struct amph_server_request *rq)
 {
     /* Where the record of a call with file data has its result. */
     static const uint16_t at[AMPH_FWD_NCALLS] = {
-        [AMPH_FWD_READ] = offsetof(union fwd_args, read.buf_len),
-        [AMPH_FWD_PREAD] = offsetof(union fwd_args, pread.buf_len),
-        [AMPH_FWD_WRITE] = offsetof(union fwd_args, write.done),
-        [AMPH_FWD_PWRITE] = offsetof(union fwd_args, pwrite.done),
-        [AMPH_FWD_PWRITEJ] = offsetof(union fwd_args, pwritej.done),
-        [AMPH_FWD_PREADJ] = offsetof(union fwd_args, preadj.buf_len),
+        [AMPH_FWD_READ] = offsetof(union amph_server_args, read.buf_len),
+        [AMPH_FWD_PREAD] = offsetof(union amph_server_args, pread.buf_len),
+        [AMPH_FWD_WRITE] = offsetof(union amph_server_args, write.done),
+        [AMPH_FWD_PWRITE] = offsetof(union amph_server_args, pwrite.done),
+        [AMPH_FWD_PWRITEJ] = offsetof(union amph_server_args, pwritej.done),
+        [AMPH_FWD_PREADJ] = offsetof(union amph_server_args, preadj.buf_len),
     };
     return at[rq->id] ? *(const size_t *)((const char *)&rq->u + at[rq->id]) : 0;
 }
 
-const char fwd_readonly_text[] = "the server exports this read-only (IOFWD_READONLY)";
+const char amph_server_readonly_text[] = "the server exports this read-only (IOFWD_READONLY)";
 
 /* Calls by path look for themselves, once they know where the path leads. */
-static bool is_protected(struct fwd_request *rq)
+static bool is_protected(struct amph_server_request *rq)
 {
-    const struct fwd_handle *h = rq->file;
+    const struct amph_server_handle *h = rq->file;
     if (!h || !(rq->desc->flags & FWD_CALL_CHANGE) || !h->export || !h->export->readonly)
         return false;
-    rq->reason = fwd_readonly_text;
+    rq->reason = amph_server_readonly_text;
     return true;
 }
 
-void fwd_request_run(struct fwd_request *rq)
+void amph_server_request_run(struct amph_server_request *rq)
 {
     uint64_t start = amph_now_ns();
-    rq->error = is_protected(rq) ? EROFS : fwd_run[rq->id](rq);
-    if (rq->stage && fwd_is_mapped(rq) && !rq->error)
-        amph_copy_stream(area_memory(rq), rq->stage, fwd_request_moved(rq));
+    rq->error = is_protected(rq) ? EROFS : amph_server_call_table[rq->id](rq);
+    if (rq->stage && amph_server_is_mapped(rq) && !rq->error)
+        amph_copy_stream(area_memory(rq), rq->stage, amph_server_request_moved(rq));
     rq->ns = amph_now_ns() - start;
 }
 
-size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
+size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_wr w;
-    struct fwd_rep_head head = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service, .seq = rq->seq,
-                                 .error = fwd_errno_to_wire(rq->error) };
-    amph_wr_init(&w, out, FWD_MSG_MOST);
-    fwd_put_rep_head(&w, &head);
+    struct amph_fwd_rep_head head = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service, .seq = rq->seq,
+                                 .error = amph_fwd_errno_to_wire(rq->error) };
+    amph_wr_init(&w, out, FWD_MSG_MAX);
+    amph_fwd_put_rep_head(&w, &head);
     if (rq->error && rq->reason) {
         size_t n = strlen(rq->reason);
         amph_wr_u16(&w, FWD_TAG_REASON);
@@ -210,9 +210,9 @@ size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
         head.tags_len = (uint16_t)(head.tags_len + 4 + sizeof rq->whole);
     }
     if (!rq->error && rq->desc) {
-        fwd_put_results(&w, rq->desc, &rq->u);
+        amph_fwd_put_results(&w, rq->desc, &rq->u);
         if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ) {
-            size_t n = fwd_request_moved(rq);
+            size_t n = amph_server_request_moved(rq);
             amph_wr_u32(&w, (uint32_t)n);
             if (rq->bulk.where == FWD_INLINE)
                 w.at += n; /* the call has put it there */
@@ -220,6 +220,6 @@ size_t fwd_request_reply(struct fwd_request *rq, uint8_t *out)
     }
     head.length = (uint32_t)amph_wr_len(&w);
     amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
-    fwd_put_rep_head(&w, &head);
+    amph_fwd_put_rep_head(&w, &head);
     return head.length;
 }

@@ -11,9 +11,9 @@
 
 /* A large call says nothing of small ones, nor they of it: else one small call that was held up would send all large ones to workers, and
  * none of those could tell that the file is quiet again. */
-uint64_t fwd_expected_ns(const struct fwd_handle *h, uint64_t bytes)
+uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t bytes)
 {
-    return bytes >= FWD_LARGE ? h->kib_ns * (bytes >> 10) : h->op_ns;
+    return bytes >= AMPH_SERVER_LARGE ? h->kib_ns * (bytes >> 10) : h->op_ns;
 }
 
 /* They change the server's own tables, or never block here. */
@@ -22,24 +22,24 @@ static const bool is_for_progress[AMPH_FWD_NCALLS] = {
     [AMPH_FWD_WATCH] = true,
 };
 
-bool fwd_wants_worker(const struct fwd_request *rq)
+bool amph_server_wants_worker(const struct amph_server_request *rq)
 {
-    const struct fwd_handle *h = rq->handle;
-    if (rq->worker || fwd_lock_is(rq->id) || fwd_joint_is(rq->id))
+    const struct amph_server_handle *h = rq->handle;
+    if (rq->worker || amph_server_lock_is(rq->id) || amph_server_collective_is(rq->id))
         return true;
     if (is_for_progress[rq->id])
         return false;
     if (rq->desc->flags & FWD_CALL_BLOCKING)
         return true;
-    if (fwd_is_bulk(rq) && !rq->file->regular)
+    if (amph_server_is_bulk(rq) && !rq->file->regular)
         return true; /* it may wait */
     if (h) {
-        if (fwd_is_bulk(rq))
-            return fwd_expected_ns(h, rq->bulk.len) > FWD_SLOW_NS;
-        return h->op_ns > FWD_SLOW_NS;
+        if (amph_server_is_bulk(rq))
+            return amph_server_expected_ns(h, rq->bulk.len) > AMPH_CLIENT_SLOW_NS;
+        return h->op_ns > AMPH_CLIENT_SLOW_NS;
     }
     for (size_t i = 0; i < rq->server->exports.n; i++)
-        if (rq->server->exports.item[i].ns_ewma > FWD_SLOW_NS)
+        if (rq->server->exports.item[i].ns_ewma > AMPH_CLIENT_SLOW_NS)
             return true;
     return false;
 }
@@ -49,13 +49,13 @@ static uint64_t average(uint64_t old, uint64_t sample)
     return old - old / 8 + sample / 8;
 }
 
-void fwd_learn(struct fwd_request *rq)
+void amph_server_record_time(struct amph_server_request *rq)
 {
-    struct fwd_handle *h = rq->handle;
-    if (fwd_joint_is(rq->id)) /* fwd_learn_joint has done it for all parts */
+    struct amph_server_handle *h = rq->handle;
+    if (amph_server_collective_is(rq->id)) /* amph_server_record_collective_time has done it for all parts */
         return;
-    if (h && fwd_is_bulk(rq) && fwd_request_moved(rq) >= FWD_LARGE)
-        h->kib_ns = average(h->kib_ns, rq->ns / (fwd_request_moved(rq) >> 10));
+    if (h && amph_server_is_bulk(rq) && amph_server_request_moved(rq) >= AMPH_SERVER_LARGE)
+        h->kib_ns = average(h->kib_ns, rq->ns / (amph_server_request_moved(rq) >> 10));
     else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
         h->op_ns = average(h->op_ns, rq->ns);
     else if (!h && !rq->worker)
@@ -64,25 +64,25 @@ void fwd_learn(struct fwd_request *rq)
                 rq->server->exports.item[i].ns_ewma = average(rq->server->exports.item[i].ns_ewma, rq->ns);
 }
 
-void fwd_learn_joint(struct fwd_joint *j, uint64_t ns)
+void amph_server_record_collective_time(struct amph_server_collective *j, uint64_t ns)
 {
-    if (j->bytes >= FWD_LARGE)
+    if (j->bytes >= AMPH_SERVER_LARGE)
         j->file->kib_ns = average(j->file->kib_ns, ns / (j->bytes >> 10));
 }
 
 /* ---- a call in pieces has the file to itself ---- */
 
-static bool is_piece(const struct fwd_request *rq)
+static bool is_piece(const struct amph_server_request *rq)
 {
-    return fwd_is_bulk(rq) && !fwd_joint_is(rq->id);
+    return amph_server_is_bulk(rq) && !amph_server_collective_is(rq->id);
 }
 
-bool fwd_is_turn(const struct fwd_handle *h, const struct fwd_request *rq)
+bool amph_server_is_turn(const struct amph_server_handle *h, const struct amph_server_request *rq)
 {
     return !h->held || (is_piece(rq) && rq->peer == h->holder && rq->bulk.op == h->holder_op);
 }
 
-bool fwd_begin_piece(struct fwd_handle *h, struct fwd_request *rq)
+bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_request *rq)
 {
     if (!h || !is_piece(rq))
         return true;
@@ -91,7 +91,7 @@ bool fwd_begin_piece(struct fwd_handle *h, struct fwd_request *rq)
         h->held = !(rq->bulk.flags & FWD_PIECE_LAST);
         h->holder = rq->peer;
         h->holder_op = rq->bulk.op;
-        fwd_append_begin(h, rq);
+        amph_server_append_begin(h, rq);
         return true;
     }
     if (!h->held)
@@ -99,27 +99,27 @@ bool fwd_begin_piece(struct fwd_handle *h, struct fwd_request *rq)
     return h->held && !h->stopped;
 }
 
-void fwd_end_piece(struct fwd_handle *h, const struct fwd_request *rq)
+void amph_server_end_piece(struct amph_server_handle *h, const struct amph_server_request *rq)
 {
     if (!h || !is_piece(rq))
         return;
-    if (rq->error || fwd_request_moved(rq) < rq->bulk.len)
+    if (rq->error || amph_server_request_moved(rq) < rq->bulk.len)
         h->stopped = true;
     if ((rq->bulk.flags & FWD_PIECE_LAST) || h->cut)
         h->held = h->cut = false;
     if (!h->held)
-        fwd_append_end(h, rq->peer);
+        amph_server_append_end(h, rq->peer);
 }
 
-void fwd_cut_off(struct fwd_handle *h, const struct fwd_request *refused)
+void amph_server_truncate_call(struct amph_server_handle *h, const struct amph_server_request *refused)
 {
-    struct fwd_request *last = NULL;
-    if (fwd_joint_is(refused->id))
-        fwd_joint_refused(refused, refused->error);
+    struct amph_server_request *last = NULL;
+    if (amph_server_collective_is(refused->id))
+        amph_server_collective_refused(refused, refused->error);
     if (!h || !is_piece(refused) || (refused->bulk.flags & FWD_PIECE_FIRST))
         return;
-    for (struct fwd_request *q = h->queue_head; q; q = q->next)
-        if (fwd_is_bulk(q) && q->peer == refused->peer && q->bulk.op == refused->bulk.op)
+    for (struct amph_server_request *q = h->queue_head; q; q = q->next)
+        if (amph_server_is_bulk(q) && q->peer == refused->peer && q->bulk.op == refused->bulk.op)
             last = q;
     if (last)
         last->bulk.flags |= FWD_PIECE_LAST;
@@ -127,6 +127,6 @@ void fwd_cut_off(struct fwd_handle *h, const struct fwd_request *refused)
         h->cut = h->busy; /* one of them is with a worker */
         h->held = h->busy;
         if (!h->held)
-            fwd_append_end(h, refused->peer);
+            amph_server_append_end(h, refused->peer);
     }
 }

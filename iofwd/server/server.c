@@ -29,7 +29,7 @@ static void set_limits(void)
 {
     struct sigaction wake = { .sa_handler = on_wake }; /* ends the system call that it finds a thread in, and does nothing else */
     struct rlimit lim;
-    sigaction(FWD_WAKE_SIGNAL, &wake, NULL);
+    sigaction(AMPH_SERVER_WAKE_SIGNAL, &wake, NULL);
     umask(0); /* each call brings its client's */
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
@@ -45,39 +45,39 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
     amph_debug("client at place %" PRIu32 " cannot be reached: %s", peer, why); /* its door says when it is gone */
 }
 
-static enum amph_status open_endpoint(struct fwd_server *s)
+static enum amph_status open_endpoint(struct amph_server *s)
 {
     struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = s->max_peers, .threaded = true,
                                   .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !s->job->several_machines,
                                   .on_peer_error = on_peer_error, .user = s };
     cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
     memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
-    fwd_note_crowd(s->job, s->job->proc[s->self].host);
-    if (fwd_needs_network(s->job)) {
-        enum amph_status st = fwd_choose_network(s->job, &cfg.net);
+    amph_fwd_note_oversubscribed(s->job, s->job->proc[s->self].host);
+    if (amph_fwd_needs_network(s->job)) {
+        enum amph_status st = amph_fwd_choose_network(s->job, &cfg.net);
         if (st != AMPH_OK)
             return st;
     }
     enum amph_status st = amph_am_open(&cfg, &s->ep);
     if (st != AMPH_OK)
         return st;
-    struct amph_am_entry request = { .fn = (void *)fwd_on_request, .kinds = 2, .dirs = 1, .nargs = 0, .name = "iofwd request" };
+    struct amph_am_entry request = { .fn = (void *)amph_server_on_request, .kinds = 2, .dirs = 1, .nargs = 0, .name = "iofwd request" };
     return amph_am_register(s->ep, FWD_AM_REQUEST, &request);
 }
 
-static enum amph_status publish(struct fwd_server *s)
+static enum amph_status publish(struct amph_server *s)
 {
     uint8_t where[128];
     const void *const *value;
     const size_t *len;
-    size_t n = fwd_door_addr_build(where, sizeof where, &s->door);
+    size_t n = amph_fwd_server_addr_build(where, sizeof where, &s->door);
     enum amph_status st = amph_boot_state(s->boot, amph_phys_mem_bytes(), 0);
     if (st == AMPH_OK)
-        st = amph_boot_publish(s->boot, FWD_DOOR_KEY, where, n);
-    return st == AMPH_OK ? amph_boot_exchange(s->boot, FWD_DOOR_KEY, &value, &len) : st;
+        st = amph_boot_publish(s->boot, FWD_CONTROL_KEY, where, n);
+    return st == AMPH_OK ? amph_boot_exchange(s->boot, FWD_CONTROL_KEY, &value, &len) : st;
 }
 
-static enum amph_status open_all(struct fwd_server *s)
+static enum amph_status open_all(struct amph_server *s)
 {
     enum amph_status st = s->boot ? AMPH_OK : amph_boot_join(&s->boot);
     if (st != AMPH_OK)
@@ -94,18 +94,18 @@ static enum amph_status open_all(struct fwd_server *s)
     s->memory_limit = amph_env_size(AMPH_ENV_IOFWD_SERVER_MEMORY);
     if (s->memory_limit == 0)
         s->memory_limit = amph_phys_mem_bytes() / 4;
-    fwd_limits_open(s);
+    amph_server_limits_open(s);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     s->peer = calloc(s->max_peers, sizeof *s->peer);
-    s->reply = malloc(FWD_OUT_BYTES);
+    s->reply = malloc(AMPH_SERVER_OUT_BYTES);
     if (!s->peer || !s->reply) {
         amph_error("the I/O server has no memory for %" PRIu32 " clients", s->max_peers);
         return AMPH_ERR_NOMEM;
     }
-    if ((st = fwd_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) != AMPH_OK ||
-        (st = fwd_exports_protect(&s->exports, amph_env_str(AMPH_ENV_IOFWD_READONLY))) != AMPH_OK)
+    if ((st = amph_server_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) != AMPH_OK ||
+        (st = amph_server_exports_protect(&s->exports, amph_env_str(AMPH_ENV_IOFWD_READONLY))) != AMPH_OK)
         return st;
-    if ((st = open_endpoint(s)) != AMPH_OK || (st = fwd_door_open(s)) != AMPH_OK)
+    if ((st = open_endpoint(s)) != AMPH_OK || (st = amph_server_listener_open(s)) != AMPH_OK)
         return st;
     return publish(s);
 }
@@ -113,11 +113,11 @@ static enum amph_status open_all(struct fwd_server *s)
 /* In a GASNet client that another launcher's AMPHORA_SERVERS makes a server. */
 static int serve(struct amph_boot *boot)
 {
-    struct fwd_server *server;
-    if (fwd_server_open(boot, &server) != AMPH_OK)
+    struct amph_server *server;
+    if (amph_server_open(boot, &server) != AMPH_OK)
         return 1;
-    int code = fwd_server_run(server);
-    fwd_server_close(server);
+    int code = amph_server_run(server);
+    amph_server_close(server);
     return code;
 }
 
@@ -126,9 +126,9 @@ __attribute__((constructor)) static void offer_to_serve(void)
     amph_job_serve = serve;
 }
 
-enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **server_p)
+enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **server_p)
 {
-    struct fwd_server *s = calloc(1, sizeof *s);
+    struct amph_server *s = calloc(1, sizeof *s);
     if (!s)
         return AMPH_ERR_NOMEM;
     s->boot = boot;
@@ -143,52 +143,52 @@ enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **ser
     pthread_cond_init(&s->work_cond, NULL);
     enum amph_status st = open_all(s);
     if (st == AMPH_OK)
-        st = fwd_door_start(s);
+        st = amph_server_listener_start(s);
     if (st != AMPH_OK) {
-        fwd_server_close(s);
+        amph_server_close(s);
         return st;
     }
     *server_p = s;
     return AMPH_OK;
 }
 
-void fwd_server_succeeds(struct fwd_server *s, unsigned before)
+void amph_server_succeeds(struct amph_server *s, unsigned before)
 {
     s->life = (uint8_t)before;
     amph_random(&s->next_number, sizeof s->next_number);
 }
 
-static void on_gone(struct fwd_server *s, const struct fwd_news *news)
+static void on_gone(struct amph_server *s, const struct amph_server_event *news)
 {
-    fwd_peer_gone(s, news->conn);
+    amph_server_peer_gone(s, news->conn);
 }
 
-static void on_bells(struct fwd_server *s, const struct fwd_news *news)
+static void on_bells(struct amph_server *s, const struct amph_server_event *news)
 {
-    fwd_bells_ring(s);
+    amph_server_notify_send(s);
 }
 
-static void on_drain(struct fwd_server *s, const struct fwd_news *news)
+static void on_drain(struct amph_server *s, const struct amph_server_event *news)
 {
     s->draining = true;
     s->drain_ns = amph_now_ns();
 }
 
-static void on_stop(struct fwd_server *s, const struct fwd_news *news)
+static void on_stop(struct amph_server *s, const struct amph_server_event *news)
 {
     s->stop = true;
     s->exit_code = 0;
 }
 
-static unsigned take_news(struct fwd_server *s)
+static unsigned take_news(struct amph_server *s)
 {
-    static void (*const on[])(struct fwd_server *, const struct fwd_news *) = {
-        [FWD_NEWS_HELLO] = fwd_peer_hello, [FWD_NEWS_GONE] = on_gone, [FWD_NEWS_DRAIN] = on_drain, [FWD_NEWS_STOP] = on_stop,
-        [FWD_NEWS_BELLS] = on_bells,
+    static void (*const on[])(struct amph_server *, const struct amph_server_event *) = {
+        [AMPH_SERVER_EVENT_HELLO] = amph_server_peer_hello, [AMPH_SERVER_EVENT_GONE] = on_gone, [AMPH_SERVER_EVENT_DRAIN] = on_drain, [AMPH_SERVER_EVENT_STOP] = on_stop,
+        [AMPH_SERVER_EVENT_NOTIFY] = on_bells,
     };
     unsigned n = 0;
     pthread_mutex_lock(&s->lock);
-    struct fwd_news *news = s->news, *next;
+    struct amph_server_event *news = s->news, *next;
     s->news = NULL;
     s->news_tail = &s->news;
     pthread_mutex_unlock(&s->lock);
@@ -200,7 +200,7 @@ static unsigned take_news(struct fwd_server *s)
     return n;
 }
 
-int fwd_server_run(struct fwd_server *s)
+int amph_server_run(struct amph_server *s)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     const bool has_processes = s->job->nproc[AMPH_COMPUTE] > 0 && !s->job->plain;
@@ -209,9 +209,9 @@ int fwd_server_run(struct fwd_server *s)
         if (__atomic_load_n(&s->posted, __ATOMIC_ACQUIRE)) {
             __atomic_store_n(&s->posted, false, __ATOMIC_RELEASE);
             did += take_news(s);
-            did += fwd_exec_progress(s);
+            did += amph_server_flow_progress(s);
         } else if (s->unsent || s->transfers || s->locks || s->leaving)
-            did += fwd_exec_progress(s);
+            did += amph_server_flow_progress(s);
         if (s->draining && (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
             break;
         if (did)
@@ -221,18 +221,18 @@ int fwd_server_run(struct fwd_server *s)
     return s->exit_code;
 }
 
-void fwd_server_close(struct fwd_server *s)
+void amph_server_close(struct amph_server *s)
 {
-    fwd_work_stop(s);
-    fwd_door_stop(s);
+    amph_server_work_stop(s);
+    amph_server_listener_stop(s);
     if (amph_env_bool(AMPH_ENV_STATS) && s->job)
-        fwd_server_print_stats(s);
-    fwd_readers_stop(s);
-    fwd_refs_check(s);
+        amph_server_print_stats(s);
+    amph_server_readers_stop(s);
+    amph_server_refs_check(s);
     for (uint32_t i = 0; i < s->nslots; i++)
         if (s->handle[i])
             close(s->handle[i]->fd);
-    fwd_exports_close(&s->exports);
+    amph_server_exports_close(&s->exports);
     if (s->ep)
         amph_am_close(s->ep);
     if (s->boot)

@@ -11,28 +11,28 @@
 
 #include "base/status.h"
 
-struct fwd_server;
+struct amph_server;
 
 /* Opens all that a server needs: exports (IOFWD_PREFIX), endpoint, door.  boot: a place that the caller has taken, the server's from now
  * on; NULL: joins the job as a member of the server group.  Every mistake is logged in one sentence. */
 struct amph_boot;
-enum amph_status fwd_server_open(struct amph_boot *boot, struct fwd_server **server_p);
+enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **server_p);
 
 /* Serves until the job has no more clients (or is being ended).  Gives the exit code. */
-int fwd_server_run(struct fwd_server *server);
+int amph_server_run(struct amph_server *server);
 
 /* Before it runs: it takes the place of one that has died, the `before`th, gives its clients other numbers, and says EIO of the files that
  * were open there. */
-void fwd_server_succeeds(struct fwd_server *server, unsigned before);
+void amph_server_succeeds(struct amph_server *server, unsigned before);
 
 /* Closes all files and leaves the job. */
-void fwd_server_close(struct fwd_server *server);
+void amph_server_close(struct amph_server *server);
 
 /*
  * Servers that belong to no job (boot/standing.h): one process each, and one that watches over them.  Ends at SIGTERM or SIGINT: the
  * address file goes first, then the servers.
  */
-struct fwd_daemon {
+struct amph_server_daemon {
     uint32_t nservers;
     const char *address_file; /* NULL with own */
     const char *log;          /* NULL: standard error as it is */
@@ -43,6 +43,6 @@ struct fwd_daemon {
                                  servers end after their last client */
 };
 /* Gives the exit code, in the calling process (which may be the one that only waits for the servers to be ready). */
-int fwd_daemon_run(const struct fwd_daemon *d);
+int amph_server_daemon_run(const struct amph_server_daemon *d);
 
 #endif

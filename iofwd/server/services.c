@@ -9,92 +9,92 @@
 #include "iofwd/server/flow.h"
 
 /* An answer with n bytes of a body that is not in the table of calls. */
-static size_t put_body(const struct fwd_request *rq, uint8_t *out, size_t head_bytes, size_t n)
+static size_t put_body(const struct amph_server_request *rq, uint8_t *out, size_t head_bytes, size_t n)
 {
     struct amph_wr w;
     amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
-    fwd_put_rep_head(&w, &(struct fwd_rep_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service,
+    amph_fwd_put_rep_head(&w, &(struct amph_fwd_rep_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service,
                                                  .length = (uint32_t)(head_bytes + n), .seq = rq->seq });
     return head_bytes + n;
 }
 
-static size_t answer_stats(struct fwd_request *rq, uint8_t *out)
+static size_t answer_stats(struct amph_server_request *rq, uint8_t *out)
 {
-    struct fwd_server *s = rq->server;
-    const struct fwd_peer *p = rq->peer;
+    struct amph_server *s = rq->server;
+    const struct amph_server_peer *p = rq->peer;
     uint64_t v[] = { s->self, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in, s->all_calls, s->all_bytes_out,
                      s->all_bytes_in, s->npeers, s->nhandles };
     struct amph_wr w;
-    size_t n = fwd_request_reply(rq, out);
+    size_t n = amph_server_request_reply(rq, out);
     amph_wr_init(&w, out + n, sizeof v);
     for (size_t i = 0; i < AMPH_COUNTOF(v); i++)
         amph_wr_u64(&w, v[i]);
     return put_body(rq, out, n, sizeof v);
 }
 
-static size_t answer_collect(struct fwd_request *rq, uint8_t *out)
+static size_t answer_collect(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
     struct amph_wr w;
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
     uint64_t bell = amph_rd_u64(&r), most = amph_rd_u64(&r);
-    size_t n = fwd_request_reply(rq, out);
-    amph_wr_init(&w, out + n, FWD_MSG_MOST - n);
-    rq->error = r.bad ? EPROTO : fwd_bell_collect(rq->server, rq->peer, bell, most, &w);
-    return rq->error ? fwd_request_reply(rq, out) : put_body(rq, out, n, amph_wr_len(&w));
+    size_t n = amph_server_request_reply(rq, out);
+    amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
+    rq->error = r.bad ? EPROTO : amph_server_notifier_collect(rq->server, rq->peer, bell, most, &w);
+    return rq->error ? amph_server_request_reply(rq, out) : put_body(rq, out, n, amph_wr_len(&w));
 }
 
 /* Another server's client has found a lock whose holder is this process, to the kernel. */
-static size_t answer_holder(struct fwd_request *rq, uint8_t *out)
+static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
     struct amph_wr w;
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
     uint64_t dev = amph_rd_u64(&r), ino = amph_rd_u64(&r), from = amph_rd_u64(&r), len = amph_rd_u64(&r);
     uint64_t type = amph_rd_u64(&r), pid = amph_rd_u64(&r);
-    size_t n = fwd_request_reply(rq, out);
-    amph_wr_init(&w, out + n, FWD_MSG_MOST - n);
+    size_t n = amph_server_request_reply(rq, out);
+    amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
     bool mine = !r.bad && pid == (uint64_t)getpid();
-    uint32_t holder = mine ? fwd_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from, (off_t)len, (short)type) : 0;
+    uint32_t holder = mine ? amph_server_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from, (off_t)len, (short)type) : 0;
     amph_wr_u64(&w, mine && !holder ? FWD_HOLDER_UNKNOWN : holder);
     return put_body(rq, out, n, amph_wr_len(&w));
 }
 
-static size_t answer_segment(struct fwd_request *rq, uint8_t *out)
+static size_t answer_segment(struct amph_server_request *rq, uint8_t *out)
 {
-    rq->error = fwd_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
-    return fwd_request_reply(rq, out);
+    rq->error = amph_server_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+    return amph_server_request_reply(rq, out);
 }
 
 /* A signal handler has run in the client. */
-static size_t answer_cancel(struct fwd_request *rq, uint8_t *out)
+static size_t answer_cancel(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
     uint64_t seq = amph_rd_u64(&r);
     if (!r.bad && !amph_rd_left(&r))
-        fwd_exec_cancel(rq->server, rq->peer, seq);
-    return fwd_request_reply(rq, out);
+        amph_server_flow_cancel(rq->server, rq->peer, seq);
+    return amph_server_request_reply(rq, out);
 }
 
-static size_t answer_hold_only(struct fwd_request *rq, uint8_t *out)
+static size_t answer_hold_only(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
-    uint64_t numbers[FWD_MSG_MOST / sizeof(uint64_t)];
+    uint64_t numbers[FWD_MSG_MAX / sizeof(uint64_t)];
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
     size_t n = amph_rd_left(&r) / sizeof(uint64_t);
     for (size_t i = 0; i < n; i++)
         numbers[i] = amph_rd_u64(&r);
-    fwd_peer_keep_only(rq->server, rq->peer, numbers, n);
-    return fwd_request_reply(rq, out);
+    amph_server_peer_keep_only(rq->server, rq->peer, numbers, n);
+    return amph_server_request_reply(rq, out);
 }
 
-size_t fwd_answer_special(struct fwd_request *rq, uint8_t *out)
+size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
 {
-    static size_t (*const answers[])(struct fwd_request *, uint8_t *) = {
+    static size_t (*const answers[])(struct amph_server_request *, uint8_t *) = {
         [FWD_SERVICE_STATS - FWD_SERVICE_FIRST] = answer_stats,         [FWD_SERVICE_HOLD_ONLY - FWD_SERVICE_FIRST] = answer_hold_only,
         [FWD_SERVICE_SEGMENT - FWD_SERVICE_FIRST] = answer_segment,     [FWD_SERVICE_CANCEL - FWD_SERVICE_FIRST] = answer_cancel,
-        [FWD_SERVICE_COLLECT - FWD_SERVICE_FIRST] = answer_collect,     [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
+        [FWD_SERVICE_NOTIFICATIONS - FWD_SERVICE_FIRST] = answer_collect,     [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
     };
     _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST, "each service has its answer");
     return answers[rq->service - FWD_SERVICE_FIRST](rq, out);

@@ -8,7 +8,7 @@
 
 #include "iofwd/server/flow.h"
 
-void fwd_stage_put(struct fwd_server *s, void *stage)
+void amph_server_staging_put(struct amph_server *s, void *stage)
 {
     if (!stage)
         return;
@@ -17,7 +17,7 @@ void fwd_stage_put(struct fwd_server *s, void *stage)
 }
 
 /* Buffers are all as large as the largest piece a client may name; parts are bounded when the client joins. */
-void *fwd_stage_get(struct fwd_server *s, size_t len)
+void *amph_server_staging_get(struct amph_server *s, size_t len)
 {
     if (len > s->stage_bytes)
         return NULL;
@@ -29,20 +29,20 @@ void *fwd_stage_get(struct fwd_server *s, size_t len)
 
 static void transfer_done(struct amph_op *op, enum amph_status st)
 {
-    struct fwd_request *rq = AMPH_CONTAINER_OF(op, struct fwd_request, transfer);
+    struct amph_server_request *rq = AMPH_CONTAINER_OF(op, struct amph_server_request, transfer);
     rq->transfer_st = st;
     rq->transferred = true;
 }
 
 /* At the end: a call's pieces are needed in their order. */
-static void queue_transfer(struct fwd_server *s, struct fwd_request *rq)
+static void queue_transfer(struct amph_server *s, struct amph_server_request *rq)
 {
     rq->next_transfer = NULL;
     *s->transfers_tail = rq;
     s->transfers_tail = &rq->next_transfer;
 }
 
-void fwd_transfer_add(struct fwd_request *rq, enum fwd_rq_state state)
+void amph_server_transfer_add(struct amph_server_request *rq, enum amph_server_request_state state)
 {
     rq->state = state;
     rq->transferred = rq->transfer_begun = false;
@@ -50,16 +50,16 @@ void fwd_transfer_add(struct fwd_request *rq, enum fwd_rq_state state)
     queue_transfer(rq->server, rq);
 }
 
-static bool begin_transfer(struct fwd_request *rq)
+static bool begin_transfer(struct amph_server_request *rq)
 {
-    struct fwd_peer *p = rq->peer;
+    struct amph_server_peer *p = rq->peer;
     uint64_t at;
-    const struct amph_rmem *memory = fwd_memory_of(rq, &at);
+    const struct amph_rmem *memory = amph_server_memory_of(rq, &at);
     enum amph_status st = AMPH_ERR_PEER;
     if (!p->gone)
-        st = rq->state == FWD_RQ_FETCHING
+        st = rq->state == AMPH_SERVER_RQ_FETCHING
                  ? amph_am_get(rq->server->ep, p->index, memory, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
-                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage, fwd_request_moved(rq), AMPH_AM_IMMEDIATE, NULL,
+                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage, amph_server_request_moved(rq), AMPH_AM_IMMEDIATE, NULL,
                                &rq->transfer);
     if (st == AMPH_AGAIN)
         return false;
@@ -69,10 +69,10 @@ static bool begin_transfer(struct fwd_request *rq)
     return true;
 }
 
-unsigned fwd_transfers_move(struct fwd_server *s)
+unsigned amph_server_transfers_move(struct amph_server *s)
 {
     unsigned n = 0;
-    struct fwd_request *list = s->transfers, *rq;
+    struct amph_server_request *list = s->transfers, *rq;
     bool room = true;
     s->transfers = NULL;
     s->transfers_tail = &s->transfers;
@@ -85,12 +85,12 @@ unsigned fwd_transfers_move(struct fwd_server *s)
             continue;
         }
         n++;
-        if (rq->state == FWD_RQ_FETCHING) {
-            fwd_exec_ready(rq);
+        if (rq->state == AMPH_SERVER_RQ_FETCHING) {
+            amph_server_flow_ready(rq);
         } else {
             if (rq->transfer_st != AMPH_OK)
                 rq->error = EIO;
-            fwd_exec_answer(rq);
+            amph_server_flow_answer(rq);
         }
     }
     return n;

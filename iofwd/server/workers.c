@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "iofwd/server/internal.h"
 
-void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
+void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq)
 {
     pthread_mutex_lock(&s->lock);
     rq->next = NULL;
@@ -23,45 +23,45 @@ void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
     pthread_mutex_unlock(&s->lock);
 }
 
-void fwd_wake_let_in(bool in)
+void amph_server_let_wake_signal_in(bool in)
 {
     int err = errno;
     sigset_t wake;
     sigemptyset(&wake);
-    sigaddset(&wake, FWD_WAKE_SIGNAL);
+    sigaddset(&wake, AMPH_SERVER_WAKE_SIGNAL);
     pthread_sigmask(in ? SIG_UNBLOCK : SIG_BLOCK, &wake, NULL);
     errno = err;
 }
 
 /* One that a worker has.  With the lock held. */
-static void wake(struct fwd_request *rq)
+static void wake(struct amph_server_request *rq)
 {
     atomic_store(&rq->unwanted, true);
-    pthread_kill(rq->thread, FWD_WAKE_SIGNAL);
+    pthread_kill(rq->thread, AMPH_SERVER_WAKE_SIGNAL);
 }
 
-void fwd_work_wake(struct fwd_server *s, const struct fwd_peer *p, uint64_t seq)
+void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer *p, uint64_t seq)
 {
     pthread_mutex_lock(&s->lock);
-    for (struct fwd_request *rq = s->running; rq; rq = rq->next_running)
+    for (struct amph_server_request *rq = s->running; rq; rq = rq->next_running)
         if (rq->peer == p && rq->seq == seq)
             wake(rq);
     pthread_mutex_unlock(&s->lock);
 }
 
-void fwd_work_wake_all(struct fwd_server *s, const struct fwd_peer *p)
+void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_peer *p)
 {
     pthread_mutex_lock(&s->lock);
-    for (struct fwd_request *rq = s->running; rq; rq = rq->next_running)
+    for (struct amph_server_request *rq = s->running; rq; rq = rq->next_running)
         if (rq->peer == p)
             wake(rq);
-    for (struct fwd_request *rq = s->work; rq; rq = rq->next)
+    for (struct amph_server_request *rq = s->work; rq; rq = rq->next)
         if (rq->peer == p)
             atomic_store(&rq->unwanted, true);
     pthread_mutex_unlock(&s->lock);
 }
 
-static void list_running(struct fwd_server *s, struct fwd_request *rq)
+static void list_running(struct amph_server *s, struct amph_server_request *rq)
 {
     rq->in_worker = true;
     rq->thread = pthread_self();
@@ -69,9 +69,9 @@ static void list_running(struct fwd_server *s, struct fwd_request *rq)
     s->running = rq;
 }
 
-static void unlist_running(struct fwd_server *s, struct fwd_request *rq)
+static void unlist_running(struct amph_server *s, struct amph_server_request *rq)
 {
-    struct fwd_request **at = &s->running;
+    struct amph_server_request **at = &s->running;
     while (*at != rq)
         at = &(*at)->next_running;
     *at = rq->next_running;
@@ -79,10 +79,10 @@ static void unlist_running(struct fwd_server *s, struct fwd_request *rq)
 
 static void *worker(void *arg)
 {
-    struct fwd_server *s = arg;
+    struct amph_server *s = arg;
     pthread_mutex_lock(&s->lock);
     while (!s->stopping) {
-        struct fwd_request *rq = s->work;
+        struct amph_server_request *rq = s->work;
         if (!rq) {
             s->idle++;
             pthread_cond_wait(&s->work_cond, &s->lock);
@@ -97,11 +97,11 @@ static void *worker(void *arg)
         if (atomic_load(&rq->unwanted)) /* its client had gone before */
             rq->error = EINTR;
         else
-            fwd_request_run(rq);
+            amph_server_request_run(rq);
         pthread_mutex_lock(&s->lock);
         unlist_running(s, rq);
         pthread_mutex_unlock(&s->lock);
-        fwd_work_done(s, rq);
+        amph_server_work_done(s, rq);
         pthread_mutex_lock(&s->lock);
     }
     s->workers--;
@@ -110,32 +110,32 @@ static void *worker(void *arg)
 }
 
 /* Another thread where all are at work: one that blocks (a FIFO without a partner) must not hold up the rest. */
-static void hire(struct fwd_server *s)
+static void hire(struct amph_server *s)
 {
     pthread_t thread;
-    if (amph_thread_start(&thread, true, FWD_STACK_BYTES, worker, s) == 0)
+    if (amph_thread_start(&thread, true, AMPH_SERVER_STACK_BYTES, worker, s) == 0)
         s->workers++;
     else if (s->workers == 0)
         amph_fatal("the I/O server cannot start a worker thread");
 }
 
-void fwd_work_give(struct fwd_server *s, struct fwd_request *rq)
+void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq)
 {
     pthread_mutex_lock(&s->lock);
     rq->next = NULL;
     s->handed++;
     unsigned waiting = 1;
-    for (struct fwd_request *q = s->work; q; q = q->next)
+    for (struct amph_server_request *q = s->work; q; q = q->next)
         waiting++;
     *s->work_tail = rq;
     s->work_tail = &rq->next;
-    if (waiting > s->idle && s->workers < FWD_WORKERS_MOST)
+    if (waiting > s->idle && s->workers < AMPH_SERVER_WORKERS_MAX)
         hire(s);
     pthread_cond_signal(&s->work_cond);
     pthread_mutex_unlock(&s->lock);
 }
 
-void fwd_work_stop(struct fwd_server *s)
+void amph_server_work_stop(struct amph_server *s)
 {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;

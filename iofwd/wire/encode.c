@@ -15,7 +15,7 @@
 /* ---- errno ---- */
 
 #define E(name, wire) { name, wire }
-static const struct fwd_pair errnos[] = {
+static const struct amph_ip_path_pair errnos[] = {
     E(EPERM, 1), E(ENOENT, 2), E(ESRCH, 3), E(EINTR, 4), E(EIO, 5), E(ENXIO, 6), E(E2BIG, 7), E(ENOEXEC, 8), E(EBADF, 9),
     E(ECHILD, 10), E(EAGAIN, 11), E(ENOMEM, 12), E(EACCES, 13), E(EFAULT, 14), E(ENOTBLK, 15), E(EBUSY, 16), E(EEXIST, 17),
     E(EXDEV, 18), E(ENODEV, 19), E(ENOTDIR, 20), E(EISDIR, 21), E(EINVAL, 22), E(ENFILE, 23), E(EMFILE, 24), E(ENOTTY, 25),
@@ -27,7 +27,7 @@ static const struct fwd_pair errnos[] = {
     E(ENOBUFS, 62), E(EADDRINUSE, 63), E(EHOSTDOWN, 64), E(EBADFD, 65), E(ENOTUNIQ, 66),
 };
 
-static const struct fwd_pair *by_native(const struct fwd_pair *t, size_t n, uint32_t v)
+static const struct amph_ip_path_pair *by_native(const struct amph_ip_path_pair *t, size_t n, uint32_t v)
 {
     for (size_t i = 0; i < n; i++)
         if (t[i].native == v)
@@ -35,7 +35,7 @@ static const struct fwd_pair *by_native(const struct fwd_pair *t, size_t n, uint
     return NULL;
 }
 
-static const struct fwd_pair *by_wire(const struct fwd_pair *t, size_t n, uint32_t v)
+static const struct amph_ip_path_pair *by_wire(const struct amph_ip_path_pair *t, size_t n, uint32_t v)
 {
     for (size_t i = 0; i < n; i++)
         if (t[i].wire == v)
@@ -43,38 +43,38 @@ static const struct fwd_pair *by_wire(const struct fwd_pair *t, size_t n, uint32
     return NULL;
 }
 
-uint32_t fwd_errno_to_wire(int err)
+uint32_t amph_fwd_errno_to_wire(int err)
 {
     if (err == 0)
         return 0;
-    const struct fwd_pair *p = by_native(errnos, AMPH_COUNTOF(errnos), (uint32_t)err);
+    const struct amph_ip_path_pair *p = by_native(errnos, AMPH_COUNTOF(errnos), (uint32_t)err);
     return p ? p->wire : 5;
 }
 
-int fwd_errno_from_wire(uint32_t wire)
+int amph_fwd_errno_from_wire(uint32_t wire)
 {
     if (wire == 0)
         return 0;
-    const struct fwd_pair *p = by_wire(errnos, AMPH_COUNTOF(errnos), wire);
+    const struct amph_ip_path_pair *p = by_wire(errnos, AMPH_COUNTOF(errnos), wire);
     return p ? (int)p->native : EIO;
 }
 
 /* ---- flags ---- */
 
-static const struct fwd_pair access_field[] = { { O_RDONLY, 0 }, { O_WRONLY, 1 }, { O_RDWR, 2 } };
+static const struct amph_ip_path_pair access_field[] = { { O_RDONLY, 0 }, { O_WRONLY, 1 }, { O_RDWR, 2 } };
 /* O_SYNC holds the bit of O_DSYNC on Linux, so it comes first and takes both. */
-static const struct fwd_pair oflag_bits[] = {
+static const struct amph_ip_path_pair oflag_bits[] = {
     { O_CREAT, 1u << 4 }, { O_EXCL, 1u << 5 }, { O_NOCTTY, 1u << 6 }, { O_TRUNC, 1u << 7 }, { O_APPEND, 1u << 8 },
     { O_NONBLOCK, 1u << 9 }, { O_SYNC, 1u << 10 }, { O_DSYNC, 1u << 11 }, { O_TMPFILE, 1u << 13 }, { O_DIRECTORY, 1u << 12 },
     { O_NOFOLLOW, 1u << 14 }, { O_CLOEXEC, 1u << 15 }, { O_DIRECT, 1u << 16 }, { O_NOATIME, 1u << 17 }, { O_PATH, 1u << 18 },
     { O_ASYNC, 1u << 19 },
 };
-static const struct fwd_pair type_field[] = {
+static const struct amph_ip_path_pair type_field[] = {
     { 0, 0 },          { S_IFIFO, 0x1000 }, { S_IFCHR, 0x2000 },  { S_IFDIR, 0x4000 },
     { S_IFBLK, 0x6000 }, { S_IFREG, 0x8000 }, { S_IFLNK, 0xa000 }, { S_IFSOCK, 0xc000 },
 };
 #define MASK(bit) AMPH_FWD_MASK_BITS(bit)
-static const struct fwd_pair mode_bits[] = {
+static const struct amph_ip_path_pair mode_bits[] = {
     { S_IXOTH, 1 }, { S_IWOTH, 2 }, { S_IROTH, 4 }, { S_IXGRP, 8 }, { S_IWGRP, 16 }, { S_IRGRP, 32 },
     { S_IXUSR, 64 }, { S_IWUSR, 128 }, { S_IRUSR, 256 }, { S_ISVTX, 512 }, { S_ISGID, 1024 }, { S_ISUID, 2048 },
     /* the client's umask, which travels beside the mode of something new */
@@ -83,21 +83,21 @@ static const struct fwd_pair mode_bits[] = {
     { MASK(S_IRUSR), 256 << 16 },
 };
 #undef MASK
-static const struct fwd_pair at_bits[] = {
+static const struct amph_ip_path_pair at_bits[] = {
     { AT_SYMLINK_NOFOLLOW, 1 }, { AT_SYMLINK_FOLLOW, 2 },
     { AT_EMPTY_PATH, 4 },       { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call says which is meant */
 };
-static const struct fwd_pair amode_bits[] = { { X_OK, 1 }, { W_OK, 2 }, { R_OK, 4 } };
-static const struct fwd_pair rename_bits[] = { { 1, 1 }, { 2, 2 }, { 4, 4 } }; /* RENAME_NOREPLACE, _EXCHANGE, _WHITEOUT */
-static const struct fwd_pair xattr_bits[] = { { XATTR_CREATE, 1 }, { XATTR_REPLACE, 2 } };
-static const struct fwd_pair falloc_bits[] = {
+static const struct amph_ip_path_pair amode_bits[] = { { X_OK, 1 }, { W_OK, 2 }, { R_OK, 4 } };
+static const struct amph_ip_path_pair rename_bits[] = { { 1, 1 }, { 2, 2 }, { 4, 4 } }; /* RENAME_NOREPLACE, _EXCHANGE, _WHITEOUT */
+static const struct amph_ip_path_pair xattr_bits[] = { { XATTR_CREATE, 1 }, { XATTR_REPLACE, 2 } };
+static const struct amph_ip_path_pair falloc_bits[] = {
     { FALLOC_FL_KEEP_SIZE, 1 },  { FALLOC_FL_PUNCH_HOLE, 2 },   { FALLOC_FL_COLLAPSE_RANGE, 4 },
     { FALLOC_FL_ZERO_RANGE, 8 }, { FALLOC_FL_INSERT_RANGE, 16 }, { FALLOC_FL_UNSHARE_RANGE, 32 },
 };
-static const struct fwd_pair lockop_bits[] = { { LOCK_SH, 1 }, { LOCK_EX, 2 }, { LOCK_NB, 4 }, { LOCK_UN, 8 } };
+static const struct amph_ip_path_pair lockop_bits[] = { { LOCK_SH, 1 }, { LOCK_EX, 2 }, { LOCK_NB, 4 }, { LOCK_UN, 8 } };
 
 #define BITS(t) t, AMPH_COUNTOF(t)
-static const struct fwd_flagset sets[FWD_NSETS] = {
+static const struct amph_fwd_flagset sets[FWD_NSETS] = {
     [FWD_SET_OFLAGS] = { "open flags", BITS(oflag_bits), BITS(access_field), O_ACCMODE, 3 },
     [FWD_SET_MODE] = { "mode", BITS(mode_bits), BITS(type_field), S_IFMT, 0xf000 },
     [FWD_SET_ATFLAGS] = { "at flags", BITS(at_bits), NULL, 0, 0, 0 },
@@ -108,11 +108,11 @@ static const struct fwd_flagset sets[FWD_NSETS] = {
     [FWD_SET_LOCKOP] = { "flock operation", BITS(lockop_bits), NULL, 0, 0, 0 },
 };
 
-bool fwd_flags_to_wire(enum fwd_set set, uint32_t native, uint32_t *out_p)
+bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *out_p)
 {
-    const struct fwd_flagset *s = &sets[set];
+    const struct amph_fwd_flagset *s = &sets[set];
     uint32_t left = native & ~s->native_mask, out = 0;
-    const struct fwd_pair *f = s->nfield ? by_native(s->field, s->nfield, native & s->native_mask) : NULL;
+    const struct amph_ip_path_pair *f = s->nfield ? by_native(s->field, s->nfield, native & s->native_mask) : NULL;
     if (f)
         out = f->wire;
     for (size_t i = 0; i < s->nbits; i++)
@@ -124,11 +124,11 @@ bool fwd_flags_to_wire(enum fwd_set set, uint32_t native, uint32_t *out_p)
     return left == 0 && (f || !s->nfield);
 }
 
-bool fwd_flags_from_wire(enum fwd_set set, uint32_t wire, uint32_t *out_p)
+bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *out_p)
 {
-    const struct fwd_flagset *s = &sets[set];
+    const struct amph_fwd_flagset *s = &sets[set];
     uint32_t left = wire & ~s->wire_mask, out = 0;
-    const struct fwd_pair *f = s->nfield ? by_wire(s->field, s->nfield, wire & s->wire_mask) : NULL;
+    const struct amph_ip_path_pair *f = s->nfield ? by_wire(s->field, s->nfield, wire & s->wire_mask) : NULL;
     if (f)
         out = f->native;
     for (size_t i = 0; i < s->nbits; i++)
@@ -140,18 +140,18 @@ bool fwd_flags_from_wire(enum fwd_set set, uint32_t wire, uint32_t *out_p)
     return left == 0 && (f || !s->nfield);
 }
 
-static const struct fwd_pair whences[] = { { SEEK_SET, 0 }, { SEEK_CUR, 1 }, { SEEK_END, 2 }, { SEEK_DATA, 3 }, { SEEK_HOLE, 4 } };
+static const struct amph_ip_path_pair whences[] = { { SEEK_SET, 0 }, { SEEK_CUR, 1 }, { SEEK_END, 2 }, { SEEK_DATA, 3 }, { SEEK_HOLE, 4 } };
 
-bool fwd_whence_to_wire(int whence, uint8_t *out_p)
+bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p)
 {
-    const struct fwd_pair *p = by_native(whences, AMPH_COUNTOF(whences), (uint32_t)whence);
+    const struct amph_ip_path_pair *p = by_native(whences, AMPH_COUNTOF(whences), (uint32_t)whence);
     *out_p = p ? (uint8_t)p->wire : 0;
     return p != NULL;
 }
 
-bool fwd_whence_from_wire(uint8_t wire, int *out_p)
+bool amph_fwd_whence_from_wire(uint8_t wire, int *out_p)
 {
-    const struct fwd_pair *p = by_wire(whences, AMPH_COUNTOF(whences), wire);
+    const struct amph_ip_path_pair *p = by_wire(whences, AMPH_COUNTOF(whences), wire);
     *out_p = p ? (int)p->native : 0;
     return p != NULL;
 }
@@ -184,10 +184,10 @@ static dev_t get_dev(struct amph_rd *r)
     return makedev(ma, mi);
 }
 
-void fwd_put_stat(struct amph_wr *w, const struct stat *st)
+void amph_fwd_put_stat(struct amph_wr *w, const struct stat *st)
 {
     uint32_t mode;
-    fwd_flags_to_wire(FWD_SET_MODE, st->st_mode, &mode);
+    amph_fwd_flags_to_wire(FWD_SET_MODE, st->st_mode, &mode);
     put_dev(w, st->st_dev);
     amph_wr_u64(w, st->st_ino);
     amph_wr_u32(w, mode);
@@ -203,13 +203,13 @@ void fwd_put_stat(struct amph_wr *w, const struct stat *st)
     put_time(w, &st->st_ctim);
 }
 
-void fwd_get_stat(struct amph_rd *r, struct stat *st)
+void amph_fwd_get_stat(struct amph_rd *r, struct stat *st)
 {
     uint32_t mode;
     memset(st, 0, sizeof *st);
     st->st_dev = get_dev(r);
     st->st_ino = (ino_t)amph_rd_u64(r);
-    fwd_flags_from_wire(FWD_SET_MODE, amph_rd_u32(r), &mode);
+    amph_fwd_flags_from_wire(FWD_SET_MODE, amph_rd_u32(r), &mode);
     st->st_mode = mode;
     st->st_nlink = (nlink_t)amph_rd_u64(r);
     st->st_uid = amph_rd_u32(r);
@@ -236,10 +236,10 @@ static struct statx_timestamp get_statx_time(struct amph_rd *r)
     return t;
 }
 
-void fwd_put_statx(struct amph_wr *w, const struct statx *stx)
+void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx)
 {
     uint32_t mode;
-    fwd_flags_to_wire(FWD_SET_MODE, stx->stx_mode, &mode);
+    amph_fwd_flags_to_wire(FWD_SET_MODE, stx->stx_mode, &mode);
     amph_wr_u32(w, stx->stx_mask & (STATX_BASIC_STATS | STATX_BTIME));
     amph_wr_u32(w, stx->stx_blksize);
     amph_wr_u64(w, stx->stx_attributes);
@@ -259,7 +259,7 @@ void fwd_put_statx(struct amph_wr *w, const struct statx *stx)
     put_dev(w, makedev(stx->stx_dev_major, stx->stx_dev_minor));
 }
 
-void fwd_get_statx(struct amph_rd *r, struct statx *stx)
+void amph_fwd_get_statx(struct amph_rd *r, struct statx *stx)
 {
     uint32_t mode;
     memset(stx, 0, sizeof *stx);
@@ -270,7 +270,7 @@ void fwd_get_statx(struct amph_rd *r, struct statx *stx)
     stx->stx_nlink = amph_rd_u32(r);
     stx->stx_uid = amph_rd_u32(r);
     stx->stx_gid = amph_rd_u32(r);
-    fwd_flags_from_wire(FWD_SET_MODE, amph_rd_u32(r), &mode);
+    amph_fwd_flags_from_wire(FWD_SET_MODE, amph_rd_u32(r), &mode);
     stx->stx_mode = (uint16_t)mode;
     stx->stx_ino = amph_rd_u64(r);
     stx->stx_size = amph_rd_u64(r);
@@ -286,7 +286,7 @@ void fwd_get_statx(struct amph_rd *r, struct statx *stx)
     stx->stx_dev_minor = minor(dev);
 }
 
-void fwd_put_statfs(struct amph_wr *w, const struct statfs *fs)
+void amph_fwd_put_statfs(struct amph_wr *w, const struct statfs *fs)
 {
     amph_wr_u64(w, (uint64_t)fs->f_type);
     amph_wr_u64(w, (uint64_t)fs->f_bsize);
@@ -302,7 +302,7 @@ void fwd_put_statfs(struct amph_wr *w, const struct statfs *fs)
     amph_wr_u32(w, (uint32_t)fs->f_flags);
 }
 
-void fwd_get_statfs(struct amph_rd *r, struct statfs *fs)
+void amph_fwd_get_statfs(struct amph_rd *r, struct statfs *fs)
 {
     memset(fs, 0, sizeof *fs);
     fs->f_type = (__typeof__(fs->f_type))amph_rd_u64(r);
@@ -319,13 +319,13 @@ void fwd_get_statfs(struct amph_rd *r, struct statfs *fs)
     fs->f_flags = (__typeof__(fs->f_flags))amph_rd_u32(r);
 }
 
-static const struct fwd_pair lock_types[] = { { F_RDLCK, 0 }, { F_WRLCK, 1 }, { F_UNLCK, 2 } };
+static const struct amph_ip_path_pair lock_types[] = { { F_RDLCK, 0 }, { F_WRLCK, 1 }, { F_UNLCK, 2 } };
 
-void fwd_put_lock(struct amph_wr *w, const struct flock *lock)
+void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock)
 {
-    const struct fwd_pair *type = by_native(lock_types, AMPH_COUNTOF(lock_types), (uint32_t)lock->l_type);
+    const struct amph_ip_path_pair *type = by_native(lock_types, AMPH_COUNTOF(lock_types), (uint32_t)lock->l_type);
     uint8_t whence;
-    if (!type || !fwd_whence_to_wire(lock->l_whence, &whence)) {
+    if (!type || !amph_fwd_whence_to_wire(lock->l_whence, &whence)) {
         w->bad = true;
         return;
     }
@@ -336,12 +336,12 @@ void fwd_put_lock(struct amph_wr *w, const struct flock *lock)
     amph_wr_u32(w, (uint32_t)lock->l_pid);
 }
 
-void fwd_get_lock(struct amph_rd *r, struct flock *lock)
+void amph_fwd_get_lock(struct amph_rd *r, struct flock *lock)
 {
-    const struct fwd_pair *type = by_wire(lock_types, AMPH_COUNTOF(lock_types), amph_rd_u8(r));
+    const struct amph_ip_path_pair *type = by_wire(lock_types, AMPH_COUNTOF(lock_types), amph_rd_u8(r));
     int whence;
     memset(lock, 0, sizeof *lock);
-    if (!fwd_whence_from_wire(amph_rd_u8(r), &whence) || !type) {
+    if (!amph_fwd_whence_from_wire(amph_rd_u8(r), &whence) || !type) {
         r->bad = true;
         return;
     }
@@ -354,7 +354,7 @@ void fwd_get_lock(struct amph_rd *r, struct flock *lock)
 
 enum { TIME_SET, TIME_NOW, TIME_OMIT };
 
-void fwd_put_times(struct amph_wr *w, const struct timespec *times)
+void amph_fwd_put_times(struct amph_wr *w, const struct timespec *times)
 {
     for (int i = 0; i < 2; i++) {
         bool now = !times || times[i].tv_nsec == UTIME_NOW, omit = times && times[i].tv_nsec == UTIME_OMIT;
@@ -364,7 +364,7 @@ void fwd_put_times(struct amph_wr *w, const struct timespec *times)
     }
 }
 
-void fwd_get_times(struct amph_rd *r, struct timespec times[2])
+void amph_fwd_get_times(struct amph_rd *r, struct timespec times[2])
 {
     for (int i = 0; i < 2; i++) {
         uint8_t kind = amph_rd_u8(r);
@@ -380,7 +380,7 @@ void fwd_get_times(struct amph_rd *r, struct timespec times[2])
 
 /* ---- directory entries ---- */
 
-static const struct fwd_pair entry_types[] = {
+static const struct amph_ip_path_pair entry_types[] = {
     { DT_UNKNOWN, 0 }, { DT_FIFO, 1 }, { DT_CHR, 2 }, { DT_DIR, 4 }, { DT_BLK, 6 }, { DT_REG, 8 }, { DT_LNK, 10 }, { DT_SOCK, 12 },
 };
 
@@ -393,7 +393,7 @@ struct entry {
 } __attribute__((packed));
 enum { ENTRY_BYTES = 19, NAME_MOST = 255 };
 
-void fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes)
+void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes)
 {
     const char *at = entries, *end = at + len_bytes;
     while (at < end && !w->bad) {
@@ -401,7 +401,7 @@ void fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes)
         memcpy(&e, at, ENTRY_BYTES);
         const char *name = at + ENTRY_BYTES;
         size_t n = strnlen(name, NAME_MOST);
-        const struct fwd_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types), e.type);
+        const struct amph_ip_path_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types), e.type);
         amph_wr_u64(w, e.ino);
         amph_wr_u64(w, (uint64_t)e.off);
         amph_wr_u8(w, type ? (uint8_t)type->wire : 0);
@@ -411,7 +411,7 @@ void fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes)
     }
 }
 
-bool fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *len_p)
+bool amph_fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *len_p)
 {
     char *at = entries;
     size_t left = cap;
@@ -419,7 +419,7 @@ bool fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *len_p
         struct entry e = { 0 };
         e.ino = amph_rd_u64(r);
         e.off = (int64_t)amph_rd_u64(r);
-        const struct fwd_pair *type = by_wire(entry_types, AMPH_COUNTOF(entry_types), amph_rd_u8(r));
+        const struct amph_ip_path_pair *type = by_wire(entry_types, AMPH_COUNTOF(entry_types), amph_rd_u8(r));
         size_t n = amph_rd_u8(r);
         const void *name = amph_rd_bytes(r, n);
         size_t reclen = amph_align_up(ENTRY_BYTES + n + 1, 8);

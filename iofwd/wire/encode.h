@@ -20,46 +20,46 @@
 #include "base/wire.h"
 
 /* One number or bit here and on the wire. */
-struct fwd_pair {
+struct amph_ip_path_pair {
     uint32_t native, wire;
 };
 
 /* A set of flags: bits by table, perhaps below them a field that is a number (access mode, file type). */
-struct fwd_flagset {
+struct amph_fwd_flagset {
     const char *name;
-    const struct fwd_pair *bit;
+    const struct amph_ip_path_pair *bit;
     size_t nbits;
-    const struct fwd_pair *field;
+    const struct amph_ip_path_pair *field;
     size_t nfield;
     uint32_t native_mask, wire_mask; /* of the field */
 };
 
-enum fwd_set { FWD_SET_OFLAGS, FWD_SET_MODE, FWD_SET_ATFLAGS, FWD_SET_AMODE, FWD_SET_RFLAGS, FWD_SET_XFLAGS, FWD_SET_FALLOC,
+enum amph_fwd_set { FWD_SET_OFLAGS, FWD_SET_MODE, FWD_SET_ATFLAGS, FWD_SET_AMODE, FWD_SET_RFLAGS, FWD_SET_XFLAGS, FWD_SET_FALLOC,
                FWD_SET_LOCKOP, FWD_NSETS };
 
 /* false: a bit or number that has no place on the wire (or here); *out_p holds the rest. */
-bool fwd_flags_to_wire(enum fwd_set set, uint32_t native, uint32_t *out_p);
-bool fwd_flags_from_wire(enum fwd_set set, uint32_t wire, uint32_t *out_p);
+bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *out_p);
+bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *out_p);
 
-uint32_t fwd_errno_to_wire(int err);   /* what has no number of its own travels as EIO */
-int fwd_errno_from_wire(uint32_t wire);
+uint32_t amph_fwd_errno_to_wire(int err);   /* what has no number of its own travels as EIO */
+int amph_fwd_errno_from_wire(uint32_t wire);
 
-bool fwd_whence_to_wire(int whence, uint8_t *out_p);
-bool fwd_whence_from_wire(uint8_t wire, int *out_p);
+bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p);
+bool amph_fwd_whence_from_wire(uint8_t wire, int *out_p);
 
-void fwd_put_stat(struct amph_wr *w, const struct stat *st);
-void fwd_get_stat(struct amph_rd *r, struct stat *st);
-void fwd_put_statx(struct amph_wr *w, const struct statx *stx); /* mask and attributes as Linux has them, without its numbers of mounts */
-void fwd_get_statx(struct amph_rd *r, struct statx *stx);
-void fwd_put_statfs(struct amph_wr *w, const struct statfs *fs);
-void fwd_get_statfs(struct amph_rd *r, struct statfs *fs);
-void fwd_put_lock(struct amph_wr *w, const struct flock *lock);
-void fwd_get_lock(struct amph_rd *r, struct flock *lock);
-void fwd_put_times(struct amph_wr *w, const struct timespec *times); /* NULL: both now */
-void fwd_get_times(struct amph_rd *r, struct timespec times[2]);
+void amph_fwd_put_stat(struct amph_wr *w, const struct stat *st);
+void amph_fwd_get_stat(struct amph_rd *r, struct stat *st);
+void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx); /* mask and attributes as Linux has them, without its numbers of mounts */
+void amph_fwd_get_statx(struct amph_rd *r, struct statx *stx);
+void amph_fwd_put_statfs(struct amph_wr *w, const struct statfs *fs);
+void amph_fwd_get_statfs(struct amph_rd *r, struct statfs *fs);
+void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock);
+void amph_fwd_get_lock(struct amph_rd *r, struct flock *lock);
+void amph_fwd_put_times(struct amph_wr *w, const struct timespec *times); /* NULL: both now */
+void amph_fwd_get_times(struct amph_rd *r, struct timespec times[2]);
 
 /* Whole entries of getdents64, len_bytes of them; and back into at most cap bytes (false: they do not fit or do not parse). */
-void fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes);
-bool fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *len_p);
+void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes);
+bool amph_fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *len_p);
 
 #endif

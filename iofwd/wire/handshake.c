@@ -19,24 +19,24 @@
 #include "conduits/inet.h"
 #include "iofwd/wire/marshal.h"
 
-size_t fwd_frame_build(uint8_t *out, enum fwd_frame type, const void *body, size_t len)
+size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *body, size_t len)
 {
     struct amph_wr w;
-    amph_wr_init(&w, out, FWD_DOOR_HEAD_BYTES + len);
-    amph_wr_u32(&w, FWD_DOOR_MAGIC);
+    amph_wr_init(&w, out, FWD_FRAME_HEAD_BYTES + len);
+    amph_wr_u32(&w, FWD_FRAME_MAGIC);
     amph_wr_u8(&w, FWD_VERSION);
     amph_wr_u8(&w, (uint8_t)type);
     amph_wr_u16(&w, 0);
     amph_wr_u32(&w, (uint32_t)len);
-    if (body != out + FWD_DOOR_HEAD_BYTES)
+    if (body != out + FWD_FRAME_HEAD_BYTES)
         amph_wr_bytes(&w, body, len);
-    return FWD_DOOR_HEAD_BYTES + len;
+    return FWD_FRAME_HEAD_BYTES + len;
 }
 
-enum amph_status fwd_frame_take(const uint8_t *buf, size_t have, struct fwd_frame_in *in, size_t *used_p)
+enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct amph_fwd_frame_in *in, size_t *used_p)
 {
     struct amph_rd r;
-    if (have < FWD_DOOR_HEAD_BYTES)
+    if (have < FWD_FRAME_HEAD_BYTES)
         return AMPH_AGAIN;
     amph_rd_init(&r, buf, have);
     uint32_t magic = amph_rd_u32(&r);
@@ -44,12 +44,12 @@ enum amph_status fwd_frame_take(const uint8_t *buf, size_t have, struct fwd_fram
     in->type = amph_rd_u8(&r);
     amph_rd_u16(&r);
     in->len = amph_rd_u32(&r);
-    if (magic != FWD_DOOR_MAGIC || in->len > FWD_DOOR_BODY_MOST)
+    if (magic != FWD_FRAME_MAGIC || in->len > FWD_FRAME_BODY_MAX)
         return AMPH_ERR_PROTO;
     if (amph_rd_left(&r) < in->len)
         return AMPH_AGAIN;
     in->body = r.at;
-    *used_p = FWD_DOOR_HEAD_BYTES + in->len;
+    *used_p = FWD_FRAME_HEAD_BYTES + in->len;
     return AMPH_OK;
 }
 
@@ -60,7 +60,7 @@ static const uint8_t no_nonce[FWD_NONCE_BYTES];
 static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const uint8_t *server_nonce, const uint8_t *client_nonce,
                   const void *body, size_t len, uint8_t mac[AMPH_MAC_BYTES])
 {
-    uint8_t text[8 + 2 * FWD_NONCE_BYTES + FWD_DOOR_BODY_MOST];
+    uint8_t text[8 + 2 * FWD_NONCE_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_wr w;
     amph_wr_init(&w, text, sizeof text);
     amph_wr_bytes(&w, label, 8);
@@ -97,7 +97,7 @@ static enum amph_status unseal(const uint8_t *body, size_t len, const char *labe
 
 /* ---- HELLO and WELCOME ---- */
 
-size_t fwd_hello_build(uint8_t *out, size_t room, const struct fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
+size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
                        const uint8_t server_nonce[FWD_NONCE_BYTES])
 {
     struct amph_wr w;
@@ -120,7 +120,7 @@ size_t fwd_hello_build(uint8_t *out, size_t room, const struct fwd_hello *h, con
     return seal(&w, "fwdhello", key, server_nonce, no_nonce);
 }
 
-enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
+enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct amph_fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
                                 const uint8_t server_nonce[FWD_NONCE_BYTES])
 {
     struct amph_rd r;
@@ -142,13 +142,13 @@ enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hell
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_BELL || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MOST)
+    if (r.bad || h->kind > FWD_HELLO_NOTIFY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MAX)
         return AMPH_ERR_PROTO;
     memcpy(h->nonce, nonce, FWD_NONCE_BYTES);
     return AMPH_OK;
 }
 
-size_t fwd_welcome_build(uint8_t *out, size_t room, const struct fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
+size_t amph_fwd_welcome_build(uint8_t *out, size_t room, const struct amph_fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
                          const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES])
 {
     struct amph_wr w;
@@ -163,7 +163,7 @@ size_t fwd_welcome_build(uint8_t *out, size_t room, const struct fwd_welcome *wc
     return seal(&w, "fwdwelco", key, server_nonce, client_nonce);
 }
 
-enum amph_status fwd_welcome_take(const uint8_t *body, size_t len, struct fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
+enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len, struct amph_fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
                                   const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES])
 {
     struct amph_rd r;
@@ -191,26 +191,26 @@ static bool names_network(void)
     return amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(name, "auto") != 0 && strcmp(name, "smp") != 0;
 }
 
-bool fwd_needs_network(const struct amph_jobdesc *job)
+bool amph_fwd_needs_network(const struct amph_jobdesc *job)
 {
     return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP) || names_network();
 }
 
-void fwd_note_crowd(const struct amph_jobdesc *job, uint32_t host)
+void amph_fwd_note_oversubscribed(const struct amph_jobdesc *job, uint32_t host)
 {
     unsigned here = 0;
     for (uint32_t i = 0; i < job->nproc[AMPH_COMPUTE] + job->nproc[AMPH_SERVER]; i++)
         here += job->proc[i].host == host;
-    amph_am_set_crowd(here);
+    amph_am_set_oversubscribed(here);
 }
 
-enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p)
+enum amph_status amph_fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p)
 {
     return amph_conduit_choose_for(job->conduit[0] ? job->conduit : NULL, false, ops_p);
 }
 
 
-size_t fwd_door_addr_build(uint8_t *out, size_t room, const struct fwd_door_addr *a)
+size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a)
 {
     uint8_t tcp[AMPH_INET_BLOB_BYTES];
     struct amph_wr w;
@@ -221,7 +221,7 @@ size_t fwd_door_addr_build(uint8_t *out, size_t room, const struct fwd_door_addr
     return w.bad ? 0 : amph_wr_len(&w);
 }
 
-bool fwd_door_addr_take(const uint8_t *buf, size_t len, struct fwd_door_addr *a)
+bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_server_addr *a)
 {
     struct amph_rd r;
     size_t n, tcp_len;
@@ -251,7 +251,7 @@ static enum amph_status connect_to(int fd, const void *sa, socklen_t len, int *f
     return AMPH_OK;
 }
 
-enum amph_status fwd_door_connect(const struct fwd_door_addr *a, bool same_host, int *fd_p)
+enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host, int *fd_p)
 {
     if (same_host && a->unix_name[0]) {
         struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -290,9 +290,9 @@ static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
     }
 }
 
-enum amph_status fwd_door_send(int fd, const void *buf, size_t len)
+enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
 {
-    uint64_t deadline = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+    uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     const uint8_t *at = buf;
     while (len > 0) {
         ssize_t n = send(fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -326,24 +326,24 @@ static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadl
     return AMPH_OK;
 }
 
-enum amph_status fwd_door_receive(int fd, uint8_t *buf, struct fwd_frame_in *in)
+enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in)
 {
-    uint64_t deadline = amph_now_ns() + FWD_DOOR_TIMEOUT_NS;
+    uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     size_t used;
-    enum amph_status st = receive(fd, buf, FWD_DOOR_HEAD_BYTES, deadline);
+    enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, deadline);
     if (st != AMPH_OK)
         return st;
-    st = fwd_frame_take(buf, FWD_DOOR_HEAD_BYTES, in, &used);
+    st = amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES, in, &used);
     if (st != AMPH_AGAIN)
         return st;
-    st = receive(fd, buf + FWD_DOOR_HEAD_BYTES, in->len, deadline);
-    return st == AMPH_OK ? fwd_frame_take(buf, FWD_DOOR_HEAD_BYTES + in->len, in, &used) : st;
+    st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline);
+    return st == AMPH_OK ? amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES + in->len, in, &used) : st;
 }
 
 static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NONCE_BYTES])
 {
-    struct fwd_frame_in in;
-    enum amph_status st = fwd_door_receive(fd, buf, &in);
+    struct amph_fwd_frame_in in;
+    enum amph_status st = amph_fwd_control_receive(fd, buf, &in);
     if (st != AMPH_OK)
         return st;
     if (in.version != FWD_VERSION) {
@@ -362,23 +362,23 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
     return AMPH_OK;
 }
 
-enum amph_status fwd_door_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struct fwd_hello *h, bool ask, uint8_t *buf,
-                                struct fwd_welcome *wc)
+enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struct amph_fwd_hello *h, bool ask, uint8_t *buf,
+                                struct amph_fwd_welcome *wc)
 {
     uint8_t server_nonce[FWD_NONCE_BYTES];
-    struct fwd_frame_in in;
+    struct amph_fwd_frame_in in;
     enum amph_status st = AMPH_OK;
     if (ask)
-        st = fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0));
+        st = amph_fwd_control_send(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0));
     if (st == AMPH_OK)
         st = receive_greet(fd, buf, server_nonce);
     if (st != AMPH_OK)
         return st;
     amph_random(h->nonce, sizeof h->nonce);
-    size_t n = fwd_hello_build(buf + FWD_DOOR_HEAD_BYTES, FWD_DOOR_BODY_MOST, h, key, server_nonce);
-    st = n ? fwd_door_send(fd, buf, fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_DOOR_HEAD_BYTES, n)) : AMPH_ERR_RANGE;
+    size_t n = amph_fwd_hello_build(buf + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, h, key, server_nonce);
+    st = n ? amph_fwd_control_send(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n)) : AMPH_ERR_RANGE;
     if (st == AMPH_OK)
-        st = fwd_door_receive(fd, buf, &in);
+        st = amph_fwd_control_receive(fd, buf, &in);
     if (st != AMPH_OK)
         return st;
     if (in.type == FWD_FRAME_REFUSE) {
@@ -387,18 +387,18 @@ enum amph_status fwd_door_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struc
     }
     if (in.type != FWD_FRAME_WELCOME)
         return AMPH_ERR_PROTO;
-    return fwd_welcome_take(in.body, in.len, wc, key, server_nonce, h->nonce);
+    return amph_fwd_welcome_parse(in.body, in.len, wc, key, server_nonce, h->nonce);
 }
 
-enum amph_status fwd_door_stay(const struct fwd_door_addr *a, bool same_host, const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p)
+enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host, const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p)
 {
-    struct fwd_hello h = { .kind = FWD_HELLO_STAY, .big_endian = AMPH_BIG_ENDIAN, .pointer_bytes = sizeof(void *), .rank = rank,
+    struct amph_fwd_hello h = { .kind = FWD_HELLO_STAY, .big_endian = AMPH_BIG_ENDIAN, .pointer_bytes = sizeof(void *), .rank = rank,
                            .number = FWD_NUMBER_NONE, .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid() };
-    uint8_t *buf = malloc(FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST);
-    struct fwd_welcome wc;
+    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    struct amph_fwd_welcome wc;
     int fd;
-    enum amph_status st = buf ? fwd_door_connect(a, same_host, &fd) : AMPH_ERR_NOMEM;
-    if (st == AMPH_OK && (st = fwd_door_greet(fd, key, &h, false, buf, &wc)) != AMPH_OK)
+    enum amph_status st = buf ? amph_fwd_control_connect(a, same_host, &fd) : AMPH_ERR_NOMEM;
+    if (st == AMPH_OK && (st = amph_fwd_control_greet(fd, key, &h, false, buf, &wc)) != AMPH_OK)
         close(fd);
     free(buf);
     if (st == AMPH_OK)

@@ -28,29 +28,29 @@
 #include "boot/boot.h"
 #include "iofwd/client/client.h"
 
-#define FWD_DOOR_MAGIC UINT32_C(0x524f4f44) /* "DOOR" */
-#define FWD_DOOR_HEAD_BYTES 12
-#define FWD_DOOR_BODY_MOST 4096
+#define FWD_FRAME_MAGIC UINT32_C(0x524f4f44) /* "DOOR" */
+#define FWD_FRAME_HEAD_BYTES 12
+#define FWD_FRAME_BODY_MAX 4096
 #define FWD_NONCE_BYTES 16
-#define FWD_DOOR_TIMEOUT_NS (10 * AMPH_NS_PER_S)
+#define FWD_CONTROL_TIMEOUT_NS (10 * AMPH_NS_PER_S)
 
-enum fwd_frame { FWD_FRAME_GREET = 1, FWD_FRAME_ASK, FWD_FRAME_HELLO, FWD_FRAME_WELCOME, FWD_FRAME_REFUSE };
+enum amph_fwd_frame { FWD_FRAME_GREET = 1, FWD_FRAME_ASK, FWD_FRAME_HELLO, FWD_FRAME_WELCOME, FWD_FRAME_REFUSE };
 
 /* What a HELLO asks for. */
-enum fwd_hello_kind {
+enum amph_fwd_hello_kind {
     FWD_HELLO_NEW,   /* a client of its own */
     FWD_HELLO_CHILD, /* by a parent: a number, and holds on all of the parent's files, for the child about to be forked */
     FWD_HELLO_AGAIN, /* on a connection that has a client: a new endpoint and area for it */
     FWD_HELLO_JOIN,  /* to the registrar: a number and the ordered list of servers, for a process of no group; no client is made */
     FWD_HELLO_STAY,  /* to the first server: this connection stands for a compute process that is no client of the library, and for what
                         it starts, or for another server; no client is made */
-    FWD_HELLO_BELL   /* by a client: the server sends a byte on this connection when files that the client watches by it become ready
+    FWD_HELLO_NOTIFY   /* by a client: the server sends a byte on this connection when files that the client watches by it become ready
                         (notify/readiness.c); the welcome's number is the bell's */
 };
 
-#define FWD_AREA_KEY_MOST (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)
+#define FWD_AREA_KEY_MAX (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)
 
-struct fwd_hello {
+struct amph_fwd_hello {
     uint8_t kind;
     uint8_t big_endian, pointer_bytes;
     uint32_t page_bytes;
@@ -67,7 +67,7 @@ struct fwd_hello {
     uint64_t part_at, part_len; /* this server's part of the area */
 };
 
-struct fwd_welcome {
+struct amph_fwd_welcome {
     uint32_t number;     /* the client's */
     uint32_t index;      /* under which the server knows the client's endpoint */
     uint32_t server;     /* absolute number of the answering server */
@@ -80,56 +80,56 @@ struct fwd_welcome {
 #define FWD_NUMBER_NONE UINT32_MAX
 
 /* A frame as received: body points into the receiver's buffer. */
-struct fwd_frame_in {
+struct amph_fwd_frame_in {
     uint8_t version, type;
     const uint8_t *body;
     size_t len;
 };
 
-/* Builds a frame; out holds FWD_DOOR_HEAD_BYTES + body.  Gives its whole length. */
-size_t fwd_frame_build(uint8_t *out, enum fwd_frame type, const void *body, size_t len);
+/* Builds a frame; out holds FWD_FRAME_HEAD_BYTES + body.  Gives its whole length. */
+size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *body, size_t len);
 
 /* Takes one frame from the front of what has arrived.  AMPH_OK (*used_p bytes are done), AMPH_AGAIN (more must arrive),
  * AMPH_ERR_PROTO (not this protocol, or too long). */
-enum amph_status fwd_frame_take(const uint8_t *buf, size_t have, struct fwd_frame_in *in, size_t *used_p);
+enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct amph_fwd_frame_in *in, size_t *used_p);
 
 /* Body with the proof at its end: HMAC(key, label, both nonces, body).  0: does not fit. */
-size_t fwd_hello_build(uint8_t *out, size_t room, const struct fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
+size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
                        const uint8_t server_nonce[FWD_NONCE_BYTES]);
-size_t fwd_welcome_build(uint8_t *out, size_t room, const struct fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
+size_t amph_fwd_welcome_build(uint8_t *out, size_t room, const struct amph_fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
                          const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES]);
 /* AMPH_ERR_DENIED: the proof is wrong; AMPH_ERR_PROTO: it does not parse. */
-enum amph_status fwd_hello_take(const uint8_t *body, size_t len, struct fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
+enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct amph_fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
                                 const uint8_t server_nonce[FWD_NONCE_BYTES]);
-enum amph_status fwd_welcome_take(const uint8_t *body, size_t len, struct fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
+enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len, struct amph_fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
                                   const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES]);
 
 /* Must clients and servers of this job be able to talk over a network, and over which. */
-bool fwd_needs_network(const struct amph_jobdesc *job);
+bool amph_fwd_needs_network(const struct amph_jobdesc *job);
 /* Tells waits whether the job has more processes on that host than it has cores. */
-void fwd_note_crowd(const struct amph_jobdesc *job, uint32_t host);
-enum amph_status fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p);
+void amph_fwd_note_oversubscribed(const struct amph_jobdesc *job, uint32_t host);
+enum amph_status amph_fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p);
 
-/* What a server publishes under FWD_DOOR_KEY: where its door is. */
-#define FWD_DOOR_KEY AMPH_BOOT_DOOR_KEY
-struct fwd_door_addr {
+/* What a server publishes under FWD_CONTROL_KEY: where its door is. */
+#define FWD_CONTROL_KEY AMPH_BOOT_CONTROL_KEY
+struct amph_fwd_server_addr {
     char unix_name[64];   /* abstract name without the leading NUL; "" where there is none */
     struct sockaddr_storage tcp; /* IPv4 or IPv6; AF_UNSPEC: none */
 };
-size_t fwd_door_addr_build(uint8_t *out, size_t room, const struct fwd_door_addr *a);
-bool fwd_door_addr_take(const uint8_t *buf, size_t len, struct fwd_door_addr *a);
+size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a);
+bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_server_addr *a);
 
-/* Client side, blocking with a limit: connects; sends and receives whole frames (buf: FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST).
+/* Client side, blocking with a limit: connects; sends and receives whole frames (buf: FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX).
  * Errors: AMPH_ERR_PEER (nobody there, or gone), AMPH_ERR_TIMEOUT, AMPH_ERR_PROTO. */
-enum amph_status fwd_door_connect(const struct fwd_door_addr *a, bool same_host, int *fd_p);
-enum amph_status fwd_door_send(int fd, const void *buf, size_t len);
-enum amph_status fwd_door_receive(int fd, uint8_t *buf, struct fwd_frame_in *in);
+enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host, int *fd_p);
+enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len);
+enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in);
 
 /* The client's part of the conversation on a connection: [ASK,] GREET, HELLO, WELCOME.  buf holds a frame and keeps the welcome's
  * bytes.  Errors as above, and AMPH_ERR_DENIED with the server's sentence logged. */
-enum amph_status fwd_door_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struct fwd_hello *h, bool ask, uint8_t *buf,
-                                struct fwd_welcome *wc);
+enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struct amph_fwd_hello *h, bool ask, uint8_t *buf,
+                                struct amph_fwd_welcome *wc);
 /* Connects and says FWD_HELLO_STAY for process `rank` (absolute). */
-enum amph_status fwd_door_stay(const struct fwd_door_addr *a, bool same_host, const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p);
+enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host, const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p);
 
 #endif

@@ -2,7 +2,7 @@
 /* Headers, places of data and shapes of joint calls on the wire; see marshal.h.  Layer: iofwd.  Thread rule: none of its own. */
 #include "iofwd/wire/marshal.h"
 
-void fwd_put_req_head(struct amph_wr *w, const struct fwd_req_head *h)
+void amph_fwd_put_req_head(struct amph_wr *w, const struct amph_fwd_req_head *h)
 {
     amph_wr_u32(w, h->magic);
     amph_wr_u8(w, h->version);
@@ -14,7 +14,7 @@ void fwd_put_req_head(struct amph_wr *w, const struct fwd_req_head *h)
     amph_wr_u64(w, h->cookie);
 }
 
-bool fwd_get_req_head(struct amph_rd *r, struct fwd_req_head *h)
+bool amph_fwd_get_req_head(struct amph_rd *r, struct amph_fwd_req_head *h)
 {
     size_t all = amph_rd_left(r);
     h->magic = amph_rd_u32(r);
@@ -28,7 +28,7 @@ bool fwd_get_req_head(struct amph_rd *r, struct fwd_req_head *h)
     return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all;
 }
 
-void fwd_put_rep_head(struct amph_wr *w, const struct fwd_rep_head *h)
+void amph_fwd_put_rep_head(struct amph_wr *w, const struct amph_fwd_rep_head *h)
 {
     amph_wr_u32(w, h->magic);
     amph_wr_u8(w, h->version);
@@ -41,7 +41,7 @@ void fwd_put_rep_head(struct amph_wr *w, const struct fwd_rep_head *h)
     amph_wr_u16(w, 0);
 }
 
-bool fwd_get_rep_head(struct amph_rd *r, struct fwd_rep_head *h)
+bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
 {
     size_t all = amph_rd_left(r);
     h->magic = amph_rd_u32(r);
@@ -56,7 +56,7 @@ bool fwd_get_rep_head(struct amph_rd *r, struct fwd_rep_head *h)
     return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all && h->tags_len <= amph_rd_left(r);
 }
 
-void fwd_put_bulk(struct amph_wr *w, const struct fwd_bulk *b)
+void amph_fwd_put_bulk(struct amph_wr *w, const struct amph_fwd_bulk *b)
 {
     amph_wr_u8(w, b->where);
     amph_wr_u8(w, b->flags);
@@ -66,7 +66,7 @@ void fwd_put_bulk(struct amph_wr *w, const struct fwd_bulk *b)
     amph_wr_u64(w, b->at);
 }
 
-bool fwd_get_bulk(struct amph_rd *r, struct fwd_bulk *b)
+bool amph_fwd_get_bulk(struct amph_rd *r, struct amph_fwd_bulk *b)
 {
     b->where = amph_rd_u8(r);
     b->flags = amph_rd_u8(r);
@@ -77,14 +77,14 @@ bool fwd_get_bulk(struct amph_rd *r, struct fwd_bulk *b)
     return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0 && (b->rwf & ~FWD_RWF_ALL) == 0;
 }
 
-void fwd_put_shape(struct amph_wr *w, const struct fwd_shape *s)
+void amph_fwd_put_view(struct amph_wr *w, const struct amph_fwd_view *s)
 {
     amph_wr_u64(w, s->number);
     amph_wr_u32(w, s->processes);
     amph_wr_u32(w, s->absent);
 }
 
-void fwd_put_row(struct amph_wr *w, const struct fwd_row *row)
+void amph_fwd_put_extent(struct amph_wr *w, const struct amph_fwd_extent *row)
 {
     amph_wr_u32(w, row->at);
     amph_wr_u32(w, row->len);
@@ -92,7 +92,7 @@ void fwd_put_row(struct amph_wr *w, const struct fwd_row *row)
     amph_wr_u32(w, row->count);
 }
 
-bool fwd_get_shape(const void *blob, size_t len, struct fwd_shape *s)
+bool amph_fwd_get_view(const void *blob, size_t len, struct amph_fwd_view *s)
 {
     struct amph_rd r;
     amph_rd_init(&r, blob, len);
@@ -100,15 +100,15 @@ bool fwd_get_shape(const void *blob, size_t len, struct fwd_shape *s)
     s->processes = amph_rd_u32(&r);
     s->absent = amph_rd_u32(&r);
     s->rows = r.at;
-    s->nrows = (uint32_t)(amph_rd_left(&r) / FWD_ROW_BYTES);
-    return !r.bad && amph_rd_left(&r) % FWD_ROW_BYTES == 0 && s->processes > 0;
+    s->nrows = (uint32_t)(amph_rd_left(&r) / FWD_EXTENT_BYTES);
+    return !r.bad && amph_rd_left(&r) % FWD_EXTENT_BYTES == 0 && s->processes > 0;
 }
 
-struct fwd_row fwd_shape_row(const struct fwd_shape *s, uint32_t i)
+struct amph_fwd_extent amph_fwd_view_extent(const struct amph_fwd_view *s, uint32_t i)
 {
     struct amph_rd r;
-    struct fwd_row row;
-    amph_rd_init(&r, s->rows + (size_t)i * FWD_ROW_BYTES, FWD_ROW_BYTES);
+    struct amph_fwd_extent row;
+    amph_rd_init(&r, s->rows + (size_t)i * FWD_EXTENT_BYTES, FWD_EXTENT_BYTES);
     row.at = amph_rd_u32(&r);
     row.len = amph_rd_u32(&r);
     row.stride = amph_rd_u32(&r);
@@ -116,7 +116,7 @@ struct fwd_row fwd_shape_row(const struct fwd_shape *s, uint32_t i)
     return row;
 }
 
-bool fwd_row_fits(const struct fwd_row *row, uint64_t len, uint64_t *at_p, uint64_t *sum_p)
+bool amph_fwd_extent_fits(const struct amph_fwd_extent *row, uint64_t len, uint64_t *at_p, uint64_t *sum_p)
 {
     uint64_t end;
     if (row->len == 0 || row->count == 0 || row->at < *at_p || (row->count > 1 && row->stride < row->len))

@@ -10,23 +10,23 @@
 #include <stdint.h>
 
 /* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, FIONREAD of what is no regular file, and fcntl's F_GETPIPE_SZ */
-enum { FWD_MARKS_FLAGS = 1, FWD_MARKS_VERSION = 2, FWD_MARKS_EXTENDED = 3, FWD_MARKS_UNREAD = 4, FWD_MARKS_PIPE_SIZE = 5 };
+enum { FWD_INODE_FLAGS_FLAGS = 1, FWD_INODE_FLAGS_VERSION = 2, FWD_INODE_FLAGS_EXTENDED = 3, FWD_INODE_FLAGS_UNREAD = 4, FWD_INODE_FLAGS_PIPE_SIZE = 5 };
 
-#define FWD_MARKS_MOST 5u /* words: of struct fsxattr */
-#define FWD_MARK_BYTES 4u
+#define FWD_INODE_FLAGS_MAX 5u /* words: of struct fsxattr */
+#define FWD_INODE_FLAG_BYTES 4u
 
-static inline void fwd_mark_put(void *at, size_t i, uint32_t word)
+static inline void amph_fwd_inode_flag_put(void *at, size_t i, uint32_t word)
 {
-    uint8_t *p = (uint8_t *)at + i * FWD_MARK_BYTES;
-    for (unsigned b = 0; b < FWD_MARK_BYTES; b++)
+    uint8_t *p = (uint8_t *)at + i * FWD_INODE_FLAG_BYTES;
+    for (unsigned b = 0; b < FWD_INODE_FLAG_BYTES; b++)
         p[b] = (uint8_t)(word >> 8 * b);
 }
 
-static inline uint32_t fwd_mark_get(const void *at, size_t i)
+static inline uint32_t amph_fwd_inode_flag_get(const void *at, size_t i)
 {
-    const uint8_t *p = (const uint8_t *)at + i * FWD_MARK_BYTES;
+    const uint8_t *p = (const uint8_t *)at + i * FWD_INODE_FLAG_BYTES;
     uint32_t word = 0;
-    for (unsigned b = 0; b < FWD_MARK_BYTES; b++)
+    for (unsigned b = 0; b < FWD_INODE_FLAG_BYTES; b++)
         word |= (uint32_t)p[b] << 8 * b;
     return word;
 }

@@ -12,18 +12,18 @@
 #include "base/platform.h"
 #include "iofwd/wire/encode.h"
 
-enum amph_fwd_id fwd_call_of_service(uint16_t service)
+enum amph_fwd_id amph_fwd_call_of_service(uint16_t service)
 {
     static uint8_t index[256]; /* id + 1; filled at the first call, always with the same values */
-    if (!index[fwd_calls[0].service])
+    if (!index[amph_fwd_calls[0].service])
         for (size_t i = AMPH_FWD_NCALLS; i-- > 0;)
-            index[fwd_calls[i].service] = (uint8_t)(i + 1);
+            index[amph_fwd_calls[i].service] = (uint8_t)(i + 1);
     return service < AMPH_COUNTOF(index) && index[service] ? (enum amph_fwd_id)(index[service] - 1) : AMPH_FWD_NCALLS;
 }
 
 /* ---- client side: putting arguments ---- */
 
-const struct amph_fwd_file *fwd_call_file(const struct fwd_call_desc *desc, const void *args)
+const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *desc, const void *args)
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         uint8_t word = desc->arg[i].word;
@@ -50,8 +50,8 @@ static int put_text(struct amph_wr *w, const char *text)
 {
     if (!text)
         return EFAULT;
-    size_t n = strnlen(text, FWD_PATH_MOST);
-    if (n == FWD_PATH_MOST)
+    size_t n = strnlen(text, FWD_PATH_MAX);
+    if (n == FWD_PATH_MAX)
         return ENAMETOOLONG;
     amph_wr_blob(w, text, n + 1);
     return 0;
@@ -79,7 +79,7 @@ static int put_in_file(struct amph_wr *w, const void *at, uint32_t server)
 static int put_in_whence(struct amph_wr *w, const void *at, uint32_t server)
 {
     uint8_t wire;
-    if (!fwd_whence_to_wire(*(const int *)at, &wire))
+    if (!amph_fwd_whence_to_wire(*(const int *)at, &wire))
         return EINVAL;
     amph_wr_u8(w, wire);
     return 0;
@@ -107,7 +107,7 @@ static int put_in_dev(struct amph_wr *w, const void *at, uint32_t server)
 }
 static int put_in_times(struct amph_wr *w, const void *at, uint32_t server)
 {
-    fwd_put_times(w, *(const struct timespec *const *)at);
+    amph_fwd_put_times(w, *(const struct timespec *const *)at);
     return 0;
 }
 static int put_in_lock(struct amph_wr *w, const void *at, uint32_t server)
@@ -115,7 +115,7 @@ static int put_in_lock(struct amph_wr *w, const void *at, uint32_t server)
     const struct flock *lock = *(const struct flock *const *)at;
     if (!lock)
         return EFAULT;
-    fwd_put_lock(w, lock);
+    amph_fwd_put_lock(w, lock);
     return w->bad ? EINVAL : 0;
 }
 static int put_in_text(struct amph_wr *w, const void *at, uint32_t server)
@@ -130,7 +130,7 @@ struct blob_arg {
 static int put_in_blob(struct amph_wr *w, const void *at, uint32_t server)
 {
     const struct blob_arg *b = at;
-    if (b->len > FWD_BLOB_MOST)
+    if (b->len > FWD_BLOB_MAX)
         return E2BIG;
     if (b->len && !b->at)
         return EFAULT;
@@ -156,25 +156,25 @@ static int get_text(struct amph_rd *r, const char **text_p)
 {
     size_t n;
     const char *p = amph_rd_blob(r, &n);
-    if (!p || n == 0 || n > FWD_PATH_MOST || memchr(p, 0, n) != p + n - 1)
+    if (!p || n == 0 || n > FWD_PATH_MAX || memchr(p, 0, n) != p + n - 1)
         return EPROTO;
     *text_p = p;
     return 0;
 }
 
-static int get_in_file(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_file(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
-    struct fwd_handle *h = res->find(res->ctx, amph_rd_u64(r));
-    *(struct fwd_handle **)at = h;
+    struct amph_server_handle *h = res->find(res->ctx, amph_rd_u64(r));
+    *(struct amph_server_handle **)at = h;
     return r->bad ? EPROTO : h ? 0 : EBADF;
 }
 
 struct server_path {
-    struct fwd_handle *dir;
+    struct amph_server_handle *dir;
     const char *name;
 };
 
-static int get_in_path(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_path(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     struct server_path *p = at;
     uint64_t handle = amph_rd_u64(r);
@@ -182,56 +182,56 @@ static int get_in_path(struct amph_rd *r, void *at, const struct fwd_resolver *r
     int err = get_text(r, &p->name);
     return err ? err : handle && !p->dir ? EBADF : 0;
 }
-static int get_in_whence(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_whence(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
-    return fwd_whence_from_wire(amph_rd_u8(r), at) ? 0 : EINVAL;
+    return amph_fwd_whence_from_wire(amph_rd_u8(r), at) ? 0 : EINVAL;
 }
-static int get_in_off(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_off(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     *(off_t *)at = (off_t)amph_rd_u64(r);
     return 0;
 }
-static int get_in_len(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_len(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     *(size_t *)at = (size_t)amph_rd_u64(r);
     return 0;
 }
-static int get_in_id(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_id(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     *(uint32_t *)at = amph_rd_u32(r);
     return 0;
 }
-static int get_in_dev(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_dev(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     uint32_t ma = amph_rd_u32(r), mi = amph_rd_u32(r);
     *(dev_t *)at = makedev(ma, mi);
     return 0;
 }
-static int get_in_times(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_times(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
-    fwd_get_times(r, at);
+    amph_fwd_get_times(r, at);
     return r->bad ? EINVAL : 0;
 }
-static int get_in_lock(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_lock(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     struct flock *l = at;
-    fwd_get_lock(r, l);
+    amph_fwd_get_lock(r, l);
     off_t most = l->l_start < 0 ? FWD_LOCKS_END : FWD_LOCKS_END - l->l_start;
     if (most > 0 && (l->l_len == 0 || (l->l_len > most && l->l_start <= INT64_MAX - l->l_len)))
         l->l_len = most;
     return r->bad ? EINVAL : 0;
 }
-static int get_in_text(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_text(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     return get_text(r, at);
 }
-static int get_in_blob(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_in_blob(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     struct blob_arg *b = at;
     b->at = amph_rd_blob(r, &b->len);
     return b->at ? 0 : EPROTO;
 }
-static int get_out_cap(struct amph_rd *r, void *at, const struct fwd_resolver *res)
+static int get_out_cap(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     ((struct out_arg *)at)->cap = amph_rd_u32(r);
     return 0;
@@ -261,23 +261,23 @@ static void put_count(struct amph_wr *w, const void *at)
 
 static void put_stat(struct amph_wr *w, const void *at)
 {
-    fwd_put_stat(w, at);
+    amph_fwd_put_stat(w, at);
 }
 
 static void put_statx(struct amph_wr *w, const void *at)
 {
-    fwd_put_statx(w, at);
+    amph_fwd_put_statx(w, at);
 }
 
 static void put_statfs(struct amph_wr *w, const void *at)
 {
-    fwd_put_statfs(w, at);
+    amph_fwd_put_statfs(w, at);
 }
 
 static void put_flags(struct amph_wr *w, const void *at)
 {
     uint32_t wire;
-    fwd_flags_to_wire(FWD_SET_OFLAGS, *(const uint32_t *)at, &wire);
+    amph_fwd_flags_to_wire(FWD_SET_OFLAGS, *(const uint32_t *)at, &wire);
     amph_wr_u32(w, wire);
 }
 
@@ -286,7 +286,7 @@ static void put_lock(struct amph_wr *w, const void *at)
     struct flock l = *(const struct flock *)at;
     if (l.l_whence == SEEK_SET && l.l_len == FWD_LOCKS_END - l.l_start)
         l.l_len = 0;
-    fwd_put_lock(w, &l);
+    amph_fwd_put_lock(w, &l);
 }
 
 static void put_string(struct amph_wr *w, const void *at)
@@ -299,7 +299,7 @@ static void put_string(struct amph_wr *w, const void *at)
 static void put_dirents(struct amph_wr *w, const void *at)
 {
     const struct server_out *out = at;
-    fwd_put_dirents(w, out->at, out->len);
+    amph_fwd_put_dirents(w, out->at, out->len);
 }
 
 /* How a result is taken: at is its place in the client's record, which begins with a pointer to where it goes. */
@@ -331,33 +331,33 @@ static bool get_count(struct amph_rd *r, void *at, uint32_t server)
 
 static bool get_stat(struct amph_rd *r, void *at, uint32_t server)
 {
-    fwd_get_stat(r, target(at));
+    amph_fwd_get_stat(r, target(at));
     return true;
 }
 
 static bool get_statx(struct amph_rd *r, void *at, uint32_t server)
 {
-    fwd_get_statx(r, target(at));
+    amph_fwd_get_statx(r, target(at));
     return true;
 }
 
 static bool get_statfs(struct amph_rd *r, void *at, uint32_t server)
 {
-    fwd_get_statfs(r, target(at));
+    amph_fwd_get_statfs(r, target(at));
     return true;
 }
 
 static bool get_flags(struct amph_rd *r, void *at, uint32_t server)
 {
     uint32_t native;
-    fwd_flags_from_wire(FWD_SET_OFLAGS, amph_rd_u32(r), &native);
+    amph_fwd_flags_from_wire(FWD_SET_OFLAGS, amph_rd_u32(r), &native);
     *(int *)target(at) = (int)native;
     return true;
 }
 
 static bool get_lock(struct amph_rd *r, void *at, uint32_t server)
 {
-    fwd_get_lock(r, target(at));
+    amph_fwd_get_lock(r, target(at));
     return true;
 }
 
@@ -379,7 +379,7 @@ static bool get_string(struct amph_rd *r, void *at, uint32_t server)
 static bool get_dirents(struct amph_rd *r, void *at, uint32_t server)
 {
     const struct out_arg *out = at;
-    return fwd_get_dirents(r, out->at, out->cap, out->len);
+    return amph_fwd_get_dirents(r, out->at, out->cap, out->len);
 }
 
 /* ---- the table ---- */
@@ -388,7 +388,7 @@ static bool get_dirents(struct amph_rd *r, void *at, uint32_t server)
 static const struct {
     uint8_t set; /* it is a set of flags: which one, plus 1 */
     int (*put)(struct amph_wr *w, const void *at, uint32_t server); /* the client's argument; NULL: it does not travel */
-    int (*get)(struct amph_rd *r, void *at, const struct fwd_resolver *res);
+    int (*get)(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res);
     void (*put_result)(struct amph_wr *w, const void *at);
     bool (*get_result)(struct amph_rd *r, void *at, uint32_t server);
 } words[FWD_NWORDS] = {
@@ -425,7 +425,7 @@ static const struct {
     [FWD_OUT_DIRENTS]  = { .put = put_out_cap, .get = get_out_cap, .put_result = put_dirents, .get_result = get_dirents },
 };
 
-int fwd_put_args(struct amph_wr *w, const struct fwd_call_desc *desc, const void *args, uint32_t server)
+int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args, uint32_t server)
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         const void *at = (const char *)args + desc->arg[i].client_at;
@@ -435,7 +435,7 @@ int fwd_put_args(struct amph_wr *w, const struct fwd_call_desc *desc, const void
             uint32_t wire, native = *(const uint32_t *)at;
             /* open and F_SETFL ignore flags they do not know, also those that this wire does not */
             bool lenient = word == FWD_IN_OFLAGS || word == FWD_IN_SFLAGS;
-            if (!fwd_flags_to_wire((enum fwd_set)(words[word].set - 1), native, &wire) && !lenient)
+            if (!amph_fwd_flags_to_wire((enum amph_fwd_set)(words[word].set - 1), native, &wire) && !lenient)
                 err = word == FWD_IN_FALLOC ? EOPNOTSUPP : EINVAL; /* as the kernel says of what it does not know */
             amph_wr_u32(w, wire);
         } else if (words[word].put)
@@ -446,7 +446,7 @@ int fwd_put_args(struct amph_wr *w, const struct fwd_call_desc *desc, const void
     return w->bad ? ENAMETOOLONG : 0;
 }
 
-int fwd_get_args(struct amph_rd *r, const struct fwd_call_desc *desc, void *args, const struct fwd_resolver *resolver)
+int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args, const struct amph_fwd_resolver *resolver)
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         void *at = (char *)args + desc->arg[i].server_at;
@@ -454,7 +454,7 @@ int fwd_get_args(struct amph_rd *r, const struct fwd_call_desc *desc, void *args
         int err = 0;
         if (words[word].set) {
             uint32_t native;
-            if (!fwd_flags_from_wire((enum fwd_set)(words[word].set - 1), amph_rd_u32(r), &native))
+            if (!amph_fwd_flags_from_wire((enum amph_fwd_set)(words[word].set - 1), amph_rd_u32(r), &native))
                 err = EINVAL;
             *(uint32_t *)at = native;
         } else if (words[word].get)
@@ -467,14 +467,14 @@ int fwd_get_args(struct amph_rd *r, const struct fwd_call_desc *desc, void *args
     return 0;
 }
 
-void fwd_put_results(struct amph_wr *w, const struct fwd_call_desc *desc, const void *args)
+void amph_fwd_put_results(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args)
 {
     for (unsigned i = 0; i < desc->nargs; i++)
         if (words[desc->arg[i].word].put_result)
             words[desc->arg[i].word].put_result(w, (const char *)args + desc->arg[i].server_at);
 }
 
-bool fwd_get_results(struct amph_rd *r, const struct fwd_call_desc *desc, void *args, uint32_t server)
+bool amph_fwd_get_results(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args, uint32_t server)
 {
     for (unsigned i = 0; i < desc->nargs && !r->bad; i++)
         if (words[desc->arg[i].word].get_result && !words[desc->arg[i].word].get_result(r, (char *)args + desc->arg[i].client_at, server))

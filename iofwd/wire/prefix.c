@@ -7,15 +7,15 @@
 
 /* What the cleaning knows while it walks. */
 struct walk {
-    const struct fwd_prefixes *set;
+    const struct amph_fwd_prefixes *set;
     char *out;
     size_t len, cap;
-    const struct fwd_prefix *inside;
+    const struct amph_fwd_prefix *inside;
     bool left;
     size_t depth; /* names below the prefix, less the ".." that follow them */
 };
 
-static const struct fwd_prefix *equal_prefix(const struct fwd_prefixes *set, const char *path, size_t len)
+static const struct amph_fwd_prefix *equal_prefix(const struct amph_fwd_prefixes *set, const char *path, size_t len)
 {
     for (size_t i = 0; i < set->count; i++)
         if (set->item[i].len_bytes == len && memcmp(set->item[i].path, path, len) == 0)
@@ -91,8 +91,8 @@ static bool ends_with_dot(const char *path)
     return n && path[n - 1] == '.' && (n == 1 || path[n - 2] == '/');
 }
 
-int fwd_path_clean(const struct fwd_prefixes *set, const char *base, const char *path, char *out, size_t cap_bytes,
-                   struct fwd_clean *clean_p)
+int amph_fwd_path_clean(const struct amph_fwd_prefixes *set, const char *base, const char *path, char *out, size_t cap_bytes,
+                   struct amph_fwd_clean *clean_p)
 {
     struct walk w = { .set = set, .out = out, .cap = cap_bytes };
     int err = 0;
@@ -112,21 +112,21 @@ int fwd_path_clean(const struct fwd_prefixes *set, const char *base, const char 
     if (dot)
         out[w.len++] = '.';
     out[w.len] = 0;
-    *clean_p = (struct fwd_clean){ w.inside, w.left };
+    *clean_p = (struct amph_fwd_clean){ w.inside, w.left };
     return 0;
 }
 
-const struct fwd_prefix *fwd_prefix_match(const struct fwd_prefixes *set, const char *path)
+const struct amph_fwd_prefix *amph_fwd_prefix_match(const struct amph_fwd_prefixes *set, const char *path)
 {
     for (size_t i = 0; i < set->count; i++) {
-        const struct fwd_prefix *p = &set->item[i];
+        const struct amph_fwd_prefix *p = &set->item[i];
         if (strncmp(path, p->path, p->len_bytes) == 0 && (path[p->len_bytes] == 0 || path[p->len_bytes] == '/'))
             return p;
     }
     return NULL;
 }
 
-bool fwd_prefix_may_enter(const struct fwd_prefixes *set, const char *path)
+bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *path)
 {
     if (path[0] == '.')
         return true;
@@ -145,10 +145,10 @@ bool fwd_prefix_may_enter(const struct fwd_prefixes *set, const char *path)
     return false;
 }
 
-static const char *add_entry(struct fwd_prefixes *set, const char *entry, size_t len, size_t *used_p)
+static const char *add_entry(struct amph_fwd_prefixes *set, const char *entry, size_t len, size_t *used_p)
 {
-    static const struct fwd_prefixes none;
-    struct fwd_clean unused;
+    static const struct amph_fwd_prefixes none;
+    struct amph_fwd_clean unused;
     char raw[4096];
     size_t path_len = 0;
     while (path_len < len && entry[path_len] != '=')
@@ -160,19 +160,19 @@ static const char *add_entry(struct fwd_prefixes *set, const char *entry, size_t
     memcpy(raw, entry, path_len);
     raw[path_len] = 0;
     char *out = set->text + *used_p;
-    if (fwd_path_clean(&none, NULL, raw, out, sizeof set->text - *used_p, &unused) != 0)
+    if (amph_fwd_path_clean(&none, NULL, raw, out, sizeof set->text - *used_p, &unused) != 0)
         return "it holds too many prefixes or too long ones";
     size_t n = strlen(out);
     if (n > 1 && out[n - 1] == '/')
         out[--n] = 0;
     if (n == 1)
         return "the root directory cannot be forwarded as a whole";
-    set->item[set->count++] = (struct fwd_prefix){ out, n };
+    set->item[set->count++] = (struct amph_fwd_prefix){ out, n };
     *used_p += n + 1;
     return NULL;
 }
 
-bool fwd_prefix_parse(struct fwd_prefixes *set, const char *spec, const char **why_p)
+bool amph_fwd_prefix_parse(struct amph_fwd_prefixes *set, const char *spec, const char **why_p)
 {
     size_t used = 0;
     set->count = 0;

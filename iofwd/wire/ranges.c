@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fwd_ranges_set(struct fwd_ranges *set, struct fwd_range r)
+bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r)
 {
-    struct fwd_range *now = malloc((2 * (size_t)set->n + 1) * sizeof *now); /* each may be cut in two */
+    struct amph_fwd_range *now = malloc((2 * (size_t)set->n + 1) * sizeof *now); /* each may be cut in two */
     uint32_t n = 0;
     if (!now)
         return false;
     for (uint32_t i = 0; i < set->n; i++) {
-        struct fwd_range old = set->item[i];
+        struct amph_fwd_range old = set->item[i];
         bool other = old.kind != r.kind;
         if (!other && old.type == r.type && old.from <= r.to && r.from <= old.to) {
             r.from = old.from < r.from ? old.from : r.from;
@@ -22,9 +22,9 @@ bool fwd_ranges_set(struct fwd_ranges *set, struct fwd_range r)
             now[n++] = old;
         else {
             if (old.from < r.from)
-                now[n++] = (struct fwd_range){ old.from, r.from, old.type, old.kind };
+                now[n++] = (struct amph_fwd_range){ old.from, r.from, old.type, old.kind };
             if (r.to < old.to)
-                now[n++] = (struct fwd_range){ r.to, old.to, old.type, old.kind };
+                now[n++] = (struct amph_fwd_range){ r.to, old.to, old.type, old.kind };
         }
     }
     if (r.type != F_UNLCK)
@@ -35,7 +35,7 @@ bool fwd_ranges_set(struct fwd_ranges *set, struct fwd_range r)
     return true;
 }
 
-void fwd_ranges_forget(struct fwd_ranges *set, short kind)
+void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < set->n; i++)
@@ -44,9 +44,9 @@ void fwd_ranges_forget(struct fwd_ranges *set, short kind)
     set->n = kept;
 }
 
-bool fwd_ranges_copy(const struct fwd_ranges *set, struct fwd_ranges *copy_p)
+bool amph_fwd_ranges_copy(const struct amph_fwd_ranges *set, struct amph_fwd_ranges *copy_p)
 {
-    *copy_p = (struct fwd_ranges){ .n = set->n, .item = malloc((set->n + (size_t)1) * sizeof *copy_p->item) };
+    *copy_p = (struct amph_fwd_ranges){ .n = set->n, .item = malloc((set->n + (size_t)1) * sizeof *copy_p->item) };
     if (!copy_p->item)
         return false;
     if (set->n)

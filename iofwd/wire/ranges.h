@@ -10,21 +10,21 @@
 
 #define FWD_RANGE_END INT64_MAX /* however far the file grows */
 
-struct fwd_range {
+struct amph_fwd_range {
     int64_t from, to; /* to: the first byte behind it */
     short type;       /* F_RDLCK, F_WRLCK; F_UNLCK in what is set */
     short kind;       /* ranges of different kinds have nothing to do with each other */
 };
 
-struct fwd_ranges {
+struct amph_fwd_ranges {
     uint32_t n;
     bool unknown;     /* the owner's: something could not be noted */
-    struct fwd_range *item;
+    struct amph_fwd_range *item;
 };
 
 /* Sets or frees r's bytes.  Ranges that touch become one.  false: no memory, nothing has changed. */
-bool fwd_ranges_set(struct fwd_ranges *set, struct fwd_range r);
-void fwd_ranges_forget(struct fwd_ranges *set, short kind);
-bool fwd_ranges_copy(const struct fwd_ranges *set, struct fwd_ranges *copy_p); /* free copy_p->item */
+bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r);
+void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind);
+bool amph_fwd_ranges_copy(const struct amph_fwd_ranges *set, struct amph_fwd_ranges *copy_p); /* free copy_p->item */
 
 #endif

@@ -28,7 +28,7 @@ static void tell_local(struct amph_lagent *agent, uint16_t type, const void *bod
         amph_watch_want(agent->watch, EPOLLIN | EPOLLOUT);
 }
 
-void amph_agent_tell(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
+void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
 {
     if (agent->gone)
         return;
@@ -45,7 +45,7 @@ void amph_agent_tell(struct amph_lagent *agent, uint16_t type, const void *body,
         amph_wr_u32(&w, agent->host);
         amph_wr_u16(&w, type);
         amph_wr_bytes(&w, body, len_bytes);
-        amph_agent_tell(agent->above, AMPH_AGENT_ROUTE, wrapped, amph_wr_len(&w));
+        amph_agent_report(agent->above, AMPH_AGENT_ROUTE, wrapped, amph_wr_len(&w));
         free(wrapped);
     }
 }
@@ -93,7 +93,7 @@ static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes,
             struct amph_bytes body = { 0 };
             ok = add_word(&body, (uint32_t)own.len) && amph_bytes_add(&body, own.buf, own.len) && amph_bytes_add(&body, bytes, len_bytes);
             if (ok)
-                amph_agent_tell(agent, AMPH_AGENT_SPREAD, body.buf, body.len);
+                amph_agent_report(agent, AMPH_AGENT_SPREAD, body.buf, body.len);
             amph_bytes_free(&body);
         }
         amph_bytes_free(&own);
@@ -179,7 +179,7 @@ static void start_agent(struct amph_lagent *agent)
         amph_wr_blob(&w, line, strlen(line));
         amph_wr_u32(&w, (uint32_t)(spec.start_limit_ns / AMPH_NS_PER_MS));
         amph_wr_u32(&w, (uint32_t)(spec.silence_ns / AMPH_NS_PER_MS));
-        amph_agent_tell(agent->above, AMPH_AGENT_ADOPT, body, amph_wr_len(&w));
+        amph_agent_report(agent->above, AMPH_AGENT_ADOPT, body, amph_wr_len(&w));
     }
     free(line);
 }

@@ -56,7 +56,7 @@ static void carry(struct amph_conn *c, uint8_t what, const void *head, size_t he
     amph_wr_u8(&w, what);
     amph_wr_bytes(&w, head, head_len);
     amph_wr_bytes(&w, body, len);
-    amph_agent_tell(c->via, AMPH_AGENT_CONN, whole, amph_wr_len(&w));
+    amph_agent_report(c->via, AMPH_AGENT_CONN, whole, amph_wr_len(&w));
     free(whole);
 }
 
@@ -509,7 +509,7 @@ static void hear(struct amph_conn *c)
         conn_drop(c);
 }
 
-void amph_control_hear(struct amph_lproc *p)
+void amph_control_receive_event(struct amph_lproc *p)
 {
     if (p->conn && !p->conn->via) /* an agent has sent all it had before it tells the end */
         hear(p->conn);

@@ -34,7 +34,7 @@ static void advance(struct amph_launch *l);
 static void tell_agents(struct amph_launch *l, uint16_t type)
 {
     for (uint32_t i = 0; i < l->nagents; i++)
-        amph_agent_tell(&l->agents[i], type, NULL, 0);
+        amph_agent_report(&l->agents[i], type, NULL, 0);
 }
 
 static bool some_joined(const struct amph_launch *l)
@@ -71,7 +71,7 @@ static void quit(struct amph_launch *l)
     amph_table_print(l);
     amph_stdio_stop_input(l);
     for (uint32_t i = l->nagents; i-- > 0;) /* those further down first: those above wait for them */
-        amph_agent_tell(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
+        amph_agent_report(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
     amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
 }
 
@@ -261,7 +261,7 @@ static void give_time(struct amph_launch *l)
 void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
-    amph_control_hear(p);
+    amph_control_receive_event(p);
     if (p->ended)
         return;
     p->ended = true;

@@ -220,7 +220,7 @@ static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FI
     bool ok = !ferror(out);
     fclose(out);
     if (ok)
-        amph_agent_tell(agent, type, *text, *len);
+        amph_agent_report(agent, type, *text, *len);
     free(*text);
     return ok ? AMPH_OK : AMPH_ERR_NOMEM;
 }

@@ -164,7 +164,7 @@ void amph_tree_hurry(struct amph_launch *l, uint64_t silence_ns);
 void amph_tree_drop(struct amph_launch *l); /* ends the connections that are left */
 /* The file that this host's processes of a group run: the host file's, for the host or its kind of machine, or the common one. */
 const char *amph_tree_program(struct amph_lproc *p);
-void amph_agent_tell(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes);
+void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes);
 struct amph_lagent *amph_agent_of(struct amph_lproc *p);
 void amph_signal_all(struct amph_launch *l, int sig);                /* every process that descends from an agent */
 void amph_signal_proc(struct amph_lproc *p, int sig);                /* one process group */
@@ -176,7 +176,7 @@ void amph_control_stop(struct amph_launch *l);
 /* Sends an event to the joined members of a group (AMPH_NGROUPS: all) and, where attached is set, to attached file clients. */
 void amph_control_event(struct amph_launch *l, int group, bool attached, struct amph_boot_event event);
 /* Takes what the process has sent so far, so that a word said before its end counts. */
-void amph_control_hear(struct amph_lproc *p);
+void amph_control_receive_event(struct amph_lproc *p);
 /* Bytes of a process on another host, carried by its agent (CONN); and the end of all that one carries. */
 void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r);
 void amph_control_agent_gone(struct amph_lagent *agent);

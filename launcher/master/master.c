@@ -55,7 +55,7 @@ static void tell_signal(struct amph_lagent *agent, uint32_t rank, int sig)
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, rank);
     amph_wr_u32(&w, (uint32_t)sig);
-    amph_agent_tell(agent, AMPH_AGENT_SIGNAL, body, sizeof body);
+    amph_agent_report(agent, AMPH_AGENT_SIGNAL, body, sizeof body);
 }
 
 void amph_signal_all(struct amph_launch *l, int sig)

@@ -65,7 +65,7 @@ static void reply(struct amph_lproc *p, const char *fmt, ...)
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
     amph_wr_bytes(&w, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-    amph_agent_tell(amph_agent_of(p), AMPH_AGENT_PMI, body, amph_wr_len(&w));
+    amph_agent_report(amph_agent_of(p), AMPH_AGENT_PMI, body, amph_wr_len(&w));
 }
 
 static uint32_t group_size(const struct amph_lproc *p)

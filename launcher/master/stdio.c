@@ -30,7 +30,7 @@ static void acknowledge(struct amph_launch *l)
         amph_wr_init(&w, body, sizeof body);
         amph_wr_u32(&w, (uint32_t)agent->owed_bytes);
         agent->owed_bytes = 0;
-        amph_agent_tell(agent, AMPH_AGENT_OUTPUT_TAKEN, body, sizeof body);
+        amph_agent_report(agent, AMPH_AGENT_OUTPUT_TAKEN, body, sizeof body);
     }
 }
 
@@ -48,7 +48,7 @@ static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
     amph_watch_del(out->watch);
     out->watch = NULL;
     for (uint32_t i = 0; i < l->nagents; i++)
-        amph_agent_tell(&l->agents[i], AMPH_AGENT_CLOSE_OUTPUT, &stream, 1);
+        amph_agent_report(&l->agents[i], AMPH_AGENT_CLOSE_OUTPUT, &stream, 1);
 }
 
 /* At most what a ready pipe takes without blocking, and cut behind a newline, so that a sentence of the launcher's own never falls
@@ -183,7 +183,7 @@ static void send_input(struct amph_launch *l, const uint8_t *bytes, size_t len)
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, 0);
     amph_wr_bytes(&w, bytes, len);
-    amph_agent_tell(amph_agent_of(&l->procs[0]), AMPH_AGENT_INPUT, body, amph_wr_len(&w));
+    amph_agent_report(amph_agent_of(&l->procs[0]), AMPH_AGENT_INPUT, body, amph_wr_len(&w));
 }
 
 void amph_stdio_stop_input(struct amph_launch *l)

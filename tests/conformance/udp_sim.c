@@ -130,12 +130,12 @@ static bool in_turns(const struct sim *s)
     return s->budget && !s->napping;
 }
 
-/* A node receives as udp_progress() does: first what it holds, then packets from its kernel, until
+/* A node receives as amph_udp_progress() does: first what it holds, then packets from its kernel, until
  * the budget is used up.  Packets that remain wait for the next turn. */
 static void take_turn(struct sim_node *node)
 {
     struct sim *s = node->sim;
-    unsigned n = rdp_progress(node->rdp, 3, s->budget);
+    unsigned n = amph_rdp_progress(node->rdp, 3, s->budget);
 
     while (node->kernel && n < s->budget) {
         struct sim_packet *p = node->kernel;
@@ -144,7 +144,7 @@ static void take_turn(struct sim_node *node)
         if (!node->kernel)
             node->kernel_tail = &node->kernel;
 
-        n += rdp_input(node->rdp, p->bytes, p->len_bytes, 3, s->budget - n);
+        n += amph_rdp_input(node->rdp, p->bytes, p->len_bytes, 3, s->budget - n);
         free(p);
     }
 
@@ -163,10 +163,10 @@ static void look(struct sim_node *node)
     if (in_turns(s))
         take_turn(node);
     else
-        rdp_progress(node->rdp, lanes, budget);
-    rdp_after_input(node->rdp);
+        amph_rdp_progress(node->rdp, lanes, budget);
+    amph_rdp_after_input(node->rdp);
     if (sim_random(s) % 8 == 0)
-        rdp_settle(node->rdp, &due);
+        amph_rdp_settle(node->rdp, &due);
     if (node->rdp->held_bytes > s->most_held)
         s->most_held = node->rdp->held_bytes;
     if (s->napping && sim_random(s) % 64 == 0)
@@ -216,7 +216,7 @@ bool sim_step(struct sim *s)
         return true;
     }
     if (to->rdp) {
-        rdp_input(to->rdp, p->bytes, p->len_bytes, 3, s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
+        amph_rdp_input(to->rdp, p->bytes, p->len_bytes, 3, s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
         look(to);
     }
     free(p);
@@ -225,20 +225,20 @@ bool sim_step(struct sim *s)
 
 /* ---- accounts ---- */
 
-static const struct rdp_held *held_at(const struct rdp_rxlane *rx, uint64_t lseq)
+static const struct amph_rdp_held *held_at(const struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     return lseq - rx->expected < rx->ring_size ? rx->ring[lseq & (rx->ring_size - 1)] : NULL;
 }
 
 /* What the sender `tx` has charged must be found at the receiver `rx`, or in flight. */
-static bool window_is_whole(const struct rdp_txlane *tx, const struct rdp_rxlane *rx,
+static bool window_is_whole(const struct amph_rdp_txlane *tx, const struct amph_rdp_rxlane *rx,
                             uint64_t *looked_p)
 {
     uint64_t found = rx->used_bytes;
     uint32_t nheld = 0;
 
     for (uint64_t lseq = rx->expected; nheld < rx->nheld; lseq++) {
-        const struct rdp_held *h = held_at(rx, lseq);
+        const struct amph_rdp_held *h = held_at(rx, lseq);
 
         if (h) {
             found += h->window_bytes;
@@ -247,7 +247,7 @@ static bool window_is_whole(const struct rdp_txlane *tx, const struct rdp_rxlane
         ++*looked_p;
     }
 
-    for (const struct rdp_seg *seg = tx->out; seg; seg = seg->next) {
+    for (const struct amph_rdp_seg *seg = tx->out; seg; seg = seg->next) {
         if (seg->lseq >= rx->expected && !held_at(rx, seg->lseq))
             found += seg->body_len + RDP_SEG_COST;
         ++*looked_p;
@@ -257,11 +257,11 @@ static bool window_is_whole(const struct rdp_txlane *tx, const struct rdp_rxlane
            rx->limit <= rx->used_bytes + rx->window;
 }
 
-static bool queue_is_whole(const struct rdp_txlane *tx, uint64_t *looked_p)
+static bool queue_is_whole(const struct amph_rdp_txlane *tx, uint64_t *looked_p)
 {
     uint64_t found = 0;
 
-    for (const struct rdp_seg *seg = tx->head; seg; seg = seg->next) {
+    for (const struct amph_rdp_seg *seg = tx->head; seg; seg = seg->next) {
         found += seg->body_len + RDP_SEG_COST;
         ++*looked_p;
     }
@@ -269,7 +269,7 @@ static bool queue_is_whole(const struct rdp_txlane *tx, uint64_t *looked_p)
     return found == tx->queued_bytes;
 }
 
-static const char *wrong_account_of(const struct rdp_conn *from, const struct rdp_conn *to,
+static const char *wrong_account_of(const struct amph_rdp_conn *from, const struct amph_rdp_conn *to,
                                     uint64_t *looked_p)
 {
     for (unsigned lane = 0; lane < RDP_NLANES; lane++)
@@ -313,12 +313,12 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, con
         node->sim = s;
         node->index = i;
         node->kernel_tail = &node->kernel;
-        struct rdp_config cfg = { .env = { node, virtual_now, wire_send }, .upcalls = upcalls, .up = node, .max_peers = n,
+        struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send }, .upcalls = upcalls, .up = node, .max_peers = n,
                                   .datagram = link->datagram, .queue_bytes = 0, .memory = memory };
-        if (rdp_open(&cfg, &node->rdp) != AMPH_OK)
+        if (amph_rdp_open(&cfg, &node->rdp) != AMPH_OK)
             abort();
         for (unsigned j = 0; j < n; j++)
-            if (rdp_add_peer(node->rdp, j, i, i * 1000 + j + 7, j * 1000 + i + 7, link->datagram) != AMPH_OK)
+            if (amph_rdp_add_peer(node->rdp, j, i, i * 1000 + j + 7, j * 1000 + i + 7, link->datagram) != AMPH_OK)
                 abort();
     }
     return s;
@@ -330,7 +330,7 @@ void sim_close(struct sim *s)
         struct sim_node *node = &s->node[i];
 
         if (node->rdp)
-            rdp_close(node->rdp);
+            amph_rdp_close(node->rdp);
 
         while (node->kernel) {
             struct sim_packet *next = node->kernel->next;

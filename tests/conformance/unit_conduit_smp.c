@@ -21,9 +21,9 @@ static uint64_t dropped(void)
 }
 
 /* a's own rings in b's region, as a hostile a may write them. */
-static struct smp_out *out_of(struct suite_node *a, uint32_t peer, enum amph_lane lane)
+static struct amph_smp_out *out_of(struct suite_node *a, uint32_t peer, enum amph_lane lane)
 {
-    return &smp_of(a->cx)->peer[peer].out[lane];
+    return &amph_smp_of(a->cx)->peer[peer].out[lane];
 }
 
 static void take_anything(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
@@ -44,10 +44,10 @@ static void garbage_in_slots(void)
     uint64_t state = 11, before = dropped(), sent = 0;
     b->hook = take_anything;
     for (unsigned k = 0; k < 20000; k++) {
-        struct smp_peer *p = &smp_of(a->cx)->peer[1];
-        struct smp_out *out = out_of(a, 1, k % 2);
-        struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
-        uint32_t word = smp_word(p->seed_out, out->produced);
+        struct amph_smp_peer *p = &amph_smp_of(a->cx)->peer[1];
+        struct amph_smp_out *out = out_of(a, 1, k % 2);
+        struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
+        uint32_t word = amph_smp_word(p->seed_out, out->produced);
         for (size_t i = 4; i < sizeof *slot; i++)
             ((uint8_t *)slot)[i] = (uint8_t)suite_random(&state);
         if (k % 3 == 0) { /* nearly right */
@@ -83,17 +83,17 @@ static void garbage_everywhere(void)
 {
     struct suite_world *w = suite_world(3, false);
     struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
-    struct smp_region *region = smp_of(b->cx)->region;
-    struct smp_pair *pair = smp_pair_of(region, SUITE_NODES, 0);
+    struct amph_smp_region *region = amph_smp_of(b->cx)->region;
+    struct amph_smp_pair *pair = amph_smp_pair_of(region, SUITE_NODES, 0);
     uint64_t state = 13, sent = 0;
     a->hook = b->hook = take_anything;
     for (unsigned k = 0; k < 300; k++) {
-        uint8_t *at = (uint8_t *)pair->ring, *lines = (uint8_t *)smp_positions_of(region, SUITE_NODES, 0);
+        uint8_t *at = (uint8_t *)pair->ring, *lines = (uint8_t *)amph_smp_positions_of(region, SUITE_NODES, 0);
         for (unsigned i = 0; i < 3000; i++)
             at[suite_random(&state) % sizeof pair->ring] = (uint8_t)suite_random(&state);
         for (unsigned i = 0; i < 20; i++)
-            lines[suite_random(&state) % sizeof(struct smp_positions)] = (uint8_t)suite_random(&state);
-        for (unsigned i = 0; i < smp_watch_words(SUITE_NODES); i++)
+            lines[suite_random(&state) % sizeof(struct amph_smp_positions)] = (uint8_t)suite_random(&state);
+        for (unsigned i = 0; i < amph_smp_watch_words(SUITE_NODES); i++)
             region->watched[i] = suite_random(&state);
         for (unsigned i = 0; i < 20; i++) {
             struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = 3000, .payload = pair->bulk };
@@ -101,7 +101,7 @@ static void garbage_everywhere(void)
             CHECK(st == AMPH_OK || st == AMPH_AGAIN);
         }
         b->cx->ops->progress(b->cx, 3, 64);
-        smp_has_work(smp_of(b->cx));
+        amph_smp_has_work(amph_smp_of(b->cx));
         suite_stream(c, 1, AMPH_LANE_REQUEST);
         sent++;
     }
@@ -202,8 +202,8 @@ static void churn(void)
 /* KiB of the region that are there, by whoever touched them. */
 static unsigned resident_kib(const struct suite_node *n)
 {
-    const struct smp_cx *s = smp_of(n->cx);
-    size_t bytes = smp_region_bytes(SUITE_NODES), page = (size_t)sysconf(_SC_PAGESIZE);
+    const struct amph_smp_cx *s = amph_smp_of(n->cx);
+    size_t bytes = amph_smp_region_bytes(SUITE_NODES), page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *map = malloc(bytes / page + 1);
     unsigned pages = 0;
     CHECK(mincore(s->region, bytes, map) == 0);
@@ -224,7 +224,7 @@ static void few_pages(void)
     w->node[0].keep_last = true;
     for (unsigned k = 0; k < 2000; k++)
         suite_pump_node(&w->node[0]);
-    smp_has_work(smp_of(w->node[0].cx));
+    amph_smp_has_work(amph_smp_of(w->node[0].cx));
     CHECK_MSG(resident_kib(&w->node[0]) <= 12, "%u KiB before the first message", resident_kib(&w->node[0]));
     for (unsigned k = 0; k < 1000; k++)
         for (unsigned i = 0; i < N; i++)

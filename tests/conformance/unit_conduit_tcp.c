@@ -58,7 +58,7 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     n->last = *am;
     n->last_peer = peer;
     memcpy(n->last_args, am->args, 4u * am->nargs);
-    if (ofi_kind_packs(am->kind))
+    if (amph_ofi_kind_packs(am->kind))
         memcpy(n->last_payload, am->payload, am->nbytes);
     if (am->handler == 9 && (uint32_t)am->args[0] != n->order_next++)
         n->bad++;
@@ -183,35 +183,35 @@ Test(tcp, addresses_are_portable_and_checked)
                                       { 1, 4, 0, 0, 127, 0, 0, 1 } };
     uint8_t blob[AMPH_ADDR_MAX_BYTES];
     struct sockaddr_storage sa;
-    cr_assert_eq(ofi_get_address(v4, sizeof v4, &sa), AMPH_OK);
+    cr_assert_eq(amph_ofi_get_address(v4, sizeof v4, &sa), AMPH_OK);
     cr_assert_eq(ntohs(((struct sockaddr_in *)&sa)->sin_port), 8080);
     cr_assert_eq(ntohl(((struct sockaddr_in *)&sa)->sin_addr.s_addr), INADDR_LOOPBACK);
-    cr_assert_eq(ofi_put_address(&sa, blob), sizeof v4);
+    cr_assert_eq(amph_ofi_put_address(&sa, blob), sizeof v4);
     cr_assert_arr_eq(blob, v4, sizeof v4);
     for (size_t len = 0; len < 40; len++)
         if (len != sizeof v4 && len != 20)
-            cr_assert_eq(ofi_get_address(v4, len, &sa), AMPH_ERR_PROTO);
+            cr_assert_eq(amph_ofi_get_address(v4, len, &sa), AMPH_ERR_PROTO);
     for (size_t i = 0; i < AMPH_COUNTOF(bad); i++)
-        cr_assert_eq(ofi_get_address(bad[i], 8, &sa), AMPH_ERR_PROTO);
+        cr_assert_eq(amph_ofi_get_address(bad[i], 8, &sa), AMPH_ERR_PROTO);
 }
 
 Test(tcp, pools_keep_their_limit_and_reuse)
 {
-    struct ofi_cx cx = { .need_reg = false };
-    struct ofi_pool pool;
+    struct amph_ofi_cx cx = { .need_reg = false };
+    struct amph_ofi_pool pool;
     void *item[8];
-    ofi_pool_init(&pool, &cx, 100, 4, 8);
+    amph_ofi_pool_init(&pool, &cx, 100, 4, 8);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 8; i++) {
-            item[i] = ofi_pool_get(&pool);
+            item[i] = amph_ofi_pool_get(&pool);
             cr_assert_not_null(item[i]);
             memset(item[i], round, 100);
         }
-        cr_assert_null(ofi_pool_get(&pool));
+        cr_assert_null(amph_ofi_pool_get(&pool));
         for (int i = 0; i < 8; i++)
-            ofi_pool_put(&pool, item[i], NULL);
+            amph_ofi_pool_put(&pool, item[i], NULL);
     }
-    ofi_pool_fini(&pool);
+    amph_ofi_pool_fini(&pool);
 }
 
 Test(tcp, keys_are_checked)
@@ -271,7 +271,7 @@ Test(tcp, messages_of_every_size_and_kind)
                 cr_assert(to->last.aux == am.aux && to->last.nbytes == am.nbytes && to->last.dest == am.dest &&
                           to->last.nargs == am.nargs);
                 cr_assert_arr_eq(to->last_args, args, 4u * am.nargs);
-                if (ofi_kind_packs(am.kind))
+                if (amph_ofi_kind_packs(am.kind))
                     cr_assert(memcmp(to->last_payload, data, am.nbytes) == 0, "kind %u, %u bytes", am.kind, am.nbytes);
                 cr_assert_eq(lc.done, v & 4 ? 1 : 0);
                 cr_assert_eq(lc.st, AMPH_OK);
@@ -318,10 +318,10 @@ Test(tcp, hostile_messages_are_dropped)
         struct amph_am am = { .kind = AMPH_AM_MEDIUM };
         uint64_t cookies = amph_counters[AMPH_COUNTER_DROP_COOKIE], malformed = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
         memset(raw, 0, sizeof raw);
-        ofi_put_head(raw, &am, AMPH_LANE_REQUEST, 0, cookie(0, 1));
+        amph_ofi_put_head(raw, &am, AMPH_LANE_REQUEST, 0, cookie(0, 1));
         if (hostile[i].len >= 32)
             ((uint8_t *)raw)[hostile[i].at] = hostile[i].value;
-        struct ofi_cx *cx = ofi_of(node[0].cx);
+        struct amph_ofi_cx *cx = amph_ofi_of(node[0].cx);
         cr_assert_eq(fi_inject(cx->ep, raw, hostile[i].len, cx->peer[1].addr), 0);
         PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_COOKIE] + amph_counters[AMPH_COUNTER_DROP_MALFORMED] > cookies + malformed);
         cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_COOKIE] - cookies, hostile[i].cookie ? 1 : 0, "case %zu", i);
@@ -347,7 +347,7 @@ Test(tcp, strangers_do_no_harm)
         for (size_t i = 104; i < sizeof junk; i++)
             junk[i] = (uint8_t)(k * 57 + i * i);
         struct sockaddr_storage sa;
-        cr_assert_eq(ofi_get_address(node[1].cx->addr, node[1].cx->addr_len, &sa), AMPH_OK);
+        cr_assert_eq(amph_ofi_get_address(node[1].cx->addr, node[1].cx->addr_len, &sa), AMPH_OK);
         fd[k] = socket(AF_INET, SOCK_STREAM, 0);
         cr_assert_eq(connect(fd[k], (struct sockaddr *)&sa, sizeof(struct sockaddr_in)), 0);
         cr_assert_eq(send(fd[k], junk, k % 4 ? sizeof junk : k, MSG_NOSIGNAL), k % 4 ? (ssize_t)sizeof junk : (ssize_t)k);
@@ -380,10 +380,10 @@ static unsigned open_files(void)
 /* A connection to node 0's port by no instance. */
 static int stranger(void)
 {
-    const struct sockaddr_storage *sa = &ofi_of(node[0].cx)->listen_addr;
+    const struct sockaddr_storage *sa = &amph_ofi_of(node[0].cx)->listen_addr;
     int fd = socket(sa->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    cr_assert_eq(connect(fd, (const struct sockaddr *)sa, (socklen_t)ofi_sockaddr_len(sa)), 0);
+    cr_assert_eq(connect(fd, (const struct sockaddr *)sa, (socklen_t)amph_ofi_sockaddr_len(sa)), 0);
     return fd;
 }
 
@@ -770,11 +770,11 @@ static struct child *start_child(void)
     int reserved;
     ops = tcp();
     struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
-    cr_assert_eq(ofi_reserve_address(&cfg, &sa, &reserved),
+    cr_assert_eq(amph_ofi_reserve_address(&cfg, &sa, &reserved),
                  AMPH_OK); /* libfabric does not survive a fork: the child starts first */
     close(reserved);
     uint8_t addr[AMPH_ADDR_MAX_BYTES];
-    size_t addr_len = ofi_put_address(&sa, addr);
+    size_t addr_len = amph_ofi_put_address(&sa, addr);
     pid_t pid = fork();
     if (pid == 0)
         child_main(c, addr, addr_len);

@@ -57,7 +57,7 @@ struct traffic {
     bool echo; /* requests are answered */
     uint64_t owed[SIM_NODES];
     uint8_t *segment, *mirror; /* memory, and what must be in it */
-    struct rdp_region *region;
+    struct amph_rdp_region *region;
     uint32_t most;
     uint64_t after_put[SIM_NODES];
     uint64_t ops_under_way;
@@ -106,7 +106,7 @@ static bool send_one(struct sim_node *node, uint32_t peer, unsigned lane)
     struct traffic *t = node->user;
     uint64_t seq = t->sent[peer][lane];
 
-    /* rdp_am_send would answer AMPH_AGAIN: the payload need not be made. */
+    /* amph_rdp_am_send would answer AMPH_AGAIN: the payload need not be made. */
     if (node->rdp->conn[peer]->tx[lane].queued_bytes >= RDP_QUEUE_BYTES)
         return false;
 
@@ -115,7 +115,7 @@ static bool send_one(struct sim_node *node, uint32_t peer, unsigned lane)
                           .nbytes = size_of(seq, lane, t->most), .payload = payload };
     for (uint32_t i = 0; i < am.nbytes; i++)
         payload[i] = byte_of(seq, i);
-    enum amph_status st = rdp_am_send(node->rdp, peer, lane, &am, NULL);
+    enum amph_status st = amph_rdp_am_send(node->rdp, peer, lane, &am, NULL);
     MUST(st == AMPH_OK || st == AMPH_AGAIN, "am_send: %s", amph_status_text(st));
     t->sent[peer][lane] += st == AMPH_OK;
     return st == AMPH_OK;
@@ -194,8 +194,8 @@ static void transfer(struct sim_node *node, uint32_t peer, bool put)
     x->mine = malloc(x->len);
     for (uint32_t i = 0; i < x->len; i++)
         x->mine[i] = put ? (uint8_t)sim_random(s) : 0;
-    enum amph_status st = put ? rdp_put(node->rdp, peer, to->region->key, x->at, x->mine, x->len, NULL, &x->op)
-                              : rdp_get(node->rdp, peer, to->region->key, x->at, x->mine, x->len, &x->op);
+    enum amph_status st = put ? amph_rdp_put(node->rdp, peer, to->region->key, x->at, x->mine, x->len, NULL, &x->op)
+                              : amph_rdp_get(node->rdp, peer, to->region->key, x->at, x->mine, x->len, &x->op);
     MUST(st == AMPH_OK || st == AMPH_AGAIN, "transfer: %s", amph_status_text(st));
     if (st == AMPH_OK) {
         t->ops_under_way++;
@@ -216,7 +216,7 @@ static void open_traffic(struct sim *s, uint32_t most)
         t->mirror = malloc(SEGMENT);
         for (uint32_t k = 0; k < SEGMENT; k++)
             t->segment[k] = t->mirror[k] = (uint8_t)(k * 31 + i + (k >> 9));
-        MUST(rdp_mem_reg(s->node[i].rdp, t->segment, SEGMENT, &t->region) == AMPH_OK, "mem_reg");
+        MUST(amph_rdp_mem_reg(s->node[i].rdp, t->segment, SEGMENT, &t->region) == AMPH_OK, "mem_reg");
     }
 }
 
@@ -226,7 +226,7 @@ static void close_traffic(struct sim *s)
     unsigned n = s->n;
     for (unsigned i = 0; i < n; i++) {
         t[i] = s->node[i].user;
-        rdp_mem_dereg(s->node[i].rdp, t[i]->region);
+        amph_rdp_mem_dereg(s->node[i].rdp, t[i]->region);
         MUST(s->node[i].rdp->held_bytes == 0, "%llu bytes are still held", (unsigned long long)s->node[i].rdp->held_bytes);
     }
     sim_close(s);
@@ -358,18 +358,18 @@ static double share(uint64_t rtt_ns, uint32_t loss, uint64_t seconds, uint64_t *
     the_seed = rtt_ns + loss;
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, 64u << 20);
     struct stream m = { .op = { stream_done } };
-    struct rdp_region *region;
-    MUST(rdp_mem_reg(s->node[1].rdp, to, EACH, &region) == AMPH_OK, "mem_reg");
+    struct amph_rdp_region *region;
+    MUST(amph_rdp_mem_reg(s->node[1].rdp, to, EACH, &region) == AMPH_OK, "mem_reg");
     uint64_t start = s->now;
     while (s->now - start < seconds * AMPH_NS_PER_S) {
-        while (m.under_way < DEEP && rdp_put(s->node[0].rdp, 1, region->key, 0, from, EACH, NULL, &m.op) == AMPH_OK)
+        while (m.under_way < DEEP && amph_rdp_put(s->node[0].rdp, 1, region->key, 0, from, EACH, NULL, &m.op) == AMPH_OK)
             m.under_way++;
         MUST(sim_step(s), "the stream has come to a stop");
     }
     double bytes = (double)m.done * EACH, took = (double)(s->now - start) / 1e9;
     *lost_p = s->lost;
     m.over = true;
-    rdp_mem_dereg(s->node[1].rdp, region);
+    amph_rdp_mem_dereg(s->node[1].rdp, region);
     sim_close(s);
     return bytes / took / link.rate;
 }
@@ -412,7 +412,7 @@ static void refused_puts(void)
 
     while (m.done < COUNT) {
         while (m.done + m.under_way < COUNT && m.under_way < 4) {
-            if (rdp_put(s->node[0].rdp, 1, 12345, 0, from, EACH, NULL, &m.op) != AMPH_OK)
+            if (amph_rdp_put(s->node[0].rdp, 1, 12345, 0, from, EACH, NULL, &m.op) != AMPH_OK)
                 break;
             m.under_way++;
         }

@@ -85,7 +85,7 @@ static void words(const uint8_t *bytes, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static void (*const parts[])(const uint8_t *bytes, size_t len) = { frames, description, job_file, words };
-    struct fwd_door_addr door;
+    struct amph_fwd_server_addr door;
     if (len < 1)
         return 0;
     uint8_t *copy = malloc(len); /* exactly as long, so that a sanitizer sees each byte too many */
@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     copy = realloc(copy, len > 1 ? len - 1 : 1);
     if (which < 4)
         parts[which](copy, len - 1);
-    else if (fwd_door_addr_take(copy, len - 1, &door) && memchr(door.unix_name, 0, sizeof door.unix_name) == NULL)
+    else if (amph_fwd_server_addr_parse(copy, len - 1, &door) && memchr(door.unix_name, 0, sizeof door.unix_name) == NULL)
         abort();
     free(copy);
     return 0;

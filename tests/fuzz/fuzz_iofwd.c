@@ -12,22 +12,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static struct fwd_handle handle = { .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true };
-static struct fwd_handle *handles[1] = { &handle };
-static struct fwd_server server = { .handle = handles, .nslots = 1, .client_files = 1 };
+static struct amph_server_handle handle = { .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true };
+static struct amph_server_handle *handles[1] = { &handle };
+static struct amph_server server = { .handle = handles, .nslots = 1, .client_files = 1 };
 static uint8_t area[4096], segment[2048];
-static struct fwd_peer peer = { .number = FUZZ_CLIENT, .attached = true, .cookie_in = FUZZ_COOKIE, .has_area = true, .part_at = 1024,
+static struct amph_server_peer peer = { .number = FUZZ_CLIENT, .attached = true, .cookie_in = FUZZ_COOKIE, .has_area = true, .part_at = 1024,
                                 .part_len = 2048, .area = { .local = area, .len_bytes = sizeof area }, .has_segment = true,
                                 .segment = { .local = segment, .len_bytes = sizeof segment } };
 
-static void touch_rows(const struct fwd_request *rq)
+static void touch_rows(const struct amph_server_request *rq)
 {
-    struct fwd_shape s;
+    struct amph_fwd_view s;
     uint64_t sum = 0, before = 0;
-    if (!fwd_get_shape(rq->u.pwritej.shape, rq->u.pwritej.shape_len, &s))
+    if (!amph_fwd_get_view(rq->u.pwritej.shape, rq->u.pwritej.shape_len, &s))
         abort();
     for (uint32_t i = 0; i < s.nrows; i++) {
-        struct fwd_row row = fwd_shape_row(&s, i);
+        struct amph_fwd_extent row = amph_fwd_view_extent(&s, i);
         uint64_t last = row.at + (uint64_t)(row.count - 1) * row.stride;
         if (row.count == 0 || row.at < before || last + row.len > rq->u.pwritej.len || (row.count > 1 && row.stride < row.len))
             abort();
@@ -39,7 +39,7 @@ static void touch_rows(const struct fwd_request *rq)
 }
 
 /* Every byte that the request claims must be readable. */
-static unsigned touch(const struct fwd_request *rq)
+static unsigned touch(const struct amph_server_request *rq)
 {
     unsigned sum = 0;
     const uint8_t *at = NULL;
@@ -49,7 +49,7 @@ static unsigned touch(const struct fwd_request *rq)
         at = rq->u.pwrite.data;
     if (rq->id == AMPH_FWD_PWRITEJ)
         at = rq->u.pwritej.data;
-    if (fwd_joint_is(rq->id)) /* what has been taken must lie within its stretch, row by row */
+    if (amph_server_collective_is(rq->id)) /* what has been taken must lie within its stretch, row by row */
         touch_rows(rq);
     if (rq->bulk.where == FWD_AREA)
         at = area + peer.part_at + rq->bulk.at;
@@ -77,31 +77,31 @@ int fuzz_iofwd_feed(const uint8_t *bytes, size_t len)
     int good = 0;
     bool answer;
     memcpy(copy, bytes, len);
-    struct fwd_request *rq = calloc(1, sizeof *rq);
-    if (fwd_request_parse(&server, &peer, copy, len, rq, &answer) == 0 && rq->desc) {
+    struct amph_server_request *rq = calloc(1, sizeof *rq);
+    if (amph_server_request_parse(&server, &peer, copy, len, rq, &answer) == 0 && rq->desc) {
         sink += touch(rq);
         good++;
     }
     free(rq);
     struct amph_rd r;
-    struct fwd_rep_head head;
+    struct amph_fwd_rep_head head;
     amph_rd_init(&r, copy, len);
-    if (fwd_get_rep_head(&r, &head)) {
+    if (amph_fwd_get_rep_head(&r, &head)) {
         struct stat st;
         struct amph_fwd_args_fstat args = { .st = &st };
-        good += fwd_get_results(&r, &fwd_calls[AMPH_FWD_FSTAT], &args, 0);
+        good += amph_fwd_get_results(&r, &amph_fwd_calls[AMPH_FWD_FSTAT], &args, 0);
     }
     char entries[256];
     size_t n;
     amph_rd_init(&r, copy, len);
-    sink += fwd_get_dirents(&r, entries, sizeof entries, &n);
-    struct fwd_frame_in in;
-    struct fwd_hello h;
-    struct fwd_welcome wc;
+    sink += amph_fwd_get_dirents(&r, entries, sizeof entries, &n);
+    struct amph_fwd_frame_in in;
+    struct amph_fwd_hello h;
+    struct amph_fwd_welcome wc;
     static const uint8_t key[AMPH_KEY_BYTES], nonce[FWD_NONCE_BYTES];
-    if (fwd_frame_take(copy, len, &in, &n) == AMPH_OK) {
-        good += fwd_hello_take(in.body, in.len, &h, key, nonce) == AMPH_OK;
-        good += fwd_welcome_take(in.body, in.len, &wc, key, nonce, nonce) == AMPH_OK;
+    if (amph_fwd_frame_parse(copy, len, &in, &n) == AMPH_OK) {
+        good += amph_fwd_hello_parse(in.body, in.len, &h, key, nonce) == AMPH_OK;
+        good += amph_fwd_welcome_parse(in.body, in.len, &wc, key, nonce, nonce) == AMPH_OK;
     }
     free(copy);
     return good;
@@ -117,7 +117,7 @@ struct result {
 static bool feed_reply(enum amph_fwd_id id, const uint8_t *bytes, size_t len)
 {
     union amph_fwd_args args;
-    const struct fwd_call_desc *desc = &fwd_calls[id];
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
     enum { ROOM = 512 };
     uint8_t *room[6] = { NULL };
     size_t got[6] = { 0 };
@@ -135,7 +135,7 @@ static bool feed_reply(enum amph_fwd_id id, const uint8_t *bytes, size_t len)
         }
     }
     amph_rd_init(&r, bytes, len);
-    bool good = fwd_get_results(&r, desc, &args, 0);
+    bool good = amph_fwd_get_results(&r, desc, &args, 0);
     for (unsigned i = 0; i < 6; i++)
         free(room[i]);
     return good;
@@ -147,15 +147,15 @@ int fuzz_iofwd_call(unsigned call, const uint8_t *bytes, size_t len)
     enum amph_fwd_id id = (enum amph_fwd_id)(call % AMPH_FWD_NCALLS);
     size_t n = FWD_REQ_HEAD_BYTES + len;
     uint8_t *msg = malloc(n);
-    struct fwd_request *rq = calloc(1, sizeof *rq);
+    struct amph_server_request *rq = calloc(1, sizeof *rq);
     struct amph_wr w;
     bool answer;
     int good = 0;
     amph_wr_init(&w, msg, n);
-    fwd_put_req_head(&w, &(struct fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = fwd_calls[id].service,
+    amph_fwd_put_req_head(&w, &(struct amph_fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = amph_fwd_calls[id].service,
                                                  .length = (uint32_t)n, .client = FUZZ_CLIENT, .seq = call, .cookie = FUZZ_COOKIE });
     memcpy(msg + FWD_REQ_HEAD_BYTES, bytes, len);
-    if (fwd_request_parse(&server, &peer, msg, n, rq, &answer) == 0 && rq->desc) {
+    if (amph_server_request_parse(&server, &peer, msg, n, rq, &answer) == 0 && rq->desc) {
         sink += touch(rq);
         good = 1;
     }

@@ -32,7 +32,7 @@ static void told(struct amph_lagent *to, uint32_t number, struct amph_rd *r)
         memcpy(nonce[to - agent][number - 1], r->at + 6, AMPH_CONTROL_NONCE_BYTES);
 }
 
-void amph_agent_tell(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
+void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
 {
     struct amph_rd r;
     amph_rd_init(&r, body, len_bytes);

@@ -25,7 +25,7 @@ static void words(const uint8_t *bytes, size_t len)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (amph_pmi2_word(text, names[i], value, sizeof value) && strlen(value) >= sizeof value)
             abort();
-    if (len >= AMPH_PMI2_HEAD_BYTES && amph_pmi2_length(text) > AMPH_PMI2_BODY_MOST)
+    if (len >= AMPH_PMI2_HEAD_BYTES && amph_pmi2_length(text) > AMPH_PMI2_BODY_MAX)
         abort();
     free(text);
 }

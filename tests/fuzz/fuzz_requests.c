@@ -31,19 +31,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 enum { SLOTS = 6, PEERS = 8, FILES = 12, AREA_BYTES = 1 << 16, STAGE_BYTES = 1 << 15, ACTIONS = 400, FDS = 512, END_ROUNDS = 4000,
     AGENTS_NS = 2000000 };
 
-static struct fwd_server *server;
-static struct fwd_exports exports;
+static struct amph_server *server;
+static struct amph_server_exports exports;
 static char root[200];
 static uint8_t area[AREA_BYTES];
 
 /* A connection to the server, and this end of it. */
 static struct {
-    struct fwd_conn *conn;
+    struct amph_server_conn *conn;
     int other;
 } slot[SLOTS];
 
 /* What waits for an action that completes it. */
-static struct fwd_request *given;
+static struct amph_server_request *given;
 static struct amph_op *moving[64];
 static unsigned nmoving;
 static bool no_room; /* messages and transfers find no room at present */
@@ -157,7 +157,7 @@ static void end_move(unsigned i, enum amph_status st)
 void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer)
 {
     for (unsigned i = nmoving; i-- > 0;)
-        if (AMPH_CONTAINER_OF(moving[i], struct fwd_request, transfer)->peer->index == peer)
+        if (AMPH_CONTAINER_OF(moving[i], struct amph_server_request, transfer)->peer->index == peer)
             end_move(i, AMPH_ERR_PEER);
 }
 
@@ -168,14 +168,14 @@ uint32_t amph_boot_first(const struct amph_boot *boot, enum amph_group group)
 
 /* ---- in place of the workers ---- */
 
-void fwd_work_give(struct fwd_server *s, struct fwd_request *rq)
+void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq)
 {
     rq->next_running = given;
     given = rq;
 }
 
 /* Agents of record locks call it from their own threads. */
-void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
+void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq)
 {
     pthread_mutex_lock(&s->lock);
     rq->next = NULL;
@@ -185,37 +185,37 @@ void fwd_work_done(struct fwd_server *s, struct fwd_request *rq)
     pthread_mutex_unlock(&s->lock);
 }
 
-void fwd_work_wake(struct fwd_server *s, const struct fwd_peer *p, uint64_t seq)
+void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer *p, uint64_t seq)
 {
-    for (struct fwd_request *rq = given; rq; rq = rq->next_running)
+    for (struct amph_server_request *rq = given; rq; rq = rq->next_running)
         if (rq->peer == p && rq->seq == seq)
             atomic_store(&rq->unwanted, true);
 }
 
-void fwd_work_wake_all(struct fwd_server *s, const struct fwd_peer *p)
+void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_peer *p)
 {
-    for (struct fwd_request *rq = given; rq; rq = rq->next_running)
+    for (struct amph_server_request *rq = given; rq; rq = rq->next_running)
         if (rq->peer == p)
             atomic_store(&rq->unwanted, true);
 }
 
-void fwd_wake_let_in(bool in)
+void amph_server_let_wake_signal_in(bool in)
 {
     sigset_t wake;
 
     sigemptyset(&wake);
-    sigaddset(&wake, FWD_WAKE_SIGNAL);
+    sigaddset(&wake, AMPH_SERVER_WAKE_SIGNAL);
     pthread_sigmask(in ? SIG_UNBLOCK : SIG_BLOCK, &wake, NULL);
 }
 
 /* Runs one request as a worker would.  Nothing may wait for long here, so what could is cancelled or told not to. */
 static void run_given(unsigned which)
 {
-    struct fwd_request **at = &given;
+    struct amph_server_request **at = &given;
 
     while (*at && (*at)->next_running && which-- > 0)
         at = &(*at)->next_running;
-    struct fwd_request *rq = *at;
+    struct amph_server_request *rq = *at;
     if (!rq)
         return;
     *at = rq->next_running;
@@ -228,8 +228,8 @@ static void run_given(unsigned which)
     if (atomic_load(&rq->unwanted) && rq->peer->gone)
         rq->error = EINTR;
     else
-        fwd_request_run(rq);
-    fwd_work_done(server, rq);
+        amph_server_request_run(rq);
+    amph_server_work_done(server, rq);
 }
 
 /* What would act on the whole machine. */
@@ -245,25 +245,25 @@ int fuzz_syncfs(int fd)
 
 /* ---- clients ---- */
 
-static void say_hello(struct fwd_conn *c, enum fwd_hello_kind kind, uint32_t number)
+static void say_hello(struct amph_server_conn *c, enum amph_fwd_hello_kind kind, uint32_t number)
 {
     static const char key[2][2] = { "m", "n" };
     uint8_t how = next();
-    struct fwd_news news = { .kind = FWD_NEWS_HELLO, .conn = c,
+    struct amph_server_event news = { .kind = AMPH_SERVER_EVENT_HELLO, .conn = c,
                              .hello = { .kind = kind, .pointer_bytes = 8, .rank = AMPH_RANK_NONE, .number = number,
                                         .child = FWD_NUMBER_NONE, .pid = 1, .addr = "here", .addr_len = 4, .area_key = key[how & 1],
                                         .area_key_len = 1, .part_at = 0, .part_len = AREA_BYTES } };
 
-    fwd_peer_hello(server, &news);
+    amph_server_peer_hello(server, &news);
 }
 
-static void connect_client(unsigned i, enum fwd_hello_kind kind, uint32_t number)
+static void connect_client(unsigned i, enum amph_fwd_hello_kind kind, uint32_t number)
 {
     int pair[2];
 
     if (slot[i].conn || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
         return;
-    struct fwd_conn *c = calloc(1, sizeof *c);
+    struct amph_server_conn *c = calloc(1, sizeof *c);
     expect(c != NULL, "memory");
     c->fd = pair[0];
     c->server = server;
@@ -285,11 +285,11 @@ static void die(unsigned i)
     if (!slot[i].conn)
         return;
     hang_up(i);
-    fwd_peer_gone(server, slot[i].conn);
+    amph_server_peer_gone(server, slot[i].conn);
     slot[i].conn = NULL;
 }
 
-static struct fwd_peer *peer_of(unsigned i)
+static struct amph_server_peer *peer_of(unsigned i)
 {
     return slot[i].conn ? slot[i].conn->peer : NULL;
 }
@@ -326,11 +326,11 @@ static void put_name(struct amph_wr *w, bool absolute)
     amph_wr_blob(w, text, strlen(text) + 1);
 }
 
-static void put_set(struct amph_wr *w, enum fwd_set set, const uint32_t *values, size_t n)
+static void put_set(struct amph_wr *w, enum amph_fwd_set set, const uint32_t *values, size_t n)
 {
     uint32_t wire;
 
-    fwd_flags_to_wire(set, values[next() % n], &wire);
+    amph_fwd_flags_to_wire(set, values[next() % n], &wire);
     amph_wr_u32(w, wire);
 }
 
@@ -340,13 +340,13 @@ static void put_set(struct amph_wr *w, enum fwd_set set, const uint32_t *values,
 /* A joint call's part, one row; gives the bytes of its data. */
 static uint32_t put_part(struct amph_wr *w)
 {
-    uint8_t room[FWD_SHAPE_BYTES + FWD_ROW_BYTES], which = next();
-    struct fwd_row row = { .at = which & 15, .len = 1 + (which >> 4), .stride = 16, .count = 1 + (which & 3) };
+    uint8_t room[FWD_VIEW_BYTES + FWD_EXTENT_BYTES], which = next();
+    struct amph_fwd_extent row = { .at = which & 15, .len = 1 + (which >> 4), .stride = 16, .count = 1 + (which & 3) };
     struct amph_wr part;
 
     amph_wr_init(&part, room, sizeof room);
-    fwd_put_shape(&part, &(struct fwd_shape){ .number = which & 1, .processes = 1 + next() % 3, .absent = which == 9 });
-    fwd_put_row(&part, &row);
+    amph_fwd_put_view(&part, &(struct amph_fwd_view){ .number = which & 1, .processes = 1 + next() % 3, .absent = which == 9 });
+    amph_fwd_put_extent(&part, &row);
     amph_wr_blob(w, room, sizeof room);
     return row.len * row.count;
 }
@@ -357,7 +357,7 @@ static void put_lock(struct amph_wr *w)
 
     struct flock lock = { .l_type = (short)(which % 3), .l_whence = SEEK_SET, .l_start = which >> 6, .l_len = 1 + (which >> 5) };
 
-    fwd_put_lock(w, &lock);
+    amph_fwd_put_lock(w, &lock);
 }
 
 static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint_bytes_p)
@@ -388,7 +388,7 @@ static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint
     case FWD_IN_UID:
     case FWD_IN_GID: amph_wr_u32(w, UINT32_MAX); break;
     case FWD_IN_DEV: amph_wr_u64(w, 0); break;
-    case FWD_IN_TIMES: fwd_put_times(w, NULL); break;
+    case FWD_IN_TIMES: amph_fwd_put_times(w, NULL); break;
     case FWD_IN_LOCK: put_lock(w); break;
     case FWD_IN_TEXT: put_name(w, false); break;
     case FWD_IN_BLOB:
@@ -407,42 +407,42 @@ static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t joint_byte
 {
     static const uint8_t nothing[1024];
     uint8_t how = next();
-    struct fwd_bulk b = { .where = (how & 3) % 3, .flags = how >> 2 & 7, .op = next() % 3, .len = next() * 4u, .at = next() * 16u };
+    struct amph_fwd_bulk b = { .where = (how & 3) % 3, .flags = how >> 2 & 7, .op = next() % 3, .len = next() * 4u, .at = next() * 16u };
 
     if (b.len > 800)
         b.len *= 40; /* more than a buffer holds */
-    if (fwd_joint_is(id))
+    if (amph_server_collective_is(id))
         b.len = joint_bytes;
-    fwd_put_bulk(w, &b);
-    if (b.where == FWD_INLINE && fwd_is_write(id))
+    amph_fwd_put_bulk(w, &b);
+    if (b.where == FWD_INLINE && amph_server_is_write(id))
         amph_wr_bytes(w, nothing, b.len < sizeof nothing ? b.len : sizeof nothing);
 }
 
 static void put_special(struct amph_wr *w, uint16_t service)
 {
-    unsigned n = service == FWD_SERVICE_HOLDER ? 6 : service == FWD_SERVICE_COLLECT ? 2 : service == FWD_SERVICE_STATS ? 0 : 1;
+    unsigned n = service == FWD_SERVICE_HOLDER ? 6 : service == FWD_SERVICE_NOTIFICATIONS ? 2 : service == FWD_SERVICE_STATS ? 0 : 1;
 
     for (unsigned i = 0; i < n; i++)
         amph_wr_u64(w, service == FWD_SERVICE_HOLD_ONLY ? some_handle() : next());
 }
 
 /* Gives the message of n bytes to the server, in memory that is exactly as long. */
-static void deliver(const struct fwd_peer *p, const uint8_t *bytes, size_t n)
+static void deliver(const struct amph_server_peer *p, const uint8_t *bytes, size_t n)
 {
     uint8_t *copy = malloc(n);
 
     expect(copy != NULL, "memory");
     memcpy(copy, bytes, n);
     struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)n, .payload = copy };
-    fwd_on_request(&(struct amph_token){ .ep = server->ep, .peer = p->index, .am = &am, .is_request = true }, &am);
+    amph_server_on_request(&(struct amph_token){ .ep = server->ep, .peer = p->index, .am = &am, .is_request = true }, &am);
     free(copy);
 }
 
 static void request(unsigned i)
 {
     static uint64_t seq;
-    static uint8_t msg[FWD_MSG_MOST];
-    const struct fwd_peer *p = peer_of(i);
+    static uint8_t msg[FWD_MSG_MAX];
+    const struct amph_server_peer *p = peer_of(i);
     uint8_t call = next(), wrong;
     uint32_t joint_bytes = 0;
     struct amph_wr w, head;
@@ -450,17 +450,17 @@ static void request(unsigned i)
     if (!p || !p->attached)
         return;
     amph_wr_init(&w, msg, sizeof msg);
-    struct fwd_req_head h = { .magic = FWD_MAGIC, .version = FWD_VERSION, .client = p->number, .cookie = p->cookie_in };
-    fwd_put_req_head(&w, &h);
+    struct amph_fwd_req_head h = { .magic = FWD_MAGIC, .version = FWD_VERSION, .client = p->number, .cookie = p->cookie_in };
+    amph_fwd_put_req_head(&w, &h);
     if (call >= 240) {
         h.service = (uint16_t)(FWD_SERVICE_FIRST + call % (FWD_SERVICE_END - FWD_SERVICE_FIRST));
         put_special(&w, h.service);
     } else {
         enum amph_fwd_id id = (enum amph_fwd_id)(call % AMPH_FWD_NCALLS);
-        const struct fwd_call_desc *d = &fwd_calls[id];
+        const struct amph_fwd_call_desc *d = &amph_fwd_calls[id];
         h.service = d->service;
         for (unsigned k = 0; k < d->nargs; k++)
-            put_arg(&w, d->arg[k].word, fwd_joint_is(id), &joint_bytes);
+            put_arg(&w, d->arg[k].word, amph_server_collective_is(id), &joint_bytes);
         if (d->flags & FWD_CALL_BULK)
             put_data(&w, id, joint_bytes);
     }
@@ -471,7 +471,7 @@ static void request(unsigned i)
     h.length = (uint32_t)(amph_wr_len(&w) - (wrong == 2 && amph_wr_len(&w) > FWD_REQ_HEAD_BYTES));
     h.seq = ++seq % 16;
     amph_wr_init(&head, msg, FWD_REQ_HEAD_BYTES);
-    fwd_put_req_head(&head, &h);
+    amph_fwd_put_req_head(&head, &h);
     deliver(p, msg, h.length);
 }
 
@@ -506,14 +506,14 @@ static void prepare(void)
     struct rlimit small = { 1 << 20, 1 << 20 };
     char spec[256];
 
-    sigaction(FWD_WAKE_SIGNAL, &wake, NULL);
+    sigaction(AMPH_SERVER_WAKE_SIGNAL, &wake, NULL);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
     snprintf(root, sizeof root, "%s/amphora-fuzz-XXXXXX", getenv("FUZZ_DIR") ? getenv("FUZZ_DIR") : "/tmp");
     expect(mkdtemp(root) != NULL, "a directory");
     snprintf(spec, sizeof spec, "/fwd=%s", root);
-    expect(fwd_exports_open(spec, &exports) == AMPH_OK, "an export");
+    expect(amph_server_exports_open(spec, &exports) == AMPH_OK, "an export");
 }
 
 static void open_server(uint8_t how)
@@ -522,16 +522,16 @@ static void open_server(uint8_t how)
 
     server = calloc(1, sizeof *server);
     expect(server != NULL, "memory");
-    *server = (struct fwd_server){ .job = &job, .exports = exports, .max_peers = PEERS, .client_files = FILES,
+    *server = (struct amph_server){ .job = &job, .exports = exports, .max_peers = PEERS, .client_files = FILES,
                                    .client_memory = how & 1 ? 6 << 20 : 300 << 10, .stage_bytes = STAGE_BYTES, .bells_fd = -1 };
     server->ep = (struct amph_am_ep *)server;
     server->peer = calloc(PEERS, sizeof *server->peer);
-    server->reply = malloc(FWD_OUT_BYTES);
+    server->reply = malloc(AMPH_SERVER_OUT_BYTES);
     server->unsent_tail = &server->unsent;
     server->transfers_tail = &server->transfers;
     server->done_tail = &server->done;
     pthread_mutex_init(&server->lock, NULL);
-    expect(server->peer && server->reply && fwd_bells_open(server) == AMPH_OK, "a server");
+    expect(server->peer && server->reply && amph_server_notify_open(server) == AMPH_OK, "a server");
 }
 
 static void close_server(void)
@@ -542,7 +542,7 @@ static void close_server(void)
         server->stage_free = *(void **)stage;
         free(stage);
     }
-    fwd_readers_stop(server);
+    amph_server_readers_stop(server);
     close(server->bells_fd);
     pthread_mutex_destroy(&server->lock);
     free(server->handle);
@@ -586,18 +586,18 @@ static void progress(bool later)
     hear_agents();
     if (later)
         server->locks_tried_ns = server->hurried_ns = 0;
-    fwd_exec_progress(server);
+    amph_server_flow_progress(server);
 }
 
 /* Everything that is under way comes to its end; agents of locks do so in their own time. */
 static void end_all(void)
 {
-    const struct fwd_request none = { .id = AMPH_FWD_OPEN };
+    const struct amph_server_request none = { .id = AMPH_FWD_OPEN };
 
     no_room = false;
     for (unsigned i = 0; i < SLOTS; i++)
         die(i);
-    for (unsigned round = 0; round < END_ROUNDS && (server->leaving || fwd_lock_agents_leave(&none)); round++) {
+    for (unsigned round = 0; round < END_ROUNDS && (server->leaving || amph_server_lock_agents_leave(&none)); round++) {
         while (given)
             run_given(0);
         while (nmoving)
@@ -635,7 +635,7 @@ static void act(uint8_t what)
     case 0: connect_client(i, FWD_HELLO_NEW, FWD_NUMBER_NONE); break;
     case 1: die(i); break;
     case 2: connect_client(i, FWD_HELLO_CHILD, number_of(next() % SLOTS)); break;
-    case 3: connect_client(i, FWD_HELLO_BELL, number_of(next() % SLOTS)); break;
+    case 3: connect_client(i, FWD_HELLO_NOTIFY, number_of(next() % SLOTS)); break;
     case 4:
         if (slot[i].conn)
             say_hello(slot[i].conn, FWD_HELLO_AGAIN, FWD_NUMBER_NONE);
@@ -646,7 +646,7 @@ static void act(uint8_t what)
             end_move(i % nmoving, what & 128 ? AMPH_ERR_PEER : AMPH_OK);
         break;
     case 7: no_room = what & 128; break;
-    case 8: fwd_bells_ring(server); break;
+    case 8: amph_server_notify_send(server); break;
     case 9: progress(what & 128); break;
     case 14: slow_down(i); break;
     case 15: hang_up(i); break;
@@ -665,7 +665,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     open_server(next());
     for (unsigned n = 0; n < ACTIONS && input_left; n++) {
         act(next());
-        fwd_refs_check(server);
+        amph_server_refs_check(server);
     }
     end_all();
     check_nothing_left();

@@ -22,7 +22,7 @@ struct amph_lagent *amph_agent_of(struct amph_lproc *p)
 }
 
 /* An answer is one line to one process, whatever was asked. */
-void amph_agent_tell(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
+void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
 {
     struct amph_rd r;
     amph_rd_init(&r, body, len_bytes);

@@ -27,7 +27,7 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
         sink ^= (uint8_t)am->args[i];
     if (am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0)
         return;
-    const struct smp_in *in = &smp_of(owner)->source[0].in[lane];
+    const struct amph_smp_in *in = &amph_smp_of(owner)->source[0].in[lane];
     const uint8_t *at = am->payload, *slots = (const uint8_t *)in->ring->slot;
     bool in_bulk = at >= in->bulk && am->nbytes <= SMP_BULK_BYTES && at + am->nbytes <= in->bulk + SMP_BULK_BYTES;
     bool in_slot = at >= slots && at + am->nbytes <= slots + sizeof in->ring->slot && am->nbytes <= SMP_REST_BYTES;
@@ -61,11 +61,11 @@ static void start(void)
     amph_smp_ops.progress(owner, 3, 1);
 }
 
-static void write_slot(struct smp_peer *p, struct smp_out *out, const uint8_t *bytes)
+static void write_slot(struct amph_smp_peer *p, struct amph_smp_out *out, const uint8_t *bytes)
 {
-    struct smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
+    struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
     memcpy((uint8_t *)slot + 4, bytes, SLOT_BYTES);
-    __atomic_store_n(&slot->word, smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->word, amph_smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
     __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_RELAXED);
     out->produced++;
 }
@@ -75,13 +75,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (!owner)
         start();
     for (; len > SLOT_BYTES; bytes += 1 + SLOT_BYTES, len -= 1 + SLOT_BYTES) {
-        struct smp_peer *p = &smp_of(sender)->peer[1];
-        struct smp_out *out = &p->out[bytes[0] & 1];
+        struct amph_smp_peer *p = &amph_smp_of(sender)->peer[1];
+        struct amph_smp_out *out = &p->out[bytes[0] & 1];
         if (bytes[0] & 2) /* what only the receiver writes by right */
             memcpy(p->positions, bytes + 1, SLOT_BYTES);
         write_slot(p, out, bytes + 1);
         if (bytes[0] & 4)
-            smp_of(owner)->base.ops->arm(owner, AMPH_ARM_FD, 0);
+            amph_smp_of(owner)->base.ops->arm(owner, AMPH_ARM_FD, 0);
         amph_smp_ops.progress(owner, bytes[0] & 8 ? 1u << AMPH_LANE_REPLY : 3, 1 + (bytes[0] >> 4));
         for (int i = 0; i < 3; i++)
             amph_smp_ops.progress(owner, 3, 32);

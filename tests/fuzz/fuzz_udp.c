@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 static struct rdp *r;
 static uint64_t now_ns = AMPH_NS_PER_S;
 static uint8_t memory[4096];
-static struct rdp_region *region;
+static struct amph_rdp_region *region;
 static unsigned delivered, inputs;
 static struct amph_op idle_op;
 
@@ -49,7 +49,7 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
         sum += b[i];
     delivered++;
     if (delivered % 64 == 0)
-        rdp_am_send(r, peer, lane, &(struct amph_am){ .kind = AMPH_AM_SHORT }, NULL);
+        amph_rdp_am_send(r, peer, lane, &(struct amph_am){ .kind = AMPH_AM_SHORT }, NULL);
 }
 
 static void on_error(void *up, uint32_t peer, enum amph_status st, const char *why)
@@ -65,43 +65,43 @@ static void start(void)
 {
     static const struct amph_upcalls upcalls = { on_am, on_error };
     static uint8_t buffer[2048];
-    const struct rdp_config cfg = { .env = { NULL, virtual_now, take_all }, .upcalls = &upcalls, .max_peers = 2, .memory = 1 << 20,
+    const struct amph_rdp_config cfg = { .env = { NULL, virtual_now, take_all }, .upcalls = &upcalls, .max_peers = 2, .memory = 1 << 20,
                                     .timeout_ns = 1000 * AMPH_NS_PER_S };
-    if (rdp_open(&cfg, &r) != AMPH_OK || rdp_add_peer(r, 0, 0, 1, 2, 1472) != AMPH_OK ||
-        rdp_add_peer(r, 1, 0, 3, 4, 1472) != AMPH_OK || rdp_mem_reg(r, memory, sizeof memory, &region) != AMPH_OK)
+    if (amph_rdp_open(&cfg, &r) != AMPH_OK || amph_rdp_add_peer(r, 0, 0, 1, 2, 1472) != AMPH_OK ||
+        amph_rdp_add_peer(r, 1, 0, 3, 4, 1472) != AMPH_OK || amph_rdp_mem_reg(r, memory, sizeof memory, &region) != AMPH_OK)
         abort();
     region->key = 5;
-    struct rdp_conn *c = r->conn[0];
+    struct amph_rdp_conn *c = r->conn[0];
     c->peer_nonce = NONCE;
     c->state = RDP_CONN_UP;
-    rdp_keys_session(c->cookie_out, c->nonce, NONCE, &c->out);
-    rdp_keys_session(c->cookie_in, NONCE, c->nonce, &c->in);
+    amph_rdp_keys_session(c->cookie_out, c->nonce, NONCE, &c->out);
+    amph_rdp_keys_session(c->cookie_in, NONCE, c->nonce, &c->in);
     r->conn[1]->nonce = NONCE;
     idle_op.done = op_done;
     for (unsigned i = 0; i < 4; i++) {
-        rdp_am_send(r, 0, i % 2, &(struct amph_am){ .kind = AMPH_AM_MEDIUM, .nbytes = 2000, .payload = buffer }, &idle_op);
-        rdp_put(r, 0, 5, 0, buffer, sizeof buffer, NULL, &idle_op);
-        rdp_get(r, 0, 5, 0, buffer, sizeof buffer, &idle_op);
+        amph_rdp_am_send(r, 0, i % 2, &(struct amph_am){ .kind = AMPH_AM_MEDIUM, .nbytes = 2000, .payload = buffer }, &idle_op);
+        amph_rdp_put(r, 0, 5, 0, buffer, sizeof buffer, NULL, &idle_op);
+        amph_rdp_get(r, 0, 5, 0, buffer, sizeof buffer, &idle_op);
     }
 }
 
 /* Gives a packet the code that its peer would give it. */
 static void seal(uint8_t *packet, size_t len)
 {
-    struct rdp_packet p;
+    struct amph_rdp_packet p;
     struct amph_mac_key key;
-    if (!rdp_parse(packet, len, &p) || p.h.src > 1 || p.h.split > RDP_BULK_BYTES)
+    if (!amph_rdp_parse(packet, len, &p) || p.h.src > 1 || p.h.split > RDP_BULK_BYTES)
         return;
-    struct rdp_conn *c = r->conn[p.h.src];
+    struct amph_rdp_conn *c = r->conn[p.h.src];
     struct amph_mac_part body = { p.body, p.h.split };
     bool hello = p.kind == RDP_HELLO;
     if (hello)
-        rdp_keys_hello(c->cookie_in, &key);
-    else if (!c->peer_nonce || !rdp_keys_want_hash(&c->in))
+        amph_rdp_keys_hello(c->cookie_in, &key);
+    else if (!c->peer_nonce || !amph_rdp_keys_want_hash(&c->in))
         return;
     if (hello && p.h.split < p.h.body_len)
         return;
-    uint64_t code = amph_le64(rdp_code(hello ? &key : &c->in.mac, hello ? NULL : c->in.hash, packet, p.head_len, &body, 1,
+    uint64_t code = amph_le64(amph_rdp_mac(hello ? &key : &c->in.mac, hello ? NULL : c->in.hash, packet, p.head_len, &body, 1,
                                        p.body + p.h.split, p.h.body_len - p.h.split));
     memcpy(packet, &code, sizeof code);
 }
@@ -111,8 +111,8 @@ unsigned fuzz_udp_feed(const uint8_t *bytes, size_t len)
     if (len < 1 || len > RDP_DATAGRAM_MAX)
         return 0;
     if (r && ++inputs % 512 == 0) {
-        rdp_mem_dereg(r, region);
-        rdp_close(r);
+        amph_rdp_mem_dereg(r, region);
+        amph_rdp_close(r);
         r = NULL;
     }
     if (!r)
@@ -123,12 +123,12 @@ unsigned fuzz_udp_feed(const uint8_t *bytes, size_t len)
     memcpy(packet, bytes + 1, len - 1);
     if (how)
         seal(packet, len - 1);
-    rdp_input(r, packet, len - 1, how & 4 ? 2 : 3, how & 8 ? 1 : 64);
+    amph_rdp_input(r, packet, len - 1, how & 4 ? 2 : 3, how & 8 ? 1 : 64);
     if (how & 16) {
         now_ns += (uint64_t)how << 20;
-        rdp_progress(r, 3, 64);
+        amph_rdp_progress(r, 3, 64);
     }
-    rdp_after_input(r);
+    amph_rdp_after_input(r);
     free(packet);
     return delivered - before;
 }
@@ -152,12 +152,12 @@ static uint64_t dice(uint64_t *state)
 static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
 {
     if (lane >= RDP_PUT) {
-        struct rdp_rma m = { .code = (uint8_t)(dice(s) % 5), .id = dice(s) % 12, .key = dice(s) % 4 ? 5 : 6,
+        struct amph_rdp_rma m = { .code = (uint8_t)(dice(s) % 5), .id = dice(s) % 12, .key = dice(s) % 4 ? 5 : 6,
                              .offset = dice(s) % 5000,
                              .len_bytes = (uint32_t)(dice(s) % 200), .total = dice(s) % 5000 };
         bool data = m.code == RDP_RMA_PUT || m.code == RDP_RMA_DATA;
-        size_t n = rdp_put_rma(to, &m);
-        return dice(s) % 8 ? n + (data ? rdp_pad8(m.len_bytes) : 0) : 8 * (dice(s) % 40);
+        size_t n = amph_rdp_put_rma(to, &m);
+        return dice(s) % 8 ? n + (data ? amph_rdp_pad8(m.len_bytes) : 0) : 8 * (dice(s) % 40);
     }
     size_t n = 0;
     for (unsigned i = 0; i <= dice(s) % 3; i++) {
@@ -166,9 +166,9 @@ static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
                               .nbytes = (uint32_t)(dice(s) % 16 ? dice(s) % 100 : dice(s) % 100000) };
         uint8_t wrong = am.nargs;
         am.nargs = am.nargs > AMPH_AM_MAX_ARGS ? AMPH_AM_MAX_ARGS : am.nargs;
-        size_t head = rdp_put_msg(to + n, &am);
-        to[n + offsetof(struct rdp_msg, nargs)] = wrong;
-        n += head + (am.nbytes < 100 ? rdp_pad8(am.nbytes) : 96);
+        size_t head = amph_rdp_put_msg(to + n, &am);
+        to[n + offsetof(struct amph_rdp_msg, nargs)] = wrong;
+        n += head + (am.nbytes < 100 ? amph_rdp_pad8(am.nbytes) : 96);
     }
     return n;
 }
@@ -179,32 +179,32 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
     uint8_t body[2048];
     for (size_t i = 0; i < sizeof body; i++)
         body[i] = (uint8_t)dice(s);
-    struct rdp_hdr h = { .src = dice(s) % 16 == 0, .type = (uint8_t)(dice(s) % 16 ? RDP_DATA : dice(s) % 4) | RDP_VERSION << 4,
+    struct amph_rdp_hdr h = { .src = dice(s) % 16 == 0, .type = (uint8_t)(dice(s) % 16 ? RDP_DATA : dice(s) % 4) | RDP_VERSION << 4,
                          .flags = (uint8_t)(dice(s) % 4 ? RDP_F_SEG | (dice(s) & (RDP_F_ACK | RDP_F_NOW)) : dice(s)),
                          .ack_words = (uint8_t)(dice(s) % 4), .lane = (uint8_t)(dice(s) % (RDP_NLANES + dice(s) % 8 / 7)),
                          .pn = dice(s) % 8 ? ++pn : dice(s) >> dice(s) % 64 };
     h.ack_words = h.flags & RDP_F_ACK ? h.ack_words : 0;
     size_t len = h.lane < RDP_NLANES ? make_body(s, h.lane, body) : 64;
     if ((h.type & 15) == RDP_HELLO) {
-        struct rdp_hello hello = { .nonce = dice(s) % 4 ? NONCE : dice(s), .echo = dice(s) % 4 ? NONCE : 0, .want = dice(s) & 1 };
-        len = rdp_put_hello(body, &hello);
+        struct amph_rdp_hello hello = { .nonce = dice(s) % 4 ? NONCE : dice(s), .echo = dice(s) % 4 ? NONCE : 0, .want = dice(s) & 1 };
+        len = amph_rdp_put_hello(body, &hello);
         h.flags = 0;
         h.ack_words = 0;
     }
     h.body_len = (uint32_t)len;
     h.split = (uint32_t)(dice(s) % 4 ? (len < RDP_BULK_BYTES ? len : 0) : dice(s) % 2000);
-    size_t n = rdp_put_hdr(to, &h);
+    size_t n = amph_rdp_put_hdr(to, &h);
     uint64_t words[4] = { dice(s), dice(s), dice(s), dice(s) };
-    struct rdp_ackblk ack = { .largest = dice(s) % 40, .delay_us = (uint32_t)(dice(s) % 1000),
+    struct amph_rdp_ackblk ack = { .largest = dice(s) % 40, .delay_us = (uint32_t)(dice(s) % 1000),
                               .limit = { dice(s) >> dice(s) % 64, 0 } };
     if (h.flags & RDP_F_ACK)
-        n += rdp_put_ack(to + n, &ack, words, h.ack_words);
-    const struct rdp_conn *c = r ? r->conn[0] : NULL;
+        n += amph_rdp_put_ack(to + n, &ack, words, h.ack_words);
+    const struct amph_rdp_conn *c = r ? r->conn[0] : NULL;
     uint64_t next = !c ? 0 : h.lane < AMPH_NLANES ? c->rx[h.lane].expected : c->seen[h.lane % 2].floor;
-    struct rdp_seghdr seg = { .lseq = next + (dice(s) % 4 ? 0 : dice(s) % 8 ? dice(s) % 20 : dice(s)),
+    struct amph_rdp_seghdr seg = { .lseq = next + (dice(s) % 4 ? 0 : dice(s) % 8 ? dice(s) % 20 : dice(s)),
                               .after = dice(s) % 8 ? 0 : dice(s) % 50 };
     if (h.flags & RDP_F_SEG)
-        n += rdp_put_seghdr(to + n, &seg);
+        n += amph_rdp_put_seghdr(to + n, &seg);
     memcpy(to + n, body, len);
     return n + len;
 }

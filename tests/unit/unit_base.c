@@ -128,7 +128,7 @@ Test(env, each_setting_is_told_at_its_first_use)
     setenv("GASNET_HOST_DETECT", "hostname", 1);
     amph_env_ns(AMPH_ENV_SPIN);
     amph_env_ns(AMPH_ENV_SPIN);
-    amph_env_tell(tell);
+    amph_env_describe(tell);
     amph_env_str(AMPH_ENV_CONDUIT);
     amph_env_str(AMPH_ENV_CONDUIT);
     cr_assert_str_eq(told[0], "AMPHORA_SPIN=5us 0");

@@ -54,7 +54,7 @@ Test(pmi2, any_bytes)
         for (size_t i = 0; i < sizeof head; i++)
             head[i] = " 0123456789x"[(size_t)rand_r(&seed) % 12];
         long len = amph_pmi2_length(head);
-        cr_assert(len == -1 || (len > 0 && len <= AMPH_PMI2_BODY_MOST));
+        cr_assert(len == -1 || (len > 0 && len <= AMPH_PMI2_BODY_MAX));
     }
 }
 

@@ -18,9 +18,9 @@ static int note_close(const struct amph_fwd_file *file)
     return close_error;
 }
 
-static struct fwd_ofile *opened(uint64_t handle)
+static struct amph_fd_file *opened(uint64_t handle)
 {
-    struct fwd_ofile *of = fdtab_new();
+    struct amph_fd_file *of = amph_fdtab_new();
     cr_assert_not_null(of);
     of->file = (struct amph_fwd_file){ .nparts = 1, .part = { { .server = 3, .handle = handle } } };
     of->ready = true;
@@ -29,7 +29,7 @@ static struct fwd_ofile *opened(uint64_t handle)
 
 static void setup(void)
 {
-    fdtab_closer = note_close;
+    amph_fdtab_closer = note_close;
     closes = close_error = 0;
 }
 
@@ -37,72 +37,72 @@ TestSuite(fdtab, .init = setup);
 
 Test(fdtab, last_descriptor_closes)
 {
-    struct fwd_ofile *of = opened(7);
-    cr_assert_null(fdtab_set(5, of, FDTAB_FORWARDED));
-    cr_assert_eq(fdtab_class(5), FDTAB_FORWARDED);
-    struct fwd_ofile *again = fdtab_get(5);
+    struct amph_fd_file *of = opened(7);
+    cr_assert_null(amph_fdtab_set(5, of, FDTAB_FORWARDED));
+    cr_assert_eq(amph_fdtab_class(5), FDTAB_FORWARDED);
+    struct amph_fd_file *again = amph_fdtab_get(5);
     cr_assert_eq(again, of);
-    cr_assert_null(fdtab_set(6, again, FDTAB_FORWARDED)); /* a dup: the reference goes over */
-    cr_assert_eq(fdtab_put(fdtab_set(5, NULL, FDTAB_UNKNOWN)), 0);
+    cr_assert_null(amph_fdtab_set(6, again, FDTAB_FORWARDED)); /* a dup: the reference goes over */
+    cr_assert_eq(amph_fdtab_put(amph_fdtab_set(5, NULL, FDTAB_UNKNOWN)), 0);
     cr_assert_eq(closes, 0);
-    cr_assert_eq(fdtab_class(5), FDTAB_UNKNOWN);
-    cr_assert_null(fdtab_get(5));
+    cr_assert_eq(amph_fdtab_class(5), FDTAB_UNKNOWN);
+    cr_assert_null(amph_fdtab_get(5));
     close_error = 28;
-    cr_assert_eq(fdtab_put(fdtab_set(6, NULL, FDTAB_UNKNOWN)), 28);
+    cr_assert_eq(amph_fdtab_put(amph_fdtab_set(6, NULL, FDTAB_UNKNOWN)), 28);
     cr_assert_eq(closes, 1);
     cr_assert_eq(closed_handle, 7);
 }
 
 Test(fdtab, call_under_way_keeps_the_file)
 {
-    fdtab_set(9, opened(1), FDTAB_FORWARDED);
-    struct fwd_ofile *pin = fdtab_get(9);
-    fdtab_put(fdtab_set(9, NULL, FDTAB_UNKNOWN));
+    amph_fdtab_set(9, opened(1), FDTAB_FORWARDED);
+    struct amph_fd_file *pin = amph_fdtab_get(9);
+    amph_fdtab_put(amph_fdtab_set(9, NULL, FDTAB_UNKNOWN));
     cr_assert_eq(closes, 0);
     cr_assert_eq(pin->file.part[0].handle, 1);
-    fdtab_put(pin);
+    amph_fdtab_put(pin);
     cr_assert_eq(closes, 1);
 }
 
 Test(fdtab, unopened_file_is_not_closed)
 {
-    struct fwd_ofile *of = fdtab_new();
-    fdtab_put(of);
+    struct amph_fd_file *of = amph_fdtab_new();
+    amph_fdtab_put(of);
     cr_assert_eq(closes, 0);
 }
 
 /* Nothing of the file that was there before is left. */
 Test(fdtab, fresh_after_use)
 {
-    struct fwd_ofile *of = opened(7);
+    struct amph_fd_file *of = opened(7);
     of->oflags = 3;
     of->locked = true;
     strcpy(of->path, "/fwd/x");
-    fdtab_put(of);
+    amph_fdtab_put(of);
     cr_assert_eq(closes, 1);
-    cr_assert_eq(fdtab_new(), of);
+    cr_assert_eq(amph_fdtab_new(), of);
     cr_assert_eq(of->oflags, 0);
     cr_assert_not(of->locked);
     cr_assert_str_eq(of->path, "");
-    fdtab_put(of);
+    amph_fdtab_put(of);
     cr_assert_eq(closes, 1);
 }
 
-static struct fwd_ofile *closing, *found, *made;
+static struct amph_fd_file *closing, *found, *made;
 
 static int look_around(const struct amph_fwd_file *file)
 {
-    found = fdtab_find(file);
-    made = fdtab_new();
+    found = amph_fdtab_find(file);
+    made = amph_fdtab_new();
     return 0;
 }
 
 /* While its last user closes it, a file is nobody's, and its memory is not free yet. */
 Test(fdtab, being_closed)
 {
-    fdtab_closer = look_around;
+    amph_fdtab_closer = look_around;
     closing = opened(3);
-    fdtab_put(closing);
+    amph_fdtab_put(closing);
     cr_assert_null(found);
     cr_assert_not_null(made);
     cr_assert_neq(made, closing);
@@ -110,67 +110,67 @@ Test(fdtab, being_closed)
 
 Test(fdtab, not_ready_is_not_found)
 {
-    struct fwd_ofile *of = opened(42);
+    struct amph_fd_file *of = opened(42);
     of->ready = false;
-    cr_assert_null(fdtab_find(&of->file));
+    cr_assert_null(amph_fdtab_find(&of->file));
     of->ready = true;
-    cr_assert_eq(fdtab_find(&of->file), of);
+    cr_assert_eq(amph_fdtab_find(&of->file), of);
 }
 
 Test(fdtab, same_open_file)
 {
-    fdtab_set(5, opened(1), FDTAB_FORWARDED);
-    fdtab_set(6, fdtab_get(5), FDTAB_FORWARDED);
-    fdtab_set(7, opened(1), FDTAB_FORWARDED);
-    cr_assert(fdtab_same(5, 6));
-    cr_assert_not(fdtab_same(5, 7));
-    cr_assert_not(fdtab_same(5, 8));
-    cr_assert_not(fdtab_same(8, 9));
+    amph_fdtab_set(5, opened(1), FDTAB_FORWARDED);
+    amph_fdtab_set(6, amph_fdtab_get(5), FDTAB_FORWARDED);
+    amph_fdtab_set(7, opened(1), FDTAB_FORWARDED);
+    cr_assert(amph_fdtab_same(5, 6));
+    cr_assert_not(amph_fdtab_same(5, 7));
+    cr_assert_not(amph_fdtab_same(5, 8));
+    cr_assert_not(amph_fdtab_same(8, 9));
     for (int fd = 5; fd <= 7; fd++)
-        fdtab_put(fdtab_set(fd, NULL, FDTAB_UNKNOWN));
+        amph_fdtab_put(amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN));
     cr_assert_eq(closes, 2);
 }
 
 Test(fdtab, find_by_handle)
 {
-    struct fwd_ofile *of = opened(42);
-    fdtab_set(11, of, FDTAB_FORWARDED);
+    struct amph_fd_file *of = opened(42);
+    amph_fdtab_set(11, of, FDTAB_FORWARDED);
     struct amph_fwd_file key = { .nparts = 1, .part = { { .server = 3, .handle = 42 } } };
-    cr_assert_eq(fdtab_find(&key), of);
-    fdtab_put(of);
+    cr_assert_eq(amph_fdtab_find(&key), of);
+    amph_fdtab_put(of);
     key.part[0].server = 4;
-    cr_assert_null(fdtab_find(&key));
-    fdtab_put(fdtab_set(11, NULL, FDTAB_UNKNOWN));
+    cr_assert_null(amph_fdtab_find(&key));
+    amph_fdtab_put(amph_fdtab_set(11, NULL, FDTAB_UNKNOWN));
     key.part[0].server = 3;
-    cr_assert_null(fdtab_find(&key));
+    cr_assert_null(amph_fdtab_find(&key));
 }
 
 Test(fdtab, limits)
 {
-    cr_assert_null(fdtab_get(-1));
-    cr_assert_null(fdtab_get(FDTAB_MAX));
-    cr_assert_eq(fdtab_class(-1), FDTAB_LOCAL);
-    cr_assert_eq(fdtab_class(FDTAB_MAX), FDTAB_LOCAL);
-    struct fwd_ofile *of = opened(1);
-    cr_assert_eq(fdtab_set(FDTAB_MAX, of, FDTAB_FORWARDED), of);
-    fdtab_set(FDTAB_MAX - 1, of, FDTAB_FORWARDED);
-    cr_assert_eq(fdtab_class(FDTAB_MAX - 1), FDTAB_FORWARDED);
+    cr_assert_null(amph_fdtab_get(-1));
+    cr_assert_null(amph_fdtab_get(FDTAB_MAX));
+    cr_assert_eq(amph_fdtab_class(-1), FDTAB_LOCAL);
+    cr_assert_eq(amph_fdtab_class(FDTAB_MAX), FDTAB_LOCAL);
+    struct amph_fd_file *of = opened(1);
+    cr_assert_eq(amph_fdtab_set(FDTAB_MAX, of, FDTAB_FORWARDED), of);
+    amph_fdtab_set(FDTAB_MAX - 1, of, FDTAB_FORWARDED);
+    cr_assert_eq(amph_fdtab_class(FDTAB_MAX - 1), FDTAB_FORWARDED);
 }
 
 Test(fdtab, many_files)
 {
     for (int fd = 100; fd < 1100; fd++)
-        fdtab_set(fd, opened((uint64_t)fd), FDTAB_FORWARDED);
+        amph_fdtab_set(fd, opened((uint64_t)fd), FDTAB_FORWARDED);
     for (int fd = 100; fd < 1100; fd++) {
-        struct fwd_ofile *of = fdtab_get(fd);
+        struct amph_fd_file *of = amph_fdtab_get(fd);
         cr_assert_eq(of->file.part[0].handle, (uint64_t)fd);
-        fdtab_put(of);
-        fdtab_put(fdtab_set(fd, NULL, FDTAB_UNKNOWN));
+        amph_fdtab_put(of);
+        amph_fdtab_put(amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN));
     }
     cr_assert_eq(closes, 1000);
 }
 
-static void count(int fd, struct fwd_ofile *of, void *arg)
+static void count(int fd, struct amph_fd_file *of, void *arg)
 {
     *(int *)arg += fd;
 }
@@ -178,16 +178,16 @@ static void count(int fd, struct fwd_ofile *of, void *arg)
 Test(fdtab, recount_after_fork)
 {
     int sum = 0;
-    struct fwd_ofile *of = opened(5);
-    fdtab_set(20, of, FDTAB_FORWARDED);
-    fdtab_set(3000, fdtab_get(20), FDTAB_FORWARDED);
-    fdtab_get(20); /* another thread's call, which the child does not have */
-    fdtab_recount();
-    fdtab_each(0, FDTAB_MAX - 1, count, &sum);
+    struct amph_fd_file *of = opened(5);
+    amph_fdtab_set(20, of, FDTAB_FORWARDED);
+    amph_fdtab_set(3000, amph_fdtab_get(20), FDTAB_FORWARDED);
+    amph_fdtab_get(20); /* another thread's call, which the child does not have */
+    amph_fdtab_recount();
+    amph_fdtab_each(0, FDTAB_MAX - 1, count, &sum);
     cr_assert_eq(sum, 3020);
-    fdtab_put(fdtab_set(20, NULL, FDTAB_UNKNOWN));
+    amph_fdtab_put(amph_fdtab_set(20, NULL, FDTAB_UNKNOWN));
     cr_assert_eq(closes, 0);
-    fdtab_put(fdtab_set(3000, NULL, FDTAB_UNKNOWN));
+    amph_fdtab_put(amph_fdtab_set(3000, NULL, FDTAB_UNKNOWN));
     cr_assert_eq(closes, 1);
 }
 
@@ -197,16 +197,16 @@ Test(fdtab, each_within_bounds)
     static const int fds[] = { 0, 1023, 4096, FDTAB_MAX - 1 };
     int sum = 0;
     for (int i = 0; i < 4; i++)
-        fdtab_set(fds[i], opened((uint64_t)fds[i] + 1), FDTAB_FORWARDED);
-    fdtab_each(-5, INT_MAX, count, &sum);
+        amph_fdtab_set(fds[i], opened((uint64_t)fds[i] + 1), FDTAB_FORWARDED);
+    amph_fdtab_each(-5, INT_MAX, count, &sum);
     cr_assert_eq(sum, 1023 + 4096 + FDTAB_MAX - 1);
     sum = 0;
-    fdtab_each(1, 4095, count, &sum);
+    amph_fdtab_each(1, 4095, count, &sum);
     cr_assert_eq(sum, 1023);
     sum = 0;
-    fdtab_each(1023, 4096, count, &sum);
+    amph_fdtab_each(1023, 4096, count, &sum);
     cr_assert_eq(sum, 1023 + 4096);
-    cr_assert_null(fdtab_get(INT_MIN));
+    cr_assert_null(amph_fdtab_get(INT_MIN));
 }
 
 /* Readers look at a descriptor that another thread opens and closes: they see the file that belongs to it, or none. */
@@ -216,12 +216,12 @@ static void *reader(void *arg)
 {
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
         for (int fd = 50; fd < 54; fd++) {
-            struct fwd_ofile *of = fdtab_get(fd);
+            struct amph_fd_file *of = amph_fdtab_get(fd);
             if (!of)
                 continue;
             if (of->file.part[0].handle % 4 != (uint64_t)fd % 4)
                 __atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
-            fdtab_put(of);
+            amph_fdtab_put(of);
         }
     return NULL;
 }
@@ -234,8 +234,8 @@ Test(fdtab, readers_beside_a_closer)
         pthread_create(&threads[i], NULL, reader, NULL);
     for (uint64_t i = 0; i < ROUNDS; i++) {
         int fd = 50 + (int)(i * 7 % 4);
-        fdtab_set(fd, opened(i * 4 + (uint64_t)fd % 4), FDTAB_FORWARDED);
-        fdtab_put(fdtab_set(fd, NULL, FDTAB_UNKNOWN));
+        amph_fdtab_set(fd, opened(i * 4 + (uint64_t)fd % 4), FDTAB_FORWARDED);
+        amph_fdtab_put(amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN));
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++)

@@ -35,53 +35,53 @@ Test(encode, errno_numbers)
         { EDQUOT, 47 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        cr_assert_eq(fwd_errno_to_wire(rows[i].native), rows[i].wire, "errno %d", rows[i].native);
-        cr_assert_eq(fwd_errno_from_wire(rows[i].wire), rows[i].native);
+        cr_assert_eq(amph_fwd_errno_to_wire(rows[i].native), rows[i].wire, "errno %d", rows[i].native);
+        cr_assert_eq(amph_fwd_errno_from_wire(rows[i].wire), rows[i].native);
     }
-    cr_assert_eq(fwd_errno_to_wire(99999), 5u, "what has no number travels as EIO");
-    cr_assert_eq(fwd_errno_from_wire(12345), EIO);
+    cr_assert_eq(amph_fwd_errno_to_wire(99999), 5u, "what has no number travels as EIO");
+    cr_assert_eq(amph_fwd_errno_from_wire(12345), EIO);
 }
 
 Test(encode, open_flags)
 {
     uint32_t wire, back;
-    cr_assert(fwd_flags_to_wire(FWD_SET_OFLAGS, O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND, &wire));
+    cr_assert(amph_fwd_flags_to_wire(FWD_SET_OFLAGS, O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND, &wire));
     cr_assert_eq(wire, 2u | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 8);
-    cr_assert(fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
+    cr_assert(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
     cr_assert_eq(back, (uint32_t)(O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND));
     static const int all[] = { O_WRONLY | O_SYNC, O_DSYNC, O_DIRECTORY, O_TMPFILE | O_RDWR, O_NOFOLLOW | O_CLOEXEC, O_DIRECT, O_NOATIME,
                                O_PATH,
                                O_NONBLOCK, O_NOCTTY };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        cr_assert(fwd_flags_to_wire(FWD_SET_OFLAGS, (uint32_t)all[i], &wire), "%#o", all[i]);
-        cr_assert(fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
+        cr_assert(amph_fwd_flags_to_wire(FWD_SET_OFLAGS, (uint32_t)all[i], &wire), "%#o", all[i]);
+        cr_assert(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
         cr_assert_eq(back, (uint32_t)all[i], "%#o came back as %#o", all[i], back);
     }
-    cr_assert_not(fwd_flags_from_wire(FWD_SET_OFLAGS, 3, &back), "no such access mode");
-    cr_assert_not(fwd_flags_from_wire(FWD_SET_OFLAGS, UINT32_C(1) << 31, &back), "no such bit");
+    cr_assert_not(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, 3, &back), "no such access mode");
+    cr_assert_not(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, UINT32_C(1) << 31, &back), "no such bit");
 }
 
 Test(encode, modes_and_other_sets)
 {
     uint32_t wire, back;
-    cr_assert(fwd_flags_to_wire(FWD_SET_MODE, S_IFDIR | S_ISVTX | 0751, &wire));
+    cr_assert(amph_fwd_flags_to_wire(FWD_SET_MODE, S_IFDIR | S_ISVTX | 0751, &wire));
     cr_assert_eq(wire, 0x4000u | 01000u | 0751u);
-    cr_assert(fwd_flags_from_wire(FWD_SET_MODE, 0xa000 | 0777, &back));
+    cr_assert(amph_fwd_flags_from_wire(FWD_SET_MODE, 0xa000 | 0777, &back));
     cr_assert_eq(back, (uint32_t)(S_IFLNK | 0777));
-    cr_assert(fwd_flags_to_wire(FWD_SET_ATFLAGS, AT_SYMLINK_NOFOLLOW | AT_REMOVEDIR, &wire));
+    cr_assert(amph_fwd_flags_to_wire(FWD_SET_ATFLAGS, AT_SYMLINK_NOFOLLOW | AT_REMOVEDIR, &wire));
     cr_assert_eq(wire, 9u);
-    cr_assert(fwd_flags_to_wire(FWD_SET_AMODE, R_OK | X_OK, &wire));
+    cr_assert(amph_fwd_flags_to_wire(FWD_SET_AMODE, R_OK | X_OK, &wire));
     cr_assert_eq(wire, 5u);
-    cr_assert(fwd_flags_to_wire(FWD_SET_FALLOC, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, &wire));
+    cr_assert(amph_fwd_flags_to_wire(FWD_SET_FALLOC, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, &wire));
     cr_assert_eq(wire, 3u);
-    cr_assert(fwd_flags_to_wire(FWD_SET_LOCKOP, LOCK_EX | LOCK_NB, &wire));
+    cr_assert(amph_fwd_flags_to_wire(FWD_SET_LOCKOP, LOCK_EX | LOCK_NB, &wire));
     cr_assert_eq(wire, 6u);
-    cr_assert_not(fwd_flags_to_wire(FWD_SET_AMODE, 64, &wire));
+    cr_assert_not(amph_fwd_flags_to_wire(FWD_SET_AMODE, 64, &wire));
     uint8_t w8;
     int whence;
-    cr_assert(fwd_whence_to_wire(SEEK_HOLE, &w8) && w8 == 4);
-    cr_assert_not(fwd_whence_to_wire(77, &w8));
-    cr_assert_not(fwd_whence_from_wire(5, &whence));
+    cr_assert(amph_fwd_whence_to_wire(SEEK_HOLE, &w8) && w8 == 4);
+    cr_assert_not(amph_fwd_whence_to_wire(77, &w8));
+    cr_assert_not(amph_fwd_whence_from_wire(5, &whence));
 }
 
 static const struct stat sample = {
@@ -97,13 +97,13 @@ Test(encode, stat_golden)
     struct stat st = sample, back;
     st.st_dev = makedev(8, 1);
     amph_wr_init(&w, buf, sizeof buf);
-    fwd_put_stat(&w, &st);
+    amph_fwd_put_stat(&w, &st);
     GOLDEN(w, "0800000001000000" "8877665544332211" "a0810000" "0300000000000000" "e8030000" "32000000" "0000000000000000"
               "00f2052a01000000" "00100000" "0800000000000000" "0100000000000000" "02000000" "ffffffffffffffff" "ffc99a3b"
               "0000000001000000" "07000000");
     struct amph_rd r;
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    fwd_get_stat(&r, &back);
+    amph_fwd_get_stat(&r, &back);
     cr_assert(!r.bad && amph_rd_left(&r) == 0);
     cr_assert_eq(back.st_ino, st.st_ino);
     cr_assert_eq(back.st_dev, st.st_dev);
@@ -112,7 +112,7 @@ Test(encode, stat_golden)
     cr_assert_eq(back.st_mtim.tv_sec, -1);
     cr_assert_eq(back.st_ctim.tv_sec, 0x100000000);
     amph_rd_init(&r, buf, amph_wr_len(&w) - 1);
-    fwd_get_stat(&r, &back);
+    amph_fwd_get_stat(&r, &back);
     cr_assert(r.bad, "a cut record is refused");
 }
 
@@ -128,9 +128,9 @@ Test(encode, statx_comes_back)
                        .stx_ctime = { .tv_sec = 4, .tv_nsec = 5 }, .stx_mtime = { .tv_sec = 6, .tv_nsec = 999999999 },
                        .stx_rdev_major = 1, .stx_rdev_minor = 2, .stx_dev_major = 300, .stx_dev_minor = 70000 }, back;
     amph_wr_init(&w, buf, sizeof buf);
-    fwd_put_statx(&w, &x);
+    amph_fwd_put_statx(&w, &x);
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    fwd_get_statx(&r, &back);
+    amph_fwd_get_statx(&r, &back);
     x.stx_mask &= ~0x1000U; /* a number of a mount stays where it means something */
     cr_assert(!r.bad && amph_rd_left(&r) == 0);
     cr_assert(memcmp(&x, &back, sizeof x) == 0);
@@ -145,7 +145,7 @@ Test(encode, statfs_golden)
     fs.f_fsid.__val[0] = 5;
     fs.f_fsid.__val[1] = 6;
     amph_wr_init(&w, buf, sizeof buf);
-    fwd_put_statfs(&w, &fs);
+    amph_fwd_put_statfs(&w, &fs);
     GOLDEN(w, "9419020100000000" "0010000000000000" "e803000000000000" "8403000000000000" "2003000000000000" "4600000000000000"
               "3c00000000000000" "05000000" "06000000" "ff000000" "00100000" "26000000");
 }
@@ -157,11 +157,11 @@ Test(encode, lock_golden)
     struct amph_rd r;
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -10, .l_len = 4, .l_pid = 77 }, back;
     amph_wr_init(&w, buf, sizeof buf);
-    fwd_put_lock(&w, &lock);
+    amph_fwd_put_lock(&w, &lock);
     GOLDEN(w, "01" "02" "f6ffffffffffffff" "0400000000000000" "4d000000");
     buf[0] = 9;
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    fwd_get_lock(&r, &back);
+    amph_fwd_get_lock(&r, &back);
     cr_assert(r.bad, "no such type of lock");
 }
 
@@ -172,15 +172,15 @@ Test(encode, times_golden)
     struct amph_rd r;
     struct timespec t[2] = { { 1700000000, 5 }, { 0, UTIME_OMIT } }, back[2];
     amph_wr_init(&w, buf, sizeof buf);
-    fwd_put_times(&w, t);
+    amph_fwd_put_times(&w, t);
     GOLDEN(w, "00" "00f1536500000000" "05000000" "02" "0000000000000000" "00000000");
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    fwd_get_times(&r, back);
+    amph_fwd_get_times(&r, back);
     cr_assert(!r.bad && back[0].tv_sec == 1700000000 && back[0].tv_nsec == 5 && back[1].tv_nsec == UTIME_OMIT);
     amph_wr_init(&w, buf, sizeof buf);
-    fwd_put_times(&w, NULL);
+    amph_fwd_put_times(&w, NULL);
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    fwd_get_times(&r, back);
+    amph_fwd_get_times(&r, back);
     cr_assert(back[0].tv_nsec == UTIME_NOW && back[1].tv_nsec == UTIME_NOW);
 }
 
@@ -201,16 +201,16 @@ Test(encode, dirents)
     struct amph_wr w;
     struct amph_rd r;
     amph_wr_init(&w, buf, sizeof buf);
-    fwd_put_dirents(&w, in, sizeof in);
+    amph_fwd_put_dirents(&w, in, sizeof in);
     GOLDEN(w, "0700000000000000" "0b00000000000000" "08" "05" "68656c6c6f"
               "0800000000000000" "0c00000000000000" "04" "0b" "656c6576656e6368617273");
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    cr_assert(fwd_get_dirents(&r, out, sizeof out, &len));
+    cr_assert(amph_fwd_get_dirents(&r, out, sizeof out, &len));
     cr_assert_eq(len, 32u + 32u, "two whole entries");
     cr_assert_str_eq(out + 19, "hello");
     cr_assert_str_eq(out + 32 + 19, "elevenchars");
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    cr_assert_not(fwd_get_dirents(&r, out, 40, &len), "entries that do not fit are refused, not cut");
+    cr_assert_not(amph_fwd_get_dirents(&r, out, 40, &len), "entries that do not fit are refused, not cut");
     amph_rd_init(&r, buf, amph_wr_len(&w) - 1);
-    cr_assert_not(fwd_get_dirents(&r, out, sizeof out, &len));
+    cr_assert_not(amph_fwd_get_dirents(&r, out, sizeof out, &len));
 }

@@ -18,7 +18,7 @@
 #include "iofwd/server/fs/exports.h"
 
 static char root[128];
-static struct fwd_exports ex;
+static struct amph_server_exports ex;
 static unsigned fds_before;
 
 static const char *path(const char *rel)
@@ -78,14 +78,14 @@ static void set_up(void)
     symlink("loop", path("in/loop"));
     symlink("/fwd/new", path("in/dangling"));
     snprintf(spec, sizeof spec, "/fwd=%s/in:/two=%s/in2", root, root);
-    cr_assert_eq(fwd_exports_open(spec, &ex), AMPH_OK);
+    cr_assert_eq(amph_server_exports_open(spec, &ex), AMPH_OK);
     fds_before = count_fds();
 }
 
 static void tear_down(void)
 {
     char cmd[200];
-    fwd_exports_close(&ex);
+    amph_server_exports_close(&ex);
     snprintf(cmd, sizeof cmd, "rm -rf '%s'", root);
     cr_assert_eq(system(cmd), 0);
 }
@@ -93,7 +93,7 @@ static void tear_down(void)
 static void set_up_by_parts(void)
 {
     set_up();
-    fwd_open_by_parts(true);
+    amph_server_open_by_parts(true);
 }
 
 TestSuite(exports, .init = set_up, .fini = tear_down);
@@ -109,12 +109,12 @@ TestSuite(exports_by_parts, .init = set_up_by_parts, .fini = tear_down);
 /* Opens a client's path: a descriptor's first byte, or minus an errno. */
 static int look(const char *name, int flags)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     char byte = 0;
-    int err = fwd_place_find(&ex, NULL, -1, name, &pl);
+    int err = amph_server_path_find(&ex, NULL, -1, name, &pl);
     if (err)
         return -err;
-    int fd = fwd_place_open(&pl, flags, 0600);
+    int fd = amph_server_path_open(&pl, flags, 0600);
     if (fd < 0)
         return fd;
     ssize_t n = read(fd, &byte, 1);
@@ -166,9 +166,9 @@ Test(exports, without_openat2)
 /* What a path is for calls on it: the link, or what it leads to. */
 static int type_at(const char *name, int flags)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     struct stat st;
-    int err = fwd_place_find(&ex, NULL, -1, name, &pl), fd = err ? -err : fwd_place_open(&pl, O_PATH | flags, 0);
+    int err = amph_server_path_find(&ex, NULL, -1, name, &pl), fd = err ? -err : amph_server_path_open(&pl, O_PATH | flags, 0);
     if (fd < 0)
         return fd;
     cr_assert_eq(fstat(fd, &st), 0);
@@ -204,45 +204,45 @@ BOTH_WAYS(creating_through_links)
 
 BOTH_WAYS(parents)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     const char *last;
-    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/dirlink/x", &pl), 0);
-    int fd = fwd_place_parent(&pl, &last);
+    cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/dirlink/x", &pl), 0);
+    int fd = amph_server_path_parent(&pl, &last);
     cr_assert_geq(fd, 0);
     cr_assert_str_eq(last, "x");
     cr_assert_eq(mkdirat(fd, last, 0700), 0);
-    fwd_place_put_parent(&pl, fd);
+    amph_server_path_put_parent(&pl, fd);
     struct stat st;
     cr_assert_eq(stat(path("in/d/x"), &st), 0);
-    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/dirlink/", &pl), 0);
-    fd = fwd_place_parent(&pl, &last);
+    cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/dirlink/", &pl), 0);
+    fd = amph_server_path_parent(&pl, &last);
     cr_assert_geq(fd, 0);
     cr_assert_eq(unlinkat(fd, last, AT_REMOVEDIR), -1, "a slash does not lead through the link at the end");
     cr_assert_eq(errno, ENOTDIR);
-    fwd_place_put_parent(&pl, fd);
-    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/dirlink/e/../e/", &pl), 0);
-    fd = fwd_place_parent(&pl, &last);
+    amph_server_path_put_parent(&pl, fd);
+    cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/dirlink/e/../e/", &pl), 0);
+    fd = amph_server_path_parent(&pl, &last);
     cr_assert_geq(fd, 0);
     cr_assert_str_eq(last, "e/");
-    fwd_place_put_parent(&pl, fd);
-    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd/..", &pl), 0);
-    cr_assert_eq(fwd_place_parent(&pl, &last), -EACCES, "the export's own parent is out of reach");
-    cr_assert_eq(fwd_place_find(&ex, NULL, -1, "/fwd", &pl), 0);
-    fd = fwd_place_parent(&pl, &last);
+    amph_server_path_put_parent(&pl, fd);
+    cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/..", &pl), 0);
+    cr_assert_eq(amph_server_path_parent(&pl, &last), -EACCES, "the export's own parent is out of reach");
+    cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd", &pl), 0);
+    fd = amph_server_path_parent(&pl, &last);
     cr_assert_str_eq(last, ".");
-    fwd_place_put_parent(&pl, fd);
+    amph_server_path_put_parent(&pl, fd);
 }
 
 BOTH_WAYS(relative_to_a_directory)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     int dir = open(path("in/d/e"), O_RDONLY | O_DIRECTORY);
-    cr_assert_eq(fwd_place_find(&ex, &ex.item[0], dir, "../b", &pl), 0);
-    int fd = fwd_place_open(&pl, O_RDONLY, 0);
+    cr_assert_eq(amph_server_path_find(&ex, &ex.item[0], dir, "../b", &pl), 0);
+    int fd = amph_server_path_open(&pl, O_RDONLY, 0);
     cr_assert_geq(fd, 0, "up, but inside the export: %d", fd);
     close(fd);
-    cr_assert_eq(fwd_place_find(&ex, &ex.item[0], dir, "../../../out/secret", &pl), 0);
-    cr_assert_eq(fwd_place_open(&pl, O_RDONLY, 0), -EACCES);
+    cr_assert_eq(amph_server_path_find(&ex, &ex.item[0], dir, "../../../out/secret", &pl), 0);
+    cr_assert_eq(amph_server_path_open(&pl, O_RDONLY, 0), -EACCES);
     cr_assert_not_null(pl.reason);
     close(dir);
 }
@@ -257,20 +257,20 @@ BOTH_WAYS(in_each_other)
         { "/fwd/dirlink/b", -ENOENT }, { "/fwd/d/../d/b", -ENOENT }, { "/fwd/d/../..", -EACCES }, { "/fwd/loop", -ELOOP },
     };
     char spec[400];
-    struct fwd_place pl;
+    struct amph_server_path pl;
     const char *last;
-    fwd_exports_close(&ex);
+    amph_server_exports_close(&ex);
     symlink("d", path("in/tod"));
     snprintf(spec, sizeof spec, "/fwd=%s/in:/fwd/d=%s/in2", root, root);
-    cr_assert_eq(fwd_exports_open(spec, &ex), AMPH_OK);
+    cr_assert_eq(amph_server_exports_open(spec, &ex), AMPH_OK);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
                      rows[i].want);
-    cr_assert_eq(fwd_place_find(&ex, &ex.item[0], ex.item[0].fd, "./d", &pl), 0);
-    int fd = fwd_place_parent(&pl, &last);
+    cr_assert_eq(amph_server_path_find(&ex, &ex.item[0], ex.item[0].fd, "./d", &pl), 0);
+    int fd = amph_server_path_parent(&pl, &last);
     cr_assert_geq(fd, 0);
-    cr_expect(fwd_place_is_export(&pl, false));
-    fwd_place_put_parent(&pl, fd);
+    cr_expect(amph_server_path_is_export(&pl, false));
+    amph_server_path_put_parent(&pl, fd);
     cr_expect_eq(count_fds(), fds_before, "look-ups leave no descriptors behind");
 }
 
@@ -280,11 +280,11 @@ BOTH_WAYS(longest_name)
     static const char *const specs[] = { "/fwd=%s/in:/fwd/d=%s/in2", "/fwd//=%s/in:/fwd/d/=%s/in2", "/fwd/d=%2$s/in2:/fwd=%1$s/in" };
     char spec[400];
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
-        fwd_exports_close(&ex);
+        amph_server_exports_close(&ex);
         snprintf(spec, sizeof spec, specs[i], root, root);
-        cr_assert_eq(fwd_exports_open(spec, &ex), AMPH_OK);
-        struct fwd_place pl;
-        cr_expect_eq(fwd_place_find(&ex, NULL, -1, "/fwd/d/c", &pl), 0);
+        cr_assert_eq(amph_server_exports_open(spec, &ex), AMPH_OK);
+        struct amph_server_path pl;
+        cr_expect_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/d/c", &pl), 0);
         cr_expect_str_eq(pl.export->name, "/fwd/d", "%s", spec);
         cr_expect_eq(look("/fwd/d/c", O_RDONLY), 'C', "%s", spec);
         cr_expect_eq(look("/fwd/a", O_RDONLY), 'A', "%s", spec);
@@ -294,8 +294,8 @@ BOTH_WAYS(longest_name)
 /* The same from a directory's descriptor. */
 static int look_from(int dir, const char *rel)
 {
-    struct fwd_place pl;
-    int err = fwd_place_find(&ex, &ex.item[0], dir, rel, &pl), fd = err ? -err : fwd_place_open(&pl, O_RDONLY, 0);
+    struct amph_server_path pl;
+    int err = amph_server_path_find(&ex, &ex.item[0], dir, rel, &pl), fd = err ? -err : amph_server_path_open(&pl, O_RDONLY, 0);
     if (fd >= 0)
         close(fd);
     return fd < 0 ? fd : 0;
@@ -322,17 +322,17 @@ BOTH_WAYS(moved_out)
 
 Test(exports, readonly_by_name)
 {
-    cr_assert_eq(fwd_exports_protect(&ex, "/two/"), AMPH_OK);
+    cr_assert_eq(amph_server_exports_protect(&ex, "/two/"), AMPH_OK);
     cr_assert(!ex.item[0].readonly && ex.item[1].readonly);
-    cr_assert_eq(fwd_exports_protect(&ex, "/two:/fwd"), AMPH_OK);
+    cr_assert_eq(amph_server_exports_protect(&ex, "/two:/fwd"), AMPH_OK);
     cr_assert(ex.item[0].readonly);
-    cr_assert_eq(fwd_exports_protect(&ex, "/tw"), AMPH_ERR_ARG, "a name that is no export");
+    cr_assert_eq(amph_server_exports_protect(&ex, "/tw"), AMPH_ERR_ARG, "a name that is no export");
 }
 
 Test(exports, mistakes_are_said)
 {
-    struct fwd_exports bad;
-    cr_assert_eq(fwd_exports_open("/a=/no/such/directory/at/all", &bad), AMPH_ERR_NOENT);
-    cr_assert_eq(fwd_exports_open("relative", &bad), AMPH_ERR_ARG);
-    cr_assert_eq(fwd_exports_open("/a=", &bad), AMPH_ERR_ARG);
+    struct amph_server_exports bad;
+    cr_assert_eq(amph_server_exports_open("/a=/no/such/directory/at/all", &bad), AMPH_ERR_NOENT);
+    cr_assert_eq(amph_server_exports_open("relative", &bad), AMPH_ERR_ARG);
+    cr_assert_eq(amph_server_exports_open("/a=", &bad), AMPH_ERR_ARG);
 }

@@ -25,20 +25,20 @@ struct noise {
 static const struct noise calm = { 0.02, 0, 0 }, busy = { 0.2, 0.3, 0.3 };
 
 /* The share that a run reaches of what the best way gives; of the calls after the first WARM. */
-static double run(struct fwd_pace *pace, const double rate[NEAR_WAYS], const struct noise *noise)
+static double run(struct amph_client_tuning *pace, const double rate[NEAR_WAYS], const struct noise *noise)
 {
     double took = 0, best = 0, drift = 1;
     for (int i = 0; i < NEAR_WAYS; i++)
         best = rate[i] > best ? rate[i] : best;
     for (int call = 0; call < CALLS; call++) {
-        struct fwd_way way;
-        unsigned w = fwd_pace_choose(pace, true, &way);
+        struct amph_client_route way;
+        unsigned w = amph_client_tuning_choose(pace, true, &way);
         cr_assert_lt(w, NEAR_WAYS);
         if (call % WARM == 0)
             drift = 1 + noise->drift * (2 * draw() - 1);
         double seen = rate[w] * drift * (1 + noise->spread * (2 * draw() - 1));
         seen *= draw() < noise->stalled ? 0.15 + 0.5 * draw() : 1;
-        fwd_pace_judge(pace, w, CALL_BYTES, (uint64_t)((double)CALL_BYTES / seen / 4));
+        amph_client_tuning_record(pace, w, CALL_BYTES, (uint64_t)((double)CALL_BYTES / seen / 4));
         took += call < WARM ? 0 : 1 / rate[w];
     }
     return (CALLS - WARM) / best / took;
@@ -49,7 +49,7 @@ static double least_of(const double rate[NEAR_WAYS], const struct noise *noise, 
 {
     double least = 1, sum = 0;
     for (int i = 0; i < RUNS; i++) {
-        struct fwd_pace pace;
+        struct amph_client_tuning pace;
         memset(&pace, 0, sizeof pace);
         state = (uint64_t)i * 7919 + 1;
         double share = run(&pace, rate, noise);
@@ -81,7 +81,7 @@ Test(pace, keeps_the_best_way_whatever_else_the_machine_does)
 Test(pace, follows_when_another_way_becomes_best)
 {
     static const double before[NEAR_WAYS] = { 1, 0.6, 0.6, 0.6, 0.6, 0.6 }, after[NEAR_WAYS] = { 0.6, 0.6, 0.6, 1, 0.6, 0.6 };
-    struct fwd_pace pace;
+    struct amph_client_tuning pace;
     memset(&pace, 0, sizeof pace);
     state = 1;
     run(&pace, before, &calm);

@@ -12,33 +12,33 @@
 Test(table, services_are_found)
 {
     for (unsigned i = 0; i < AMPH_FWD_NCALLS; i++)
-        cr_assert_eq(fwd_call_of_service(fwd_calls[i].service), (enum amph_fwd_id)i, "%s", fwd_calls[i].name);
-    cr_assert_eq(fwd_call_of_service(0), AMPH_FWD_NCALLS);
-    cr_assert_eq(fwd_call_of_service(199), AMPH_FWD_NCALLS);
-    cr_assert_eq(fwd_call_of_service(65535), AMPH_FWD_NCALLS);
-    cr_assert_eq(fwd_calls[AMPH_FWD_OPEN].service, 1, "numbers on the wire never change");
-    cr_assert_eq(fwd_calls[AMPH_FWD_PWRITE].service, 7);
-    cr_assert_eq(fwd_calls[AMPH_FWD_SYNCFS].service, 43);
+        cr_assert_eq(amph_fwd_call_of_service(amph_fwd_calls[i].service), (enum amph_fwd_id)i, "%s", amph_fwd_calls[i].name);
+    cr_assert_eq(amph_fwd_call_of_service(0), AMPH_FWD_NCALLS);
+    cr_assert_eq(amph_fwd_call_of_service(199), AMPH_FWD_NCALLS);
+    cr_assert_eq(amph_fwd_call_of_service(65535), AMPH_FWD_NCALLS);
+    cr_assert_eq(amph_fwd_calls[AMPH_FWD_OPEN].service, 1, "numbers on the wire never change");
+    cr_assert_eq(amph_fwd_calls[AMPH_FWD_PWRITE].service, 7);
+    cr_assert_eq(amph_fwd_calls[AMPH_FWD_SYNCFS].service, 43);
 }
 
 static struct amph_fwd_file file = { .nparts = 1, .part = { { .server = 4, .handle = FUZZ_HANDLE } } };
 
-static size_t build(enum amph_fwd_id id, const void *args, const struct fwd_bulk *bulk, const void *data, uint8_t *buf, size_t room)
+static size_t build(enum amph_fwd_id id, const void *args, const struct amph_fwd_bulk *bulk, const void *data, uint8_t *buf, size_t room)
 {
     struct amph_wr w;
     amph_wr_init(&w, buf, room);
     w.at += FWD_REQ_HEAD_BYTES;
-    cr_assert_eq(fwd_put_args(&w, &fwd_calls[id], args, 4), 0);
+    cr_assert_eq(amph_fwd_put_args(&w, &amph_fwd_calls[id], args, 4), 0);
     if (bulk)
-        fwd_put_bulk(&w, bulk);
+        amph_fwd_put_bulk(&w, bulk);
     if (data)
         amph_wr_bytes(&w, data, bulk->len);
     cr_assert(!w.bad);
     size_t n = amph_wr_len(&w);
-    struct fwd_req_head head = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = fwd_calls[id].service, .length = (uint32_t)n,
+    struct amph_fwd_req_head head = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = amph_fwd_calls[id].service, .length = (uint32_t)n,
                                  .client = FUZZ_CLIENT, .seq = 99, .cookie = FUZZ_COOKIE };
     amph_wr_init(&w, buf, FWD_REQ_HEAD_BYTES);
-    fwd_put_req_head(&w, &head);
+    amph_fwd_put_req_head(&w, &head);
     return n;
 }
 
@@ -59,7 +59,7 @@ Test(request, all_that_is_cut_is_refused)
 {
     uint8_t buf[512];
     struct amph_fwd_args_pwrite args = { .file = &file, .off = 1 << 20 };
-    struct fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = 5 };
+    struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = 5 };
     size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, "hello", buf, sizeof buf);
     cr_assert_eq(fuzz_iofwd_feed(buf, n), 1, "the whole request is good");
     for (size_t cut = 0; cut < n; cut++) {
@@ -73,13 +73,13 @@ Test(request, all_that_is_cut_is_refused)
 /* One bit of any checked word of a head: it is refused. */
 Test(head, other_words_are_refused)
 {
-    static const struct fwd_req_head request = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REQ_HEAD_BYTES };
-    static const struct fwd_rep_head reply = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REP_HEAD_BYTES };
+    static const struct amph_fwd_req_head request = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REQ_HEAD_BYTES };
+    static const struct amph_fwd_rep_head reply = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REP_HEAD_BYTES };
     uint8_t buf[64];
     struct amph_wr w;
     struct amph_rd r;
-    struct fwd_req_head req;
-    struct fwd_rep_head rep;
+    struct amph_fwd_req_head req;
+    struct amph_fwd_rep_head rep;
     for (int wrong = 0; wrong < 4; wrong++) {
         req = request;
         rep = reply;
@@ -90,19 +90,19 @@ Test(head, other_words_are_refused)
         rep.version ^= wrong == 2;
         rep.length ^= wrong == 3;
         amph_wr_init(&w, buf, sizeof buf);
-        fwd_put_req_head(&w, &req);
+        amph_fwd_put_req_head(&w, &req);
         amph_rd_init(&r, buf, amph_wr_len(&w));
-        cr_assert_eq(fwd_get_req_head(&r, &req), wrong == 0, "request, word %d", wrong);
+        cr_assert_eq(amph_fwd_get_req_head(&r, &req), wrong == 0, "request, word %d", wrong);
         amph_wr_init(&w, buf, sizeof buf);
-        fwd_put_rep_head(&w, &rep);
+        amph_fwd_put_rep_head(&w, &rep);
         amph_rd_init(&r, buf, amph_wr_len(&w));
-        cr_assert_eq(fwd_get_rep_head(&r, &rep), wrong == 0, "reply, word %d", wrong);
+        cr_assert_eq(amph_fwd_get_rep_head(&r, &rep), wrong == 0, "reply, word %d", wrong);
     }
 }
 
 Test(head, other_pieces_are_refused)
 {
-    static const struct fwd_bulk bulks[] = { { .where = FWD_SEGMENT, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
+    static const struct amph_fwd_bulk bulks[] = { { .where = FWD_SEGMENT, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
                                              { .where = FWD_SEGMENT + 1 },
                                              { .flags = (uint8_t)(FWD_PIECE_ALL + 1) },
                                              { .rwf = (uint16_t)(FWD_RWF_ALL + 1) } };
@@ -110,11 +110,11 @@ Test(head, other_pieces_are_refused)
     for (size_t i = 0; i < AMPH_COUNTOF(bulks); i++) {
         struct amph_wr w;
         struct amph_rd r;
-        struct fwd_bulk b;
+        struct amph_fwd_bulk b;
         amph_wr_init(&w, buf, sizeof buf);
-        fwd_put_bulk(&w, &bulks[i]);
+        amph_fwd_put_bulk(&w, &bulks[i]);
         amph_rd_init(&r, buf, amph_wr_len(&w));
-        cr_assert_eq(fwd_get_bulk(&r, &b), i == 0, "piece %zu", i);
+        cr_assert_eq(amph_fwd_get_bulk(&r, &b), i == 0, "piece %zu", i);
     }
 }
 
@@ -127,7 +127,7 @@ Test(request, data_outside_the_part_or_the_segment_is_refused)
     for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         uint8_t buf[512];
         struct amph_fwd_args_pwrite args = { .file = &file };
-        struct fwd_bulk bulk = { .where = i % 2 ? FWD_SEGMENT : FWD_AREA, .flags = FWD_PIECE_FIRST, .len = rows[i / 2].len,
+        struct amph_fwd_bulk bulk = { .where = i % 2 ? FWD_SEGMENT : FWD_AREA, .flags = FWD_PIECE_FIRST, .len = rows[i / 2].len,
                                  .at = rows[i / 2].at };
         size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, NULL, buf, sizeof buf);
         cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i / 2].good, "row %zu, %s", i / 2, i % 2 ? "segment" : "area");
@@ -137,7 +137,7 @@ Test(request, data_outside_the_part_or_the_segment_is_refused)
 /* Rows of a joint call: in order, apart, within the stretch, and as many bytes as the data. */
 Test(request, rows_outside_the_stretch_are_refused)
 {
-    static const struct { struct fwd_row row[2]; uint32_t nrows, len; int good; } rows[] = {
+    static const struct { struct amph_fwd_extent row[2]; uint32_t nrows, len; int good; } rows[] = {
         { { { 0, 5, 0, 1 } }, 1, 5, 1 },
         { { { 0, 5, 0, 1 } }, 1, 4, 0 },
         { { { 95, 5, 0, 1 } }, 1, 5, 1 },
@@ -158,24 +158,24 @@ Test(request, rows_outside_the_stretch_are_refused)
     };
     static const char data[128];
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        uint8_t buf[512], shape[FWD_SHAPE_BYTES + 2 * FWD_ROW_BYTES];
+        uint8_t buf[512], shape[FWD_VIEW_BYTES + 2 * FWD_EXTENT_BYTES];
         struct amph_wr w;
         amph_wr_init(&w, shape, sizeof shape);
-        fwd_put_shape(&w, &(struct fwd_shape){ .number = 7, .processes = 2 });
+        amph_fwd_put_view(&w, &(struct amph_fwd_view){ .number = 7, .processes = 2 });
         for (uint32_t k = 0; k < rows[i].nrows; k++)
-            fwd_put_row(&w, &rows[i].row[k]);
+            amph_fwd_put_extent(&w, &rows[i].row[k]);
         struct amph_fwd_args_pwritej args = { .file = &file, .len = 100, .shape = shape, .shape_len = amph_wr_len(&w) };
         bool fits = rows[i].len <= sizeof data;
-        struct fwd_bulk bulk = { .where = fits ? FWD_INLINE : FWD_AREA, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = rows[i].len };
+        struct amph_fwd_bulk bulk = { .where = fits ? FWD_INLINE : FWD_AREA, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = rows[i].len };
         size_t n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
         cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i].good, "row %zu", i);
         args.shape_len--;
         n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
         cr_assert_eq(fuzz_iofwd_feed(buf, n), 0, "row %zu, cut", i);
     }
-    uint8_t buf[512], shape[FWD_SHAPE_BYTES] = { 0 }; /* of no processes */
+    uint8_t buf[512], shape[FWD_VIEW_BYTES] = { 0 }; /* of no processes */
     struct amph_fwd_args_preadj args = { .file = &file, .len = 100, .shape = shape, .shape_len = sizeof shape };
-    struct fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST };
+    struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST };
     cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 0);
     shape[8] = 1;
     cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 1);
@@ -208,7 +208,7 @@ Test(request, bytes_changed_at_random, .timeout = 60)
     struct amph_fwd_args_pwrite wr = { .file = &file, .off = 7 };
     struct amph_fwd_args_waitlock lk = { .file = &file, .lock = &(struct flock){ .l_type = F_WRLCK, .l_len = 9 } };
     struct amph_fwd_args_getxattr xa = { .path = "/fwd/x", .name = "user.a", .value_cap = 100 };
-    struct fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST, .len = 5 };
+    struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST, .len = 5 };
     int good = 0;
     for (unsigned round = 0; round < 200000; round++) {
         size_t n = round % 4 == 0 ? build(AMPH_FWD_RENAME, &two, NULL, NULL, whole, sizeof whole)
@@ -248,27 +248,27 @@ Test(request, every_call_takes_any_body, .timeout = 60)
                     body[k] = (uint8_t)(FUZZ_HANDLE >> (8 * k));
             seen |= fuzz_iofwd_call(call, body, len);
         }
-        cr_assert(seen & 2, "%s: no reply was ever taken", fwd_calls[call].name);
+        cr_assert(seen & 2, "%s: no reply was ever taken", amph_fwd_calls[call].name);
     }
 }
 
 Test(door, hello_needs_the_key)
 {
-    uint8_t body[FWD_DOOR_BODY_MOST], key[AMPH_KEY_BYTES] = { 1 }, other[AMPH_KEY_BYTES] = { 2 };
+    uint8_t body[FWD_FRAME_BODY_MAX], key[AMPH_KEY_BYTES] = { 1 }, other[AMPH_KEY_BYTES] = { 2 };
     uint8_t nonce[FWD_NONCE_BYTES] = { 3 }, wrong[FWD_NONCE_BYTES] = { 4 };
-    struct fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8, .page_bytes = 65536, .rank = 5, .number = 6, .addr = "addr",
+    struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8, .page_bytes = 65536, .rank = 5, .number = 6, .addr = "addr",
                            .addr_len = 4,
                            .area_key = "key", .area_key_len = 3, .part_at = 7, .part_len = 8 }, back;
-    size_t n = fwd_hello_build(body, sizeof body, &h, key, nonce);
+    size_t n = amph_fwd_hello_build(body, sizeof body, &h, key, nonce);
     cr_assert_gt(n, 0u);
-    cr_assert_eq(fwd_hello_take(body, n, &back, key, nonce), AMPH_OK);
+    cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, nonce), AMPH_OK);
     cr_assert(back.rank == 5 && back.number == 6 && back.page_bytes == 65536 && back.part_at == 7 && back.part_len == 8);
     cr_assert(back.addr_len == 4 && memcmp(back.addr, "addr", 4) == 0);
-    cr_assert_eq(fwd_hello_take(body, n, &back, other, nonce), AMPH_ERR_DENIED);
-    cr_assert_eq(fwd_hello_take(body, n, &back, key, wrong), AMPH_ERR_DENIED, "a recorded HELLO is good for nothing");
+    cr_assert_eq(amph_fwd_hello_parse(body, n, &back, other, nonce), AMPH_ERR_DENIED);
+    cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, wrong), AMPH_ERR_DENIED, "a recorded HELLO is good for nothing");
     for (size_t i = 0; i < n; i++) {
         body[i] ^= 0x80;
-        cr_assert_neq(fwd_hello_take(body, n, &back, key, nonce), AMPH_OK, "byte %zu", i);
+        cr_assert_neq(amph_fwd_hello_parse(body, n, &back, key, nonce), AMPH_OK, "byte %zu", i);
         body[i] ^= 0x80;
     }
 }
@@ -276,15 +276,15 @@ Test(door, hello_needs_the_key)
 Test(door, frames)
 {
     uint8_t buf[64];
-    struct fwd_frame_in in;
-    size_t used, n = fwd_frame_build(buf, FWD_FRAME_GREET, "0123456789abcdef", 16);
+    struct amph_fwd_frame_in in;
+    size_t used, n = amph_fwd_frame_build(buf, FWD_FRAME_GREET, "0123456789abcdef", 16);
     for (size_t have = 0; have < n; have++)
-        cr_assert_eq(fwd_frame_take(buf, have, &in, &used), AMPH_AGAIN);
-    cr_assert_eq(fwd_frame_take(buf, n, &in, &used), AMPH_OK);
+        cr_assert_eq(amph_fwd_frame_parse(buf, have, &in, &used), AMPH_AGAIN);
+    cr_assert_eq(amph_fwd_frame_parse(buf, n, &in, &used), AMPH_OK);
     cr_assert(used == n && in.type == FWD_FRAME_GREET && in.len == 16);
-    uint32_t huge = amph_le32(FWD_DOOR_BODY_MOST + 1);
+    uint32_t huge = amph_le32(FWD_FRAME_BODY_MAX + 1);
     memcpy(buf + 8, &huge, 4);
-    cr_assert_eq(fwd_frame_take(buf, n, &in, &used), AMPH_ERR_PROTO);
+    cr_assert_eq(amph_fwd_frame_parse(buf, n, &in, &used), AMPH_ERR_PROTO);
 }
 
 Test(file, text_form)
@@ -316,7 +316,7 @@ Test(split, last_places_are_servers)
 Test(door, its_address_of_either_family)
 {
     uint8_t buf[128];
-    struct fwd_door_addr a = { .unix_name = "amphora-door-1" }, back;
+    struct amph_fwd_server_addr a = { .unix_name = "amphora-door-1" }, back;
     for (int family = 0; family < 3; family++) {
         struct sockaddr_in *v4 = (struct sockaddr_in *)&a.tcp;
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a.tcp;
@@ -325,11 +325,11 @@ Test(door, its_address_of_either_family)
             *v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(4711), .sin_addr.s_addr = htonl(0x0a000001) };
         else if (family == 2)
             *v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(4711), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-        size_t n = fwd_door_addr_build(buf, sizeof buf, &a);
+        size_t n = amph_fwd_server_addr_build(buf, sizeof buf, &a);
         cr_assert_gt(n, 0u);
-        cr_assert(fwd_door_addr_take(buf, n, &back));
+        cr_assert(amph_fwd_server_addr_parse(buf, n, &back));
         cr_assert_eq(memcmp(&a, &back, sizeof a), 0, "family %d", family);
         for (size_t cut = 0; cut < n; cut++)
-            cr_assert_not(fwd_door_addr_take(buf, cut, &back), "%zu bytes of %zu", cut, n);
+            cr_assert_not(amph_fwd_server_addr_parse(buf, cut, &back), "%zu bytes of %zu", cut, n);
     }
 }

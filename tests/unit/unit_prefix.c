@@ -8,12 +8,12 @@
 #include "base/platform.h"
 #include "iofwd/wire/prefix.h"
 
-static struct fwd_prefixes set;
+static struct amph_fwd_prefixes set;
 
 static void given(const char *spec)
 {
     const char *why = NULL;
-    cr_assert(fwd_prefix_parse(&set, spec, &why), "%s: %s", spec, why);
+    cr_assert(amph_fwd_prefix_parse(&set, spec, &why), "%s: %s", spec, why);
 }
 
 Test(prefix, list_is_parsed)
@@ -35,7 +35,7 @@ Test(prefix, bad_lists_are_refused_with_a_reason)
                                        "/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17" };
     for (size_t i = 0; i < AMPH_COUNTOF(bad); i++) {
         const char *why = NULL;
-        cr_assert(!fwd_prefix_parse(&set, bad[i], &why), "%s", bad[i]);
+        cr_assert(!amph_fwd_prefix_parse(&set, bad[i], &why), "%s", bad[i]);
         cr_assert_not_null(why);
     }
 }
@@ -43,14 +43,14 @@ Test(prefix, bad_lists_are_refused_with_a_reason)
 Test(prefix, match_is_by_whole_names)
 {
     given("/fwd:/data/run");
-    cr_assert_eq(fwd_prefix_match(&set, "/fwd"), &set.item[0]);
-    cr_assert_eq(fwd_prefix_match(&set, "/fwd/"), &set.item[0]);
-    cr_assert_eq(fwd_prefix_match(&set, "/fwd/x/y"), &set.item[0]);
-    cr_assert_eq(fwd_prefix_match(&set, "/data/run/x"), &set.item[1]);
-    cr_assert_null(fwd_prefix_match(&set, "/fwdx"));
-    cr_assert_null(fwd_prefix_match(&set, "/fw"));
-    cr_assert_null(fwd_prefix_match(&set, "/data"));
-    cr_assert_null(fwd_prefix_match(&set, "/"));
+    cr_assert_eq(amph_fwd_prefix_match(&set, "/fwd"), &set.item[0]);
+    cr_assert_eq(amph_fwd_prefix_match(&set, "/fwd/"), &set.item[0]);
+    cr_assert_eq(amph_fwd_prefix_match(&set, "/fwd/x/y"), &set.item[0]);
+    cr_assert_eq(amph_fwd_prefix_match(&set, "/data/run/x"), &set.item[1]);
+    cr_assert_null(amph_fwd_prefix_match(&set, "/fwdx"));
+    cr_assert_null(amph_fwd_prefix_match(&set, "/fw"));
+    cr_assert_null(amph_fwd_prefix_match(&set, "/data"));
+    cr_assert_null(amph_fwd_prefix_match(&set, "/"));
 }
 
 /* base, path, result, in a prefix?, left one? */
@@ -89,9 +89,9 @@ Test(prefix, paths_are_cleaned)
     given("/fwd:/data/run");
     for (size_t i = 0; i < AMPH_COUNTOF(rows); i++) {
         char out[PATH_MAX];
-        struct fwd_clean clean;
+        struct amph_fwd_clean clean;
         const struct row *r = &rows[i];
-        cr_assert_eq(fwd_path_clean(&set, r->base, r->path, out, sizeof out, &clean), 0);
+        cr_assert_eq(amph_fwd_path_clean(&set, r->base, r->path, out, sizeof out, &clean), 0);
         cr_expect_str_eq(out, r->want, "%s + %s: %s", r->base, r->path, out);
         cr_expect_eq(clean.prefix != NULL, r->inside, "%s", r->path);
         cr_expect_eq(clean.left, r->left, "%s", r->path);
@@ -101,18 +101,18 @@ Test(prefix, paths_are_cleaned)
 Test(prefix, long_and_empty_paths_are_errors)
 {
     char path[300], out[64];
-    struct fwd_clean clean;
+    struct amph_fwd_clean clean;
     given("/fwd");
     memset(path, 'a', sizeof path - 1);
     path[0] = '/';
     path[sizeof path - 1] = 0;
-    cr_assert_eq(fwd_path_clean(&set, NULL, path, out, sizeof out, &clean), ENAMETOOLONG);
-    cr_assert_eq(fwd_path_clean(&set, "/x", "", out, sizeof out, &clean), ENOENT);
+    cr_assert_eq(amph_fwd_path_clean(&set, NULL, path, out, sizeof out, &clean), ENAMETOOLONG);
+    cr_assert_eq(amph_fwd_path_clean(&set, "/x", "", out, sizeof out, &clean), ENOENT);
     /* every length up to the limit: never a byte behind the buffer */
     for (size_t cap = 4; cap < 40; cap++) {
         char small[64];
         memset(small, 0x55, sizeof small);
-        fwd_path_clean(&set, NULL, "/fwd/aaaa/bbbb/../cc/", small, cap, &clean);
+        amph_fwd_path_clean(&set, NULL, "/fwd/aaaa/bbbb/../cc/", small, cap, &clean);
         for (size_t i = cap; i < sizeof small; i++)
             cr_assert_eq(small[i], 0x55);
     }
@@ -121,12 +121,12 @@ Test(prefix, long_and_empty_paths_are_errors)
 Test(prefix, relative_paths_that_may_enter)
 {
     given("/fwd:/data/run");
-    cr_assert(fwd_prefix_may_enter(&set, "fwd"));
-    cr_assert(fwd_prefix_may_enter(&set, "run/x"));
-    cr_assert(fwd_prefix_may_enter(&set, "data"));
-    cr_assert(fwd_prefix_may_enter(&set, "../x"));
-    cr_assert(fwd_prefix_may_enter(&set, "."));
-    cr_assert(!fwd_prefix_may_enter(&set, "fwdx"));
-    cr_assert(!fwd_prefix_may_enter(&set, "src/fwd"));
-    cr_assert(!fwd_prefix_may_enter(&set, "x"));
+    cr_assert(amph_fwd_prefix_may_enter(&set, "fwd"));
+    cr_assert(amph_fwd_prefix_may_enter(&set, "run/x"));
+    cr_assert(amph_fwd_prefix_may_enter(&set, "data"));
+    cr_assert(amph_fwd_prefix_may_enter(&set, "../x"));
+    cr_assert(amph_fwd_prefix_may_enter(&set, "."));
+    cr_assert(!amph_fwd_prefix_may_enter(&set, "fwdx"));
+    cr_assert(!amph_fwd_prefix_may_enter(&set, "src/fwd"));
+    cr_assert(!amph_fwd_prefix_may_enter(&set, "x"));
 }

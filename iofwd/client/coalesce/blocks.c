@@ -48,7 +48,7 @@ static void slot_give(struct collector *c, unsigned slot)
     atomic_fetch_sub(&slots_held, 1);
 }
 
-void fwd_blocks_late(struct collector *c, int err)
+void amph_client_blocks_error(struct collector *c, int err)
 {
     if (err && !c->late)
         c->late = err;
@@ -57,18 +57,18 @@ void fwd_blocks_late(struct collector *c, int err)
 /* Sends a block off.  0 or an errno value, with nothing under way. */
 static int block_send(struct collector *c, struct block *b)
 {
-    struct fwd_bulk bulk = { .where = FWD_AREA, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = (uint32_t)b->len,
+    struct amph_fwd_bulk bulk = { .where = FWD_AREA, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = (uint32_t)b->len,
                              .at = (uint64_t)b->slot * c->cl->piece };
-    b->pend = fwd_pend_take(c->cl);
+    b->pend = amph_client_pending_acquire(c->cl);
     bulk.op = (uint32_t)b->pend->seq;
-    struct fwd_data d = { .file = &c->file, .off = b->off, .done_p = &b->pend->got, .reads = c->mode == READING,
+    struct amph_client_data d = { .file = &c->file, .off = b->off, .done_p = &b->pend->got, .reads = c->mode == READING,
                           .placed = c->mode == READING || !c->append };
-    b->pend->desc = &fwd_calls[fwd_data_record(&d, &b->args)];
+    b->pend->desc = &amph_fwd_calls[amph_client_data_record(&d, &b->args)];
     b->pend->args = &b->args;
     b->pend->want = b->len;
-    int err = fwd_pend_send(c->cl, c->link, b->pend, &bulk, NULL);
+    int err = amph_client_pending_send(c->cl, c->link, b->pend, &bulk, NULL);
     if (err) {
-        fwd_pend_give(c->cl, b->pend);
+        amph_client_pending_release(c->cl, b->pend);
         b->pend = NULL;
     }
     return err;
@@ -80,10 +80,10 @@ static int write_rest(struct collector *c, const struct block *b, size_t at)
     uint8_t *data = block_memory(c, b);
     for (size_t done; at < b->len; at += done) {
         union amph_fwd_args u;
-        struct fwd_data d = { .file = &c->file, .off = b->off + (off_t)at, .data = data + at, .len = b->len - at, .done_p = &done,
+        struct amph_client_data d = { .file = &c->file, .off = b->off + (off_t)at, .data = data + at, .len = b->len - at, .done_p = &done,
                               .placed = !c->append };
         done = 0;
-        int err = fwd_client_call(c->cl, fwd_data_record(&d, &u), &u);
+        int err = amph_client_call(c->cl, amph_client_data_record(&d, &u), &u);
         if (err != EINTR && (err || done == 0)) /* the calls that gave the data have returned: nobody else can make it again */
             return err ? err : EIO;
     }
@@ -91,21 +91,21 @@ static int write_rest(struct collector *c, const struct block *b, size_t at)
 }
 
 /* Waits for a block that is under way. */
-static void block_wait(struct collector *c, struct block *b, struct fwd_guard *g)
+static void block_wait(struct collector *c, struct block *b, struct amph_client_sigguard *g)
 {
     if (!b->pend)
         return;
-    int err = fwd_pend_wait(c->cl, c->link, b->pend, g);
+    int err = amph_client_pending_wait(c->cl, c->link, b->pend, g);
     b->got = err || b->pend->got > b->len ? 0 : b->pend->got;
     b->back = true;
-    fwd_pend_give(c->cl, b->pend);
+    amph_client_pending_release(c->cl, b->pend);
     b->pend = NULL;
     /* Its server has gone, perhaps: what it has not acknowledged goes to the next. */
     bool again = err == EINTR || (err == EIO && c->cl->failover && !c->append);
     if (c->mode == WRITING && b->got < b->len && (!err || again))
         err = write_rest(c, b, b->got);
     if (c->mode == WRITING)
-        fwd_blocks_late(c, err);
+        amph_client_blocks_error(c, err);
     else if (b->got < b->len)
         c->ended = true;
 }
@@ -140,9 +140,9 @@ static bool go_to_heap(struct collector *c)
 }
 
 /* Slots, where this file can have them; else memory of its own. */
-bool fwd_blocks_room(struct collector *c)
+bool amph_client_blocks_room(struct collector *c)
 {
-    if (fwd_link_to(c->cl, c->server, &c->link))
+    if (amph_client_link_to(c->cl, c->server, &c->link))
         return false;
     if (c->file.nparts > 1 || !c->link->part || atomic_load(&slots_held) >= c->cl->nslots / 4)
         return go_to_heap(c);
@@ -157,45 +157,45 @@ bool fwd_blocks_room(struct collector *c)
 static void flush(struct collector *c)
 {
     struct block *b = c->n ? block_at(c, c->n - 1) : NULL;
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     if (c->mode != WRITING || !b || b->pend || b->back || !b->len)
         return;
     if (c->on_heap) {
-        fwd_blocks_late(c, write_rest(c, b, 0));
+        amph_client_blocks_error(c, write_rest(c, b, 0));
         drop_head(c);
         return;
     }
     if (c->link->near && c->cl->demotes)
         amph_cache_demote(block_memory(c, b), b->len);
-    fwd_guard_enter(&g);
+    amph_client_sigguard_enter(&g);
     int err = block_send(c, b);
     if (err) {
-        fwd_blocks_late(c, c->cl->failover ? write_rest(c, b, 0) : err); /* nothing has been sent */
+        amph_client_blocks_error(c, c->cl->failover ? write_rest(c, b, 0) : err); /* nothing has been sent */
         b->back = true;
     }
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
 }
 
 static void drain(struct collector *c)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     if (!c->n)
         return;
-    fwd_guard_enter(&g);
+    amph_client_sigguard_enter(&g);
     while (c->n) {
         block_wait(c, block_at(c, 0), &g);
         drop_head(c);
     }
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
 }
 
-void fwd_blocks_rest(struct collector *c)
+void amph_client_blocks_flush(struct collector *c)
 {
     flush(c);
     drain(c);
 }
 
-bool fwd_blocks_touch(struct collector *c, off_t from, off_t to)
+bool amph_client_blocks_touch(struct collector *c, off_t from, off_t to)
 {
     const struct block *tail = c->n ? block_at(c, c->n - 1) : NULL;
     if (!tail || from >= to)
@@ -206,13 +206,13 @@ bool fwd_blocks_touch(struct collector *c, off_t from, off_t to)
     return to > c->pos && (!whole || from < tail->off + (off_t)tail->len);
 }
 
-bool fwd_blocks_hold(struct collector *c, size_t len)
+bool amph_client_blocks_hold(struct collector *c, size_t len)
 {
     const struct block *head = c->n ? block_at(c, 0) : NULL;
     return head && c->mode == READING && head->back && len <= head->got - c->taken;
 }
 
-void fwd_blocks_forget(void)
+void amph_client_blocks_forget(void)
 {
     atomic_store(&slots_held, 0);
 }
@@ -223,17 +223,17 @@ void fwd_blocks_forget(void)
 static struct block *filling(struct collector *c)
 {
     struct block *b = c->n ? block_at(c, c->n - 1) : NULL;
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     if (b && !b->pend && !b->back && b->len < c->block_bytes)
         return b;
     flush(c);
     if ((b = add_block(c, c->pos)))
         return b;
     if (c->n) {
-        fwd_guard_enter(&g);
+        amph_client_sigguard_enter(&g);
         block_wait(c, block_at(c, 0), &g);
         drop_head(c);
-        fwd_guard_leave(&g);
+        amph_client_sigguard_leave(&g);
         if ((b = add_block(c, c->pos)))
             return b;
         drain(c);
@@ -241,7 +241,7 @@ static struct block *filling(struct collector *c)
     return go_to_heap(c) ? add_block(c, c->pos) : NULL; /* other files have all the slots */
 }
 
-bool fwd_blocks_gather(struct collector *c, const struct fwd_data *d)
+bool amph_client_blocks_append(struct collector *c, const struct amph_client_data *d)
 {
     size_t done = 0, len = d->len;
     /* Others append, too: what one call appends stays together. */
@@ -273,7 +273,7 @@ static void heap_fetch(struct collector *c)
     struct block *b = add_block(c, c->pos);
     struct amph_fwd_args_pread a = { .file = &c->file, .off = c->pos, .buf = c->heap, .buf_cap = HEAP_BLOCK, .buf_len = &b->got };
     b->len = HEAP_BLOCK;
-    if (fwd_client_call(c->cl, AMPH_FWD_PREAD, &a))
+    if (amph_client_call(c->cl, AMPH_FWD_PREAD, &a))
         b->got = 0;
     b->back = true;
     c->ended = b->got < b->len;
@@ -282,7 +282,7 @@ static void heap_fetch(struct collector *c)
 /* Asks for what comes next, as far as there is room and the run goes. */
 static void fetch_ahead(struct collector *c)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     if (c->ended)
         return;
     if (c->on_heap) {
@@ -290,7 +290,7 @@ static void fetch_ahead(struct collector *c)
             heap_fetch(c);
         return;
     }
-    fwd_guard_enter(&g);
+    amph_client_sigguard_enter(&g);
     for (;;) {
         const struct block *tail = c->n ? block_at(c, c->n - 1) : NULL;
         off_t off = tail ? tail->off + (off_t)tail->len : c->pos;
@@ -308,13 +308,13 @@ static void fetch_ahead(struct collector *c)
             break;
         }
     }
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
 }
 
 /* The head block, come back; NULL: nothing more can be had this way. */
 static struct block *arrived(struct collector *c)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     struct block *b = c->n ? block_at(c, 0) : NULL;
     if (b && b->back && c->taken < b->got)
         return b;
@@ -330,14 +330,14 @@ static struct block *arrived(struct collector *c)
     if (!b)
         return NULL;
     if (b->pend) {
-        fwd_guard_enter(&g);
+        amph_client_sigguard_enter(&g);
         block_wait(c, b, &g);
-        fwd_guard_leave(&g);
+        amph_client_sigguard_leave(&g);
     }
     return b->got ? b : NULL;
 }
 
-bool fwd_blocks_serve(struct collector *c, const struct fwd_data *d)
+bool amph_client_blocks_serve(struct collector *c, const struct amph_client_data *d)
 {
     size_t done = 0, len = d->len;
     while (done < len) {

@@ -14,7 +14,7 @@ enum mode { IDLE, WRITING, READING };
 
 /* A piece of a run: being filled, under way, or come back. */
 struct block {
-    struct fwd_pend *pend;     /* NULL: not sent */
+    struct amph_client_pending *pend;     /* NULL: not sent */
     union amph_fwd_args args;
     unsigned slot;
     off_t off;
@@ -29,7 +29,7 @@ struct collector {
     _Atomic uintptr_t owner;   /* the thread inside */
     struct amph_fwd_file file;
     struct amph_fwd_client *cl;
-    struct fwd_link *link;
+    struct amph_client_link *link;
     _Atomic(enum mode) mode;   /* set by set_mode in coalesce/coalesce.c; without entering, only looked at */
     bool by_offset;            /* a run of read() or write(), not of pread() or pwrite() */
     _Atomic bool alone;        /* opened by this process, and no other has come to it since: nobody else moves its offset */
@@ -57,19 +57,19 @@ struct collector {
 };
 
 /* Chooses where a run's blocks lie: spare slots of the transfer area, else memory of their own.  false: no server, no memory. */
-bool fwd_blocks_room(struct collector *c);
+bool amph_client_blocks_room(struct collector *c);
 /* Take the call's bytes; give the call what has been fetched.  d->done_p gets how many; false: none, and the server is to be asked. */
-bool fwd_blocks_gather(struct collector *c, const struct fwd_data *d);
-bool fwd_blocks_serve(struct collector *c, const struct fwd_data *d);
+bool amph_client_blocks_append(struct collector *c, const struct amph_client_data *d);
+bool amph_client_blocks_serve(struct collector *c, const struct amph_client_data *d);
 /* Is anything of [from, to) gathered, or fetched and not yet given? */
-bool fwd_blocks_touch(struct collector *c, off_t from, off_t to);
+bool amph_client_blocks_touch(struct collector *c, off_t from, off_t to);
 /* Have the next len bytes been fetched, so that giving them asks for no more? */
-bool fwd_blocks_hold(struct collector *c, size_t len);
+bool amph_client_blocks_hold(struct collector *c, size_t len);
 /* Sends what has been gathered, and waits for all that is under way. */
-void fwd_blocks_rest(struct collector *c);
+void amph_client_blocks_flush(struct collector *c);
 /* The first error of data whose calls have returned is kept for a call that may say it. */
-void fwd_blocks_late(struct collector *c, int err);
+void amph_client_blocks_error(struct collector *c, int err);
 /* In a forked child: its client has an area of its own. */
-void fwd_blocks_forget(void);
+void amph_client_blocks_forget(void);
 
 #endif

@@ -152,18 +152,18 @@ static void settle(struct collector *c)
 {
     if (c->mode == IDLE)
         return;
-    fwd_blocks_rest(c);
+    amph_client_blocks_flush(c);
     if (c->by_offset && !(c->mode == WRITING && c->append)) { /* what appends has moved the offset at the server itself */
         off_t now;
         struct amph_fwd_args_lseek a = { .file = &c->file, .off = c->pos, .whence = SEEK_SET, .pos = &now };
-        int err = fwd_client_call(c->cl, AMPH_FWD_LSEEK, &a);
+        int err = amph_client_call(c->cl, AMPH_FWD_LSEEK, &a);
         if (c->mode == WRITING)
-            fwd_blocks_late(c, err);
+            amph_client_blocks_error(c, err);
     }
     set_mode(c, IDLE);
 }
 
-void fwd_collect_settle_all(void)
+void amph_client_coalesce_flush_all(void)
 {
     for (unsigned i = 0; i < BUCKETS && atomic_load(&all.dirty); i++)
         for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next)
@@ -184,11 +184,11 @@ static bool is_able(struct collector *c, enum mode mode)
     struct amph_fwd_args_getflags flags_args = { .file = &c->file, .flags = &flags };
     if (!c->checked) {
         c->checked = true;
-        bool regular = fwd_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 && S_ISREG(st.st_mode);
+        bool regular = amph_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 && S_ISREG(st.st_mode);
         if (!atomic_load(&c->identity))
             atomic_store(&c->identity, regular ? (st.st_ino * UINT64_C(0x9e3779b97f4a7c15) >> 16) | 1 : UINT64_MAX);
         c->able = regular &&
-            fwd_client_call(c->cl, AMPH_FWD_GETFLAGS, &flags_args) == 0 && !(flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH));
+            amph_client_call(c->cl, AMPH_FWD_GETFLAGS, &flags_args) == 0 && !(flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH));
         c->append = flags & O_APPEND;
         c->access = flags & O_ACCMODE;
     }
@@ -197,7 +197,7 @@ static bool is_able(struct collector *c, enum mode mode)
 
 static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off)
 {
-    if (!is_able(c, mode) || !fwd_blocks_room(c))
+    if (!is_able(c, mode) || !amph_client_blocks_room(c))
         return false;
     bool appends = mode == WRITING && c->append;
     if (!by_offset && appends)
@@ -207,7 +207,7 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
     c->pos = off;
     if (by_offset && !appends) {
         struct amph_fwd_args_lseek a = { .file = &c->file, .whence = SEEK_CUR, .pos = &c->pos };
-        if (fwd_client_call(c->cl, AMPH_FWD_LSEEK, &a))
+        if (amph_client_call(c->cl, AMPH_FWD_LSEEK, &a))
             return false;
     }
     c->by_offset = by_offset;
@@ -230,7 +230,7 @@ static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t of
 static bool prepare(struct collector *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
     bool run = is_run(c, mode, by_offset, off, len);
-    bool dead = c->mode == WRITING && !c->on_heap && atomic_load_explicit(&c->link->state, memory_order_acquire) != FWD_LINK_READY;
+    bool dead = c->mode == WRITING && !c->on_heap && atomic_load_explicit(&c->link->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY;
     if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset || (!by_offset && off != c->pos) || len > SMALL))
         settle(c);
     if (c->mode == mode)
@@ -290,7 +290,7 @@ static bool settle_between(struct collector *o, off_t from, off_t to)
 {
     if (!enter(o))
         return false;
-    bool touches = fwd_blocks_touch(o, from, to);
+    bool touches = amph_client_blocks_touch(o, from, to);
     if (touches)
         settle(o);
     leave(o);
@@ -310,12 +310,12 @@ static off_t end_of(off_t from, size_t len)
 
 /* Others have gathered for the file that d reads.  What is fetched ahead must not lie where they will write: with them there, either it is
  * there already, and they have nothing to do with it, or they come to rest. */
-static void read_beside(struct collector *c, const struct fwd_data *d)
+static void read_beside(struct collector *c, const struct amph_client_data *d)
 {
     if (!enter_for(c, d->file))
         return;
     off_t from = c->pos;
-    bool held = (d->placed ? !c->by_offset && d->off == c->pos : c->by_offset) && fwd_blocks_hold(c, d->len);
+    bool held = (d->placed ? !c->by_offset && d->off == c->pos : c->by_offset) && amph_client_blocks_hold(c, d->len);
     leave(c);
     if (!held)
         settle_others(c, READING, 0, INT64_MAX);
@@ -326,13 +326,13 @@ static void read_beside(struct collector *c, const struct fwd_data *d)
 }
 
 /* Others have gathered for the file that d writes, or fetched ahead. */
-static void write_beside(struct collector *c, struct amph_fwd_client *cl, const struct fwd_data *d)
+static void write_beside(struct collector *c, struct amph_fwd_client *cl, const struct amph_client_data *d)
 {
     off_t from = d->placed ? d->off : c->pos;
     bool known = !c->append && (d->placed || (atomic_load(&c->mode) != IDLE && c->by_offset));
     struct amph_fwd_args_lseek a = { .file = d->file, .whence = SEEK_CUR, .pos = &from };
     if (!known && !c->append && c->alone)
-        known = fwd_client_call(cl, AMPH_FWD_LSEEK, &a) == 0;
+        known = amph_client_call(cl, AMPH_FWD_LSEEK, &a) == 0;
     if (known)
         settle_others(c, WRITING, from, end_of(from, d->len));
     else
@@ -340,7 +340,7 @@ static void write_beside(struct collector *c, struct amph_fwd_client *cl, const 
 }
 
 /* Before a call on c's file; this thread is inside of no collector. */
-static void meet_others(struct collector *c, struct amph_fwd_client *cl, const struct fwd_data *d, enum mode mode)
+static void meet_others(struct collector *c, struct amph_fwd_client *cl, const struct amph_client_data *d, enum mode mode)
 {
     if (atomic_load_explicit(&all.dirty, memory_order_relaxed) <= (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE))
         return;
@@ -356,10 +356,10 @@ static void meet_others(struct collector *c, struct amph_fwd_client *cl, const s
 }
 
 /* A read has come to the end of the file, which may lie further: others have gathered what comes later. */
-static void read_on(struct collector *c, struct amph_fwd_client *cl, const struct fwd_data *d)
+static void read_on(struct collector *c, struct amph_fwd_client *cl, const struct amph_client_data *d)
 {
     union amph_fwd_args u;
-    struct fwd_data rest = *d;
+    struct amph_client_data rest = *d;
     size_t more = 0;
     if (!atomic_load(&all.dirty) || !settle_others(c, READING, 0, INT64_MAX) || !enter_for(c, d->file))
         return;
@@ -368,7 +368,7 @@ static void read_on(struct collector *c, struct amph_fwd_client *cl, const struc
     rest.off += (off_t)*d->done_p;
     rest.len -= *d->done_p;
     rest.done_p = &more;
-    if (fwd_client_call(cl, fwd_data_record(&rest, &u), &u) == 0)
+    if (amph_client_call(cl, amph_client_data_record(&rest, &u), &u) == 0)
         *d->done_p += more;
     leave(c);
 }
@@ -382,7 +382,7 @@ static int take_late(struct collector *c)
     return err;
 }
 
-static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, const struct fwd_data *d)
+static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, const struct amph_client_data *d)
 {
     enum mode mode = d->reads ? READING : WRITING;
     struct collector *c = find(d->file);
@@ -391,14 +391,14 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, co
     if (c)
         meet_others(c, call->client, d, mode);
     else if (atomic_load_explicit(&all.dirty, memory_order_relaxed))
-        fwd_collect_settle_all();
+        amph_client_coalesce_flush_all();
     if (!c || !enter_for(c, d->file))
         return amph_layer_pass(self->next, call);
     c->cl = call->client;
     bool collected = prepare(c, mode, !d->placed, d->off, d->len);
     int err = take_late(c);
     if (!err && collected)
-        collected = mode == WRITING ? fwd_blocks_gather(c, d) : fwd_blocks_serve(c, d);
+        collected = mode == WRITING ? amph_client_blocks_append(c, d) : amph_client_blocks_serve(c, d);
     if (!err && collected) {
         bool announced = c->announced != IDLE;
         count_announced(c, *d->done_p);
@@ -420,7 +420,7 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
 {
     bool reports = call->id == AMPH_FWD_CLOSE || call->id == AMPH_FWD_FSYNC || call->id == AMPH_FWD_FDATASYNC;
     bool waits = call->id == AMPH_FWD_WAITLOCK || call->id == AMPH_FWD_PWAITLOCK || call->id == AMPH_FWD_FLOCK;
-    if (!enter_for(c, fwd_call_file(&fwd_calls[call->id], &call->u)))
+    if (!enter_for(c, amph_fwd_call_file(&amph_fwd_calls[call->id], &call->u)))
         return amph_layer_pass(self->next, call);
     settle(c);
     if (call->id == AMPH_FWD_SETFLAGS) {
@@ -451,20 +451,20 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
     return err;
 }
 
-void fwd_collect_keep_alone(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct collector *c = all.session ? find_or_make(cl, file) : NULL;
     if (c)
         c->alone = true;
 }
 
-size_t fwd_collect_tell_alone(char *buf, size_t len_bytes)
+size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 {
     size_t at = 0;
     for (unsigned i = 0; i < BUCKETS && all.session; i++)
         for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next) {
             uint64_t handle = atomic_load(&c->handle);
-            int n = handle && c->alone ? snprintf(buf + at, len_bytes - at, FWD_ALONE_FORMAT, c->server, handle) : 0;
+            int n = handle && c->alone ? snprintf(buf + at, len_bytes - at, AMPH_CLIENT_EXCLUSIVE_FORMAT, c->server, handle) : 0;
             if (n < 0 || (size_t)n >= len_bytes - at)
                 break;
             at += (size_t)n;
@@ -496,17 +496,17 @@ static bool is_about_all(const struct amph_fwd_call *call)
 
 static int collect_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
-    struct fwd_data d;
+    struct amph_client_data d;
     if (!call->client || !atomic_load_explicit(&all.in_use, memory_order_relaxed) || atomic_load_explicit(&all.over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
-    if (fwd_data_of(call->id, &call->u, &d) && !d.file->rwf)
+    if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf)
         return amph_fwd_file_waits(d.file) ? amph_layer_pass(self->next, call) : do_data(self, call, &d);
-    const struct fwd_call_desc *desc = &fwd_calls[call->id];
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
     const struct amph_fwd_file *file =
-        desc->nargs && desc->arg[0].word == FWD_IN_FILE ? fwd_call_file(desc, &call->u) : NULL;
+        desc->nargs && desc->arg[0].word == FWD_IN_FILE ? amph_fwd_call_file(desc, &call->u) : NULL;
     struct collector *c = file ? find(file) : NULL;
     if (atomic_load(&all.dirty) && (!c || is_about_all(call)))
-        fwd_collect_settle_all();
+        amph_client_coalesce_flush_all();
     if (all.session && call->id == AMPH_FWD_OPEN)
         return open_call(self, call);
     return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);
@@ -527,7 +527,7 @@ static void forget_parent(void)
             c->late = 0;
             leave(c);
         }
-    fwd_blocks_forget();
+    amph_client_blocks_forget();
     atomic_store(&making, false);
 }
 
@@ -538,7 +538,7 @@ static void collect_event(const struct amph_layer *self, enum amph_layer_event e
     if (shares)
         share_all();
     if (shares || event == AMPH_LAYER_EXIT)
-        fwd_collect_settle_all();
+        amph_client_coalesce_flush_all();
     if (event == AMPH_LAYER_FORK_CHILD)
         forget_parent();
     if (event == AMPH_LAYER_EXIT)
@@ -547,7 +547,7 @@ static void collect_event(const struct amph_layer *self, enum amph_layer_event e
 
 static struct amph_layer layer = { .name = "cache", .rank = 30, .call = collect_call, .event = collect_event };
 
-void fwd_collect_open(void)
+void amph_client_coalesce_open(void)
 {
     static bool added;
     all.session = amph_env_enum(AMPH_ENV_IOFWD_CONSISTENCY) == 1;
@@ -565,7 +565,7 @@ __attribute__((destructor)) static void collect_end(void)
         amph_layer_event(AMPH_LAYER_EXIT);
 }
 
-int fwd_collect_announce(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, uint64_t bytes, unsigned calls)
+int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, uint64_t bytes, unsigned calls)
 {
     atomic_store(&all.in_use, true);
     struct collector *c = find_or_make(cl, file);

@@ -22,7 +22,7 @@
 #include "base/env.h"
 #include "iofwd/client/recovery/record.h"
 
-bool fwd_failover_on(void)
+bool amph_client_failover_on(void)
 {
     static const unsigned word_failover = 2;
     return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_failover;
@@ -30,35 +30,35 @@ bool fwd_failover_on(void)
 
 /* ---- servers ---- */
 
-bool fwd_server_is_dead(const struct amph_fwd_client *cl, uint32_t server)
+bool amph_client_server_is_dead(const struct amph_fwd_client *cl, uint32_t server)
 {
     return server >= cl->first && server - cl->first < cl->nlinks &&
-           atomic_load_explicit(&cl->link[server - cl->first].state, memory_order_acquire) == FWD_LINK_DEAD;
+           atomic_load_explicit(&cl->link[server - cl->first].state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD;
 }
 
-uint32_t fwd_server_after(const struct amph_fwd_client *cl, uint32_t server, uint32_t steps)
+uint32_t amph_client_server_after(const struct amph_fwd_client *cl, uint32_t server, uint32_t steps)
 {
     return cl->first + (server - cl->first + steps) % cl->nlinks;
 }
 
-void fwd_failover_rotate(struct amph_fwd_client *cl)
+void amph_client_failover_rotate(struct amph_fwd_client *cl)
 {
-    for (uint32_t i = 0; i < cl->nlinks && fwd_server_is_dead(cl, cl->servers[0]); i++)
-        cl->servers[0] = fwd_server_after(cl, cl->servers[0], 1);
+    for (uint32_t i = 0; i < cl->nlinks && amph_client_server_is_dead(cl, cl->servers[0]); i++)
+        cl->servers[0] = amph_client_server_after(cl, cl->servers[0], 1);
 }
 
-int fwd_server_home(struct amph_fwd_client *cl)
+int amph_client_server_home(struct amph_fwd_client *cl)
 {
-    struct fwd_link *link;
+    struct amph_client_link *link;
     for (uint32_t i = 0; i < cl->nlinks; i++) {
-        fwd_failover_rotate(cl);
-        if (fwd_link_to(cl, cl->servers[0], &link) == 0)
+        amph_client_failover_rotate(cl);
+        if (amph_client_link_to(cl, cl->servers[0], &link) == 0)
             return 0;
     }
     return EIO;
 }
 
-bool fwd_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_ref *b)
+bool amph_client_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_ref *b)
 {
     return a->server == b->server && a->handle == b->handle;
 }
@@ -66,15 +66,15 @@ bool fwd_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_ref *b)
 /* ---- what calls leave behind ---- */
 
 /* The bytes that a lock is about, with places counted from the start of the file.  false: they cannot be asked for any more. */
-static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *file, const struct flock *lock, struct fwd_range *r)
+static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *file, const struct flock *lock, struct amph_fwd_range *r)
 {
     struct stat st;
     off_t base = 0;
     struct amph_fwd_args_lseek seek = { .file = file, .whence = SEEK_CUR, .pos = &base };
     struct amph_fwd_args_fstat look = { .file = file, .st = &st };
-    if (lock->l_whence == SEEK_CUR && fwd_client_once(cl, AMPH_FWD_LSEEK, &seek))
+    if (lock->l_whence == SEEK_CUR && amph_client_once(cl, AMPH_FWD_LSEEK, &seek))
         return false;
-    if (lock->l_whence == SEEK_END && fwd_client_once(cl, AMPH_FWD_FSTAT, &look))
+    if (lock->l_whence == SEEK_END && amph_client_once(cl, AMPH_FWD_FSTAT, &look))
         return false;
     if (lock->l_whence == SEEK_END)
         base = st.st_size;
@@ -85,51 +85,51 @@ static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *fil
     return true;
 }
 
-static void note_lock(struct amph_fwd_client *cl, struct fwd_noted *e, const struct amph_fwd_file *file, const struct flock *lock,
+static void note_lock(struct amph_fwd_client *cl, struct amph_client_record *e, const struct amph_fwd_file *file, const struct flock *lock,
                       short kind)
 {
-    struct fwd_guard g;
-    struct fwd_range r = { .kind = kind };
+    struct amph_client_sigguard g;
+    struct amph_fwd_range r = { .kind = kind };
     bool known = range_of(cl, file, lock, &r);
-    fwd_noted_lock(&g);
+    amph_client_records_lock(&g);
     if (known && r.type == F_UNLCK && r.from == 0 && r.to == FWD_RANGE_END)
-        fwd_ranges_forget(&e->locks, kind);
-    else if (!known || !fwd_ranges_set(&e->locks, r))
+        amph_fwd_ranges_forget(&e->locks, kind);
+    else if (!known || !amph_fwd_ranges_set(&e->locks, r))
         e->locks.unknown = true;
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
 }
 
-static bool appends(enum amph_fwd_id id, const union amph_fwd_args *u, const struct fwd_noted *e)
+static bool appends(enum amph_fwd_id id, const union amph_fwd_args *u, const struct amph_client_record *e)
 {
-    struct fwd_data d;
-    return fwd_data_of(id, u, &d) && !d.reads && ((d.file->rwf & RWF_APPEND) || (e && (e->oflags & O_APPEND)));
+    struct amph_client_data d;
+    return amph_client_data_of(id, u, &d) && !d.reads && ((d.file->rwf & RWF_APPEND) || (e && (e->oflags & O_APPEND)));
 }
 
-static void move_pos(struct fwd_noted *e, size_t by)
+static void move_pos(struct amph_client_record *e, size_t by)
 {
-    if (atomic_load(&e->shared->pos) != FWD_POS_END)
+    if (atomic_load(&e->shared->pos) != AMPH_CLIENT_POS_END)
         atomic_fetch_add(&e->shared->pos, (int64_t)by);
 }
 
-static void note_read(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_read(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
     move_pos(e, *u->read.buf_len);
 }
 
-static void note_write(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_write(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
     if (e->oflags & O_APPEND)
-        atomic_store(&e->shared->pos, FWD_POS_END);
+        atomic_store(&e->shared->pos, AMPH_CLIENT_POS_END);
     else
         move_pos(e, *u->write.done);
 }
 
-static void note_lseek(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_lseek(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
     atomic_store(&e->shared->pos, *u->lseek.pos);
 }
 
-static void note_getdents(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_getdents(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
     const struct amph_fwd_args_getdents *a = &u->getdents;
     for (size_t at = 0; at + offsetof(struct dirent64, d_name) < *a->entries_len;) {
@@ -139,47 +139,47 @@ static void note_getdents(struct amph_fwd_client *cl, struct fwd_noted *e, const
     }
 }
 
-static void note_setflags(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_setflags(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
     e->oflags = (e->oflags & ~(O_APPEND | O_NONBLOCK)) | (u->setflags.flags & (O_APPEND | O_NONBLOCK));
     atomic_store(&e->shared->oflags, e->oflags);
 }
 
-static void note_setlock(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_setlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->setlock.file, &u->setlock.lock[0], FWD_LOCK_OF_FILE);
+    note_lock(cl, e, u->setlock.file, &u->setlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
-static void note_waitlock(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_waitlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], FWD_LOCK_OF_FILE);
+    note_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
-static void note_psetlock(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_psetlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], FWD_LOCK_OF_PROCESS);
+    note_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
-static void note_pwaitlock(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_pwaitlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], FWD_LOCK_OF_PROCESS);
+    note_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
-static void note_punlock(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_punlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
-    struct fwd_guard g;
-    fwd_noted_lock(&g);
-    fwd_ranges_forget(&e->locks, FWD_LOCK_OF_PROCESS);
-    fwd_noted_unlock(&g);
+    struct amph_client_sigguard g;
+    amph_client_records_lock(&g);
+    amph_fwd_ranges_forget(&e->locks, AMPH_CLIENT_LOCK_OF_PROCESS);
+    amph_client_records_unlock(&g);
 }
 
-static void note_flock(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u)
+static void note_flock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
 {
     e->flock_op = u->flock.op & LOCK_UN ? 0 : u->flock.op & (LOCK_SH | LOCK_EX);
 }
 
 /* The calls that leave something behind at a file of ours; each is noted when it has succeeded. */
-static void (*const notes[AMPH_FWD_NCALLS])(struct amph_fwd_client *cl, struct fwd_noted *e, const union amph_fwd_args *u) = {
+static void (*const notes[AMPH_FWD_NCALLS])(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u) = {
     [AMPH_FWD_READ] = note_read,
     [AMPH_FWD_WRITE] = note_write,
     [AMPH_FWD_LSEEK] = note_lseek,
@@ -194,35 +194,35 @@ static void (*const notes[AMPH_FWD_NCALLS])(struct amph_fwd_client *cl, struct f
 };
 
 /* A call has succeeded; e: of its file, or NULL. */
-static void note(struct amph_fwd_client *cl, enum amph_fwd_id id, const union amph_fwd_args *u, struct fwd_noted *e)
+static void note(struct amph_fwd_client *cl, enum amph_fwd_id id, const union amph_fwd_args *u, struct amph_client_record *e)
 {
     if (id == AMPH_FWD_OPEN)
-        fwd_noted_add(cl, &u->open);
+        amph_client_record_add(cl, &u->open);
     else if (id == AMPH_FWD_RENAME)
-        fwd_noted_renamed(&u->rename);
+        amph_client_record_renamed(&u->rename);
     if (e && notes[id])
         notes[id](cl, e, u);
 }
 
 /* ---- may the call be made again although it may have been done already? ---- */
 
-static bool repeat_open(const union amph_fwd_args *u, const struct fwd_noted *e)
+static bool repeat_open(const union amph_fwd_args *u, const struct amph_client_record *e)
 {
     return !(u->open.flags & O_EXCL);
 }
 
-static bool repeat_fallocate(const union amph_fwd_args *u, const struct fwd_noted *e)
+static bool repeat_fallocate(const union amph_fwd_args *u, const struct amph_client_record *e)
 {
     return !(u->fallocate.how & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE));
 }
 
 /* What it starts from, offset or locks, is noted. */
-static bool repeat_noted(const union amph_fwd_args *u, const struct fwd_noted *e)
+static bool repeat_noted(const union amph_fwd_args *u, const struct amph_client_record *e)
 {
     return e;
 }
 
-static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u, const struct fwd_noted *e) = {
+static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u, const struct amph_client_record *e) = {
     [AMPH_FWD_OPEN] = repeat_open,
     [AMPH_FWD_WRITE] = repeat_noted, /* what appends is never repeated */
     [AMPH_FWD_FALLOCATE] = repeat_fallocate,
@@ -237,11 +237,11 @@ static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u, cons
     [AMPH_FWD_FLOCK] = repeat_noted,
 };
 
-static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u, const struct fwd_noted *e)
+static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u, const struct amph_client_record *e)
 {
     if (appends(id, u, e))
         return false;
-    return fwd_calls[id].flags & FWD_CALL_RETRY || (repeats[id] && repeats[id](u, e));
+    return amph_fwd_calls[id].flags & FWD_CALL_RETRY || (repeats[id] && repeats[id](u, e));
 }
 
 /* ---- calls ---- */
@@ -258,13 +258,13 @@ struct renamed {
 static bool any_dead(const struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++)
-        if (fwd_server_is_dead(cl, file->part[i].server))
+        if (amph_client_server_is_dead(cl, file->part[i].server))
             return true;
     return false;
 }
 
 /* Puts the files' present names into the record.  0 or EIO. */
-static int put_names(struct amph_fwd_client *cl, const struct fwd_call_desc *desc, void *args, struct renamed *r)
+static int put_names(struct amph_fwd_client *cl, const struct amph_fwd_call_desc *desc, void *args, struct renamed *r)
 {
     r->n = 0;
     for (unsigned i = 0; i < desc->nargs && r->n < AMPH_COUNTOF(r->file); i++) {
@@ -272,15 +272,15 @@ static int put_names(struct amph_fwd_client *cl, const struct fwd_call_desc *des
         const struct amph_fwd_file **at = (const struct amph_fwd_file **)((char *)args + desc->arg[i].client_at);
         if ((word != FWD_IN_FILE && word != FWD_IN_PATH) || !*at || (*at)->nparts == 0)
             continue;
-        struct fwd_noted *e = fwd_noted_find(*at);
+        struct amph_client_record *e = amph_client_record_find(*at);
         if (!e) {
-            if (fwd_server_is_dead(cl, (*at)->part[0].server))
+            if (amph_client_server_is_dead(cl, (*at)->part[0].server))
                 return EIO;
             continue;
         }
-        if (fwd_noted_settle(cl, e) != 0)
+        if (amph_client_record_recover(cl, e) != 0)
             return EIO;
-        if (fwd_ref_same(&e->held, &e->name) && !any_dead(cl, *at))
+        if (amph_client_ref_same(&e->held, &e->name) && !any_dead(cl, *at))
             continue;
         r->file[r->n].at = at;
         r->file[r->n].was = *at;
@@ -299,20 +299,20 @@ static void restore_names(struct renamed *r)
 }
 
 /* A file that is spread loses one of its servers in the middle: its home, which lives, may have moved the offset already. */
-static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id, const struct fwd_noted *e)
+static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id, const struct amph_client_record *e)
 {
     off_t now;
-    if (!e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE) || fwd_server_is_dead(cl, e->held.server) || atomic_load(&e->shared->pos) < 0)
+    if (!e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE) || amph_client_server_is_dead(cl, e->held.server) || atomic_load(&e->shared->pos) < 0)
         return;
     struct amph_fwd_file file = { .nparts = 1, .part = { e->held } };
     struct amph_fwd_args_lseek a = { .file = &file, .off = (off_t)atomic_load(&e->shared->pos), .whence = SEEK_SET, .pos = &now };
-    fwd_client_once(cl, AMPH_FWD_LSEEK, &a);
+    amph_client_once(cl, AMPH_FWD_LSEEK, &a);
 }
 
 static bool is_short(enum amph_fwd_id id, const union amph_fwd_args *u)
 {
-    struct fwd_data d;
-    return fwd_data_of(id, u, &d) && *d.done_p < d.len;
+    struct amph_client_data d;
+    return amph_client_data_of(id, u, &d) && *d.done_p < d.len;
 }
 
 /* A file that was spread and is one server's now: its other parts are still open where their servers are there. */
@@ -321,55 +321,55 @@ static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *f
     for (uint32_t i = 1; i < file->nparts; i++) {
         struct amph_fwd_file part = { .nparts = 1, .part = { file->part[i] } };
         struct amph_fwd_args_close a = { .file = &part };
-        if (!fwd_server_is_dead(cl, file->part[i].server))
-            (void)fwd_client_once(cl, AMPH_FWD_CLOSE, &a);
+        if (!amph_client_server_is_dead(cl, file->part[i].server))
+            (void)amph_client_once(cl, AMPH_FWD_CLOSE, &a);
     }
 }
 
-static struct fwd_shared *offset_of(enum amph_fwd_id id, const struct fwd_noted *e)
+static struct amph_client_shared *offset_of(enum amph_fwd_id id, const struct amph_client_record *e)
 {
     return e && (id == AMPH_FWD_READ || id == AMPH_FWD_WRITE || id == AMPH_FWD_LSEEK) ? e->shared : NULL;
 }
 
-int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
+int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
-    const struct fwd_call_desc *desc = &fwd_calls[id];
-    const struct amph_fwd_file *file = fwd_call_file(desc, args);
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
+    const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
     if (id == AMPH_FWD_HOLD)
-        fwd_failover_adopt(cl, file);
-    struct fwd_noted *e = file && desc->arg[0].word == FWD_IN_FILE ? fwd_noted_find(file) : NULL;
+        amph_client_failover_adopt(cl, file);
+    struct amph_client_record *e = file && desc->arg[0].word == FWD_IN_FILE ? amph_client_record_find(file) : NULL;
     int err = EIO;
-    fwd_noted_save_locks(cl);
-    struct fwd_flight flight = { .shared = NULL };
+    amph_client_recover_locks(cl);
+    struct amph_client_inflight flight = { .shared = NULL };
     for (uint32_t tries = 0; tries <= cl->nlinks; tries++) {
         struct renamed r = { .n = 0 };
-        if ((!file && fwd_server_home(cl) != 0) || put_names(cl, desc, args, &r) != 0) {
+        if ((!file && amph_client_server_home(cl) != 0) || put_names(cl, desc, args, &r) != 0) {
             restore_names(&r);
             err = EIO;
             break;
         }
-        const struct amph_fwd_file *now = fwd_call_file(desc, args);
-        fwd_flight_begin(&flight, offset_of(id, e));
-        err = fwd_client_once(cl, id, args);
-        bool died = fwd_flight_is_given_up(&flight) || (now ? any_dead(cl, now) : fwd_server_is_dead(cl, cl->servers[0]));
-        if (died && err == 0 && (is_short(id, args) || fwd_flight_is_given_up(&flight)))
+        const struct amph_fwd_file *now = amph_fwd_call_file(desc, args);
+        amph_client_inflight_begin(&flight, offset_of(id, e));
+        err = amph_client_once(cl, id, args);
+        bool died = amph_client_inflight_is_abandoned(&flight) || (now ? any_dead(cl, now) : amph_client_server_is_dead(cl, cl->servers[0]));
+        if (died && err == 0 && (is_short(id, args) || amph_client_inflight_is_abandoned(&flight)))
             err = EIO; /* pieces of it had been done, or the file has gone on without it */
         died = died && err == EIO;
         restore_names(&r);
         if (!died || id == AMPH_FWD_CLOSE || !may_repeat(id, args, e))
             break;
         put_offset_back(cl, id, e);
-        fwd_flight_strand(&flight);
+        amph_client_inflight_strand(&flight);
     }
     if (id == AMPH_FWD_CLOSE) {
         if (err == EIO && e)
             err = 0; /* with its server the handle has gone as well */
-        if (e && (!fwd_ref_same(&e->held, &e->name) || any_dead(cl, file)))
+        if (e && (!amph_client_ref_same(&e->held, &e->name) || any_dead(cl, file)))
             close_rest(cl, file);
-        fwd_noted_forget(file);
+        amph_client_record_remove(file);
     } else if (!err)
         note(cl, id, args, e);
-    fwd_flight_end(&flight);
+    amph_client_inflight_end(&flight);
     return err;
 }
 

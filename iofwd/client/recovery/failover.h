@@ -6,22 +6,22 @@
 #include "iofwd/client/internal.h"
 
 /* Is AMPHORA_ON_SERVER_DEATH=failover? */
-bool fwd_failover_on(void);
+bool amph_client_failover_on(void);
 
-/* A call as fwd_client_once makes it, at the server that is now the right one, again where that is safe. */
-int fwd_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
+/* A call as amph_client_once makes it, at the server that is now the right one, again where that is safe. */
+int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
 
-/* The first server of the client that is there: 0, or EIO where none is.  With fwd_state.lock held: by the client's opening. */
-void fwd_failover_rotate(struct amph_fwd_client *cl);
+/* The first server of the client that is there: 0, or EIO where none is.  With amph_client_state.lock held: by the client's opening. */
+void amph_client_failover_rotate(struct amph_fwd_client *cl);
 
 /* A file that came with a descriptor from the image before: it is taken care of like one that was opened here, where that image or its
  * parents did so.  Gives the place where the file is open now. */
-struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file);
-void fwd_failover_exec(void); /* the process goes on as another program: its locks go along */
-bool fwd_failover_owns(int fd); /* a descriptor of ours */
+struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file);
+void amph_client_failover_exec(void); /* the process goes on as another program: its locks go along */
+bool amph_client_failover_owns(int fd); /* a descriptor of ours */
 
-/* Around fork, with fwd_state.lock held: the child will share the open files; undo: it did not come. */
-void fwd_failover_fork(bool undo);
-void fwd_failover_child(void); /* record locks are not inherited */
+/* Around fork, with amph_client_state.lock held: the child will share the open files; undo: it did not come. */
+void amph_client_failover_fork(bool undo);
+void amph_client_failover_child(void); /* record locks are not inherited */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of open files for a failover: what only the server that dies would know of each; see recovery/record.h.  Layer: iofwd.
- * Thread rule: the table is under fwd_state.lock; what processes share of a file is atomic.
+ * Thread rule: the table is under amph_client_state.lock; what processes share of a file is atomic.
  */
 #include "iofwd/client/recovery/record.h"
 
@@ -24,43 +24,43 @@
 /* The file behind it is shared with forked children, and found again by the images that these become. */
 struct table {
     _Atomic uint32_t next; /* slots from here on have not been used yet, until the table is full */
-    struct fwd_shared slot[SLOTS];
+    struct amph_client_shared slot[SLOTS];
 };
 
 static struct {
-    struct fwd_noted *bucket[BUCKETS]; /* under fwd_state.lock */
+    struct amph_client_record *bucket[BUCKETS]; /* under amph_client_state.lock */
     struct table *table;
     int fd;                        /* of the table, where there is one */
 } all;
 
-void fwd_noted_lock(struct fwd_guard *g)
+void amph_client_records_lock(struct amph_client_sigguard *g)
 {
-    fwd_guard_enter(g);
-    pthread_mutex_lock(&fwd_state.lock);
+    amph_client_sigguard_enter(g);
+    pthread_mutex_lock(&amph_client_state.lock);
 }
 
-void fwd_noted_unlock(struct fwd_guard *g)
+void amph_client_records_unlock(struct amph_client_sigguard *g)
 {
-    pthread_mutex_unlock(&fwd_state.lock);
-    fwd_guard_leave(g);
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(g);
 }
 
-static struct fwd_noted **place_of(const struct amph_fwd_ref *name)
+static struct amph_client_record **place_of(const struct amph_fwd_ref *name)
 {
-    struct fwd_noted **at = &all.bucket[name->handle % BUCKETS];
-    while (*at && !fwd_ref_same(&(*at)->name, name))
+    struct amph_client_record **at = &all.bucket[name->handle % BUCKETS];
+    while (*at && !amph_client_ref_same(&(*at)->name, name))
         at = &(*at)->next;
     return at;
 }
 
-struct fwd_noted *fwd_noted_find(const struct amph_fwd_file *file)
+struct amph_client_record *amph_client_record_find(const struct amph_fwd_file *file)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     if (!file || file->nparts == 0)
         return NULL;
-    fwd_noted_lock(&g);
-    struct fwd_noted *e = *place_of(&file->part[0]);
-    fwd_noted_unlock(&g);
+    amph_client_records_lock(&g);
+    struct amph_client_record *e = *place_of(&file->part[0]);
+    amph_client_records_unlock(&g);
     return e;
 }
 
@@ -98,7 +98,7 @@ static bool make_table(void)
 {
     struct rlimit most;
     bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table; /* beyond it there is a signal */
-    int low = may ? memfd_create(TABLE_NAME, 0) : -1, fd = low >= 0 ? fcntl(low, F_DUPFD, FWD_OWN_FDS) : -1;
+    int low = may ? memfd_create(TABLE_NAME, 0) : -1, fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
     if (low >= 0)
         close(low);
     if (fd >= 0 && ftruncate(fd, (off_t)sizeof *all.table) == 0 && map_table(fd))
@@ -108,10 +108,10 @@ static bool make_table(void)
     return map_table(-1);
 }
 
-static struct fwd_shared *take_slot(void)
+static struct amph_client_shared *take_slot(void)
 {
     for (uint32_t i = 0; (find_table() || make_table()) && i < SLOT_TRIES; i++) {
-        struct fwd_shared *s = &all.table->slot[atomic_fetch_add(&all.table->next, 1) % SLOTS];
+        struct amph_client_shared *s = &all.table->slot[atomic_fetch_add(&all.table->next, 1) % SLOTS];
         uint32_t none = 0;
         if (atomic_compare_exchange_strong(&s->users, &none, 1))
             return s;
@@ -120,12 +120,12 @@ static struct fwd_shared *take_slot(void)
 }
 
 /* The slot of a file that came from the image before. */
-static struct fwd_shared *find_slot(const struct amph_fwd_ref *name)
+static struct amph_client_shared *find_slot(const struct amph_fwd_ref *name)
 {
     uint32_t used = find_table() ? atomic_load(&all.table->next) : 0;
     for (uint32_t i = 0; i < used && i < SLOTS; i++) {
-        struct fwd_shared *s = &all.table->slot[i];
-        if (atomic_load(&s->users) && fwd_ref_same(&s->name, name)) {
+        struct amph_client_shared *s = &all.table->slot[i];
+        if (atomic_load(&s->users) && amph_client_ref_same(&s->name, name)) {
             atomic_fetch_add(&s->users, 1);
             return s;
         }
@@ -133,48 +133,48 @@ static struct fwd_shared *find_slot(const struct amph_fwd_ref *name)
     return NULL;
 }
 
-bool fwd_failover_owns(int fd)
+bool amph_client_failover_owns(int fd)
 {
     return all.table && fd >= 0 && fd == all.fd;
 }
 
-static void free_entry(struct fwd_noted *e)
+static void free_entry(struct amph_client_record *e)
 {
     free(e->path);
     free(e->locks.item);
     free(e);
 }
 
-void fwd_noted_forget(const struct amph_fwd_file *file)
+void amph_client_record_remove(const struct amph_fwd_file *file)
 {
-    struct fwd_guard g;
-    fwd_noted_lock(&g);
-    struct fwd_noted **at = place_of(&file->part[0]), *e = *at;
+    struct amph_client_sigguard g;
+    amph_client_records_lock(&g);
+    struct amph_client_record **at = place_of(&file->part[0]), *e = *at;
     if (e) {
         *at = e->next;
         atomic_fetch_sub(&e->shared->users, 1);
         e->gone = true;
     }
     bool idle = e && !e->pinned;
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
     if (idle)
         free_entry(e);
 }
 
 /* With the lock held. */
-void fwd_failover_fork(bool undo)
+void amph_client_failover_fork(bool undo)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
-        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next)
+        for (struct amph_client_record *e = all.bucket[i]; e; e = e->next)
             atomic_fetch_add(&e->shared->users, undo ? UINT32_MAX : 1);
 }
 
-char *fwd_noted_path(const struct fwd_noted *e)
+char *amph_client_record_path(const struct amph_client_record *e)
 {
-    struct fwd_guard g;
-    fwd_noted_lock(&g);
+    struct amph_client_sigguard g;
+    amph_client_records_lock(&g);
     char *path = strdup(e->path);
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
     return path;
 }
 
@@ -184,8 +184,8 @@ static char *whole_path(const struct amph_fwd_file *dir, const char *path)
     char *whole;
     if (path[0] == '/' || !dir)
         return strdup(path);
-    const struct fwd_noted *e = fwd_noted_find(dir);
-    char *above = e ? fwd_noted_path(e) : NULL;
+    const struct amph_client_record *e = amph_client_record_find(dir);
+    char *above = e ? amph_client_record_path(e) : NULL;
     if (!above || asprintf(&whole, "%s%s%s", above, path[0] ? "/" : "", path) < 0)
         whole = NULL;
     free(above);
@@ -196,10 +196,10 @@ static char *whole_path(const struct amph_fwd_file *dir, const char *path)
 static int open_again(struct amph_fwd_client *cl, const char *path, const struct amph_fwd_args_open *a)
 {
     struct amph_fwd_args_open again = { .path = path, .flags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC), .file = a->file };
-    return fwd_server_home(cl) != 0 ? EIO : fwd_client_once(cl, AMPH_FWD_OPEN, &again);
+    return amph_client_server_home(cl) != 0 ? EIO : amph_client_once(cl, AMPH_FWD_OPEN, &again);
 }
 
-static void publish_path(struct fwd_noted *e)
+static void publish_path(struct amph_client_record *e)
 {
     size_t len = strlen(e->path);
     if (len < sizeof e->shared->path)
@@ -208,9 +208,9 @@ static void publish_path(struct fwd_noted *e)
         e->shared->path[0] = 0;
 }
 
-static void publish(struct fwd_noted *e)
+static void publish(struct amph_client_record *e)
 {
-    struct fwd_shared *s = e->shared;
+    struct amph_client_shared *s = e->shared;
     publish_path(e);
     atomic_store(&s->oflags, e->oflags);
     s->dev = e->dev;
@@ -218,23 +218,23 @@ static void publish(struct fwd_noted *e)
     s->name = e->name;
 }
 
-static void enlist(struct fwd_noted *e)
+static void enlist(struct amph_client_record *e)
 {
-    struct fwd_noted **at = &all.bucket[e->name.handle % BUCKETS];
+    struct amph_client_record **at = &all.bucket[e->name.handle % BUCKETS];
     e->next = *at;
     *at = e;
 }
 
-void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
+void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
 {
     struct stat st;
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = &st };
-    struct fwd_noted *e = calloc(1, sizeof *e);
+    struct amph_client_record *e = calloc(1, sizeof *e);
     /* What has no name is lost with its server, and so are the bytes in a FIFO. */
     if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) || !(e->path = whole_path(a->path_dir, a->path)) ||
-        (fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0 &&
-         (open_again(cl, e->path, a) != 0 || fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
+        (amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0 &&
+         (open_again(cl, e->path, a) != 0 || amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
         if (e)
             free_entry(e);
         return;
@@ -243,10 +243,10 @@ void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *
     e->oflags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC);
     e->dev = st.st_dev;
     e->ino = st.st_ino;
-    fwd_noted_lock(&g);
+    amph_client_records_lock(&g);
     if ((e->shared = take_slot()) != NULL) {
         publish(e);
-        e->shared->seat[0] = (struct fwd_seat){ .server = e->name.server, .handle = e->name.handle };
+        e->shared->seat[0] = (struct amph_client_location){ .server = e->name.server, .handle = e->name.handle };
         atomic_store(&e->shared->turns, 0);
         atomic_store(&e->shared->now, 0);
         atomic_store(&e->shared->pos, 0);
@@ -255,13 +255,13 @@ void fwd_noted_add(struct amph_fwd_client *cl, const struct amph_fwd_args_open *
         atomic_store(&e->shared->locks_of, 0);
         enlist(e);
     }
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
     if (!e->shared)
         free_entry(e);
 }
 
 /* Path, flags and identity of the file: as those before have noted them, or as its server says. */
-static bool learn(struct amph_fwd_client *cl, struct fwd_noted *e, const struct amph_fwd_file *now, const struct fwd_shared *s)
+static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e, const struct amph_fwd_file *now, const struct amph_client_shared *s)
 {
     if (s->path[0]) {
         e->path = strdup(s->path);
@@ -276,8 +276,8 @@ static bool learn(struct amph_fwd_client *cl, struct fwd_noted *e, const struct 
     struct amph_fwd_args_nameof nameof_args = { .file = now, .name = name, .name_cap = sizeof name - 1, .name_len = &len };
     struct amph_fwd_args_getflags flags_args = { .file = now, .flags = &e->oflags };
     struct amph_fwd_args_fstat fstat_args = { .file = now, .st = &st };
-    if (fwd_client_once(cl, AMPH_FWD_NAMEOF, &nameof_args) || fwd_client_once(cl, AMPH_FWD_GETFLAGS, &flags_args) ||
-        fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args))
+    if (amph_client_once(cl, AMPH_FWD_NAMEOF, &nameof_args) || amph_client_once(cl, AMPH_FWD_GETFLAGS, &flags_args) ||
+        amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args))
         return false;
     name[len] = 0;
     e->path = strdup(name);
@@ -286,14 +286,14 @@ static bool learn(struct amph_fwd_client *cl, struct fwd_noted *e, const struct 
     return e->path;
 }
 
-void fwd_failover_exec(void)
+void amph_client_failover_exec(void)
 {
-    struct fwd_guard g;
-    fwd_noted_lock(&g);
+    struct amph_client_sigguard g;
+    amph_client_records_lock(&g);
     for (unsigned i = 0; i < BUCKETS; i++)
-        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next) {
-            struct fwd_shared *s = e->shared;
-            bool fits = !e->locks.unknown && e->locks.n <= FWD_LOCKS_PASSED;
+        for (struct amph_client_record *e = all.bucket[i]; e; e = e->next) {
+            struct amph_client_shared *s = e->shared;
+            bool fits = !e->locks.unknown && e->locks.n <= AMPH_CLIENT_LOCKS_PASSED;
             if (!e->locks.n && !e->locks.unknown && !e->flock_op)
                 continue;
             s->nlocks = fits ? e->locks.n : UINT32_MAX;
@@ -302,36 +302,36 @@ void fwd_failover_exec(void)
                 memcpy(s->lock, e->locks.item, e->locks.n * sizeof s->lock[0]);
             atomic_store(&s->locks_of, (int32_t)getpid());
         }
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
 }
 
 /* The locks of the image before. */
-static void take_locks(struct fwd_noted *e)
+static void take_locks(struct amph_client_record *e)
 {
-    struct fwd_shared *s = e->shared;
+    struct amph_client_shared *s = e->shared;
     int32_t self = (int32_t)getpid();
     if (atomic_load(&s->locks_of) != self)
         return;
     e->flock_op = s->flock_op;
-    e->locks.unknown = s->nlocks > FWD_LOCKS_PASSED;
+    e->locks.unknown = s->nlocks > AMPH_CLIENT_LOCKS_PASSED;
     for (uint32_t i = 0; i < s->nlocks && !e->locks.unknown; i++)
-        e->locks.unknown = !fwd_ranges_set(&e->locks, s->lock[i]);
+        e->locks.unknown = !amph_fwd_ranges_set(&e->locks, s->lock[i]);
     atomic_compare_exchange_strong(&s->locks_of, &self, 0);
 }
 
-struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     struct amph_fwd_ref now = file->part[0];
-    struct fwd_noted *e = fwd_noted_find(file);
+    struct amph_client_record *e = amph_client_record_find(file);
     if (e)
         return e->held.handle ? e->held : now;
-    fwd_noted_lock(&g);
-    struct fwd_shared *s = find_slot(&file->part[0]);
-    fwd_noted_unlock(&g);
+    amph_client_records_lock(&g);
+    struct amph_client_shared *s = find_slot(&file->part[0]);
+    amph_client_records_unlock(&g);
     if (!s)
         return now;
-    const struct fwd_seat *seat = fwd_seat_now(s);
+    const struct amph_client_location *seat = amph_client_location_now(s);
     now = (struct amph_fwd_ref){ seat->server, seat->handle };
     struct amph_fwd_file there = { .nparts = 1, .part = { now } };
     e = calloc(1, sizeof *e);
@@ -344,20 +344,20 @@ struct amph_fwd_ref fwd_failover_adopt(struct amph_fwd_client *cl, const struct 
     e->name = file->part[0]; /* held: nothing for sure, as who has moved the file may have ended */
     e->shared = s;
     take_locks(e);
-    fwd_noted_lock(&g);
+    amph_client_records_lock(&g);
     enlist(e);
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
     return now;
 }
 
 /* What lies under a renamed path has another path now. */
 static void rename_paths(const char *from, const char *to)
 {
-    struct fwd_guard g;
+    struct amph_client_sigguard g;
     size_t len = strlen(from);
-    fwd_noted_lock(&g);
+    amph_client_records_lock(&g);
     for (unsigned i = 0; i < BUCKETS; i++)
-        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next) {
+        for (struct amph_client_record *e = all.bucket[i]; e; e = e->next) {
             char *path;
             if (strncmp(e->path, from, len) == 0 && (e->path[len] == 0 || e->path[len] == '/') &&
                 asprintf(&path, "%s%s", to, e->path + len) >= 0) {
@@ -366,10 +366,10 @@ static void rename_paths(const char *from, const char *to)
                 publish_path(e);
             }
         }
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
 }
 
-void fwd_noted_renamed(const struct amph_fwd_args_rename *a)
+void amph_client_record_renamed(const struct amph_fwd_args_rename *a)
 {
     char *from = whole_path(a->from_dir, a->from), *to = whole_path(a->to_dir, a->to);
     if (from && to)
@@ -378,36 +378,36 @@ void fwd_noted_renamed(const struct amph_fwd_args_rename *a)
     free(to);
 }
 
-void fwd_failover_child(void)
+void amph_client_failover_child(void)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
-        for (struct fwd_noted *e = all.bucket[i]; e; e = e->next)
-            fwd_ranges_forget(&e->locks, FWD_LOCK_OF_PROCESS);
+        for (struct amph_client_record *e = all.bucket[i]; e; e = e->next)
+            amph_fwd_ranges_forget(&e->locks, AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
-struct fwd_noted *fwd_noted_pin_locked(struct amph_fwd_client *cl)
+struct amph_client_record *amph_client_record_pin_locked(struct amph_fwd_client *cl)
 {
-    struct fwd_guard g;
-    struct fwd_noted *found = NULL;
-    fwd_noted_lock(&g);
+    struct amph_client_sigguard g;
+    struct amph_client_record *found = NULL;
+    amph_client_records_lock(&g);
     for (unsigned i = 0; i < BUCKETS && !found; i++)
-        for (struct fwd_noted *e = all.bucket[i]; e && !found; e = e->next)
-            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) && !fwd_seat_now(e->shared)->lost &&
-                fwd_server_is_dead(cl, e->held.server))
+        for (struct amph_client_record *e = all.bucket[i]; e && !found; e = e->next)
+            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) && !amph_client_location_now(e->shared)->lost &&
+                amph_client_server_is_dead(cl, e->held.server))
                 found = e;
     if (found)
         found->pinned = true;
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
     return found;
 }
 
-void fwd_noted_unpin(struct fwd_noted *e)
+void amph_client_record_unpin(struct amph_client_record *e)
 {
-    struct fwd_guard g;
-    fwd_noted_lock(&g);
+    struct amph_client_sigguard g;
+    amph_client_records_lock(&g);
     e->pinned = false;
     bool gone = e->gone;
-    fwd_noted_unlock(&g);
+    amph_client_records_unlock(&g);
     if (gone)
         free_entry(e);
 }

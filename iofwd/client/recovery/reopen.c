@@ -34,36 +34,36 @@ static int lock_again(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     const struct timespec nap = { 0, HELD_NAP_NS };
     uint64_t end = amph_now_ns() + HELD_MOST_NS;
     int err;
-    while (((err = fwd_client_once(cl, id, args)) == EAGAIN || err == EACCES) && amph_now_ns() < end)
+    while (((err = amph_client_once(cl, id, args)) == EAGAIN || err == EACCES) && amph_now_ns() < end)
         nanosleep(&nap, NULL);
     return err;
 }
 
-static int replay_kind(struct amph_fwd_client *cl, struct fwd_noted *e, const struct amph_fwd_file *file, short kind)
+static int replay_kind(struct amph_fwd_client *cl, struct amph_client_record *e, const struct amph_fwd_file *file, short kind)
 {
-    struct fwd_guard g;
-    struct fwd_ranges now;
-    fwd_noted_lock(&g);
-    int err = e->locks.unknown || !fwd_ranges_copy(&e->locks, &now) ? ENOLCK : 0;
-    fwd_noted_unlock(&g);
+    struct amph_client_sigguard g;
+    struct amph_fwd_ranges now;
+    amph_client_records_lock(&g);
+    int err = e->locks.unknown || !amph_fwd_ranges_copy(&e->locks, &now) ? ENOLCK : 0;
+    amph_client_records_unlock(&g);
     if (err)
         return err;
     for (uint32_t i = 0; i < now.n && !err; i++) {
-        const struct fwd_range *r = &now.item[i];
+        const struct amph_fwd_range *r = &now.item[i];
         struct flock lock = { .l_type = r->type, .l_start = r->from, .l_len = r->to == FWD_RANGE_END ? 0 : r->to - r->from };
         struct amph_fwd_args_setlock a = { .file = file, .lock = &lock };
         if (r->kind == kind)
-            err = lock_again(cl, kind == FWD_LOCK_OF_PROCESS ? AMPH_FWD_PSETLOCK : AMPH_FWD_SETLOCK, &a);
+            err = lock_again(cl, kind == AMPH_CLIENT_LOCK_OF_PROCESS ? AMPH_FWD_PSETLOCK : AMPH_FWD_SETLOCK, &a);
     }
     free(now.item);
     return err;
 }
 
-static int replay_locks(struct amph_fwd_client *cl, struct fwd_noted *e, const struct amph_fwd_file *file)
+static int replay_locks(struct amph_fwd_client *cl, struct amph_client_record *e, const struct amph_fwd_file *file)
 {
-    int err = replay_kind(cl, e, file, FWD_LOCK_OF_FILE);
+    int err = replay_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_FILE);
     if (!err)
-        err = replay_kind(cl, e, file, FWD_LOCK_OF_PROCESS);
+        err = replay_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_PROCESS);
     if (e->flock_op && !err) {
         struct amph_fwd_args_flock a = { .file = file, .op = e->flock_op | LOCK_NB };
         err = lock_again(cl, AMPH_FWD_FLOCK, &a);
@@ -74,28 +74,28 @@ static int replay_locks(struct amph_fwd_client *cl, struct fwd_noted *e, const s
 static void close_again(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct amph_fwd_args_close a = { .file = file };
-    fwd_client_once(cl, AMPH_FWD_CLOSE, &a);
+    amph_client_once(cl, AMPH_FWD_CLOSE, &a);
 }
 
 /* Opens the file anew at one server: the same file, at its offset, with its locks. */
-static int reopen_at(struct amph_fwd_client *cl, struct fwd_noted *e, struct fwd_link *link, struct amph_fwd_file *file)
+static int reopen_at(struct amph_fwd_client *cl, struct amph_client_record *e, struct amph_client_link *link, struct amph_fwd_file *file)
 {
     struct stat st;
     off_t now, pos = (off_t)atomic_load(&e->shared->pos);
-    char *path = fwd_noted_path(e);
+    char *path = amph_client_record_path(e);
     struct amph_fwd_args_open open_args = { .path = path, .flags = e->oflags, .file = file };
     struct amph_fwd_args_fstat fstat_args = { .file = file, .st = &st };
-    bool at_end = pos == FWD_POS_END;
+    bool at_end = pos == AMPH_CLIENT_POS_END;
     struct amph_fwd_args_lseek seek = { .file = file, .off = at_end ? 0 : pos, .whence = at_end ? SEEK_END : SEEK_SET, .pos = &now };
-    int err = path ? fwd_client_simple(cl, link, AMPH_FWD_OPEN, &open_args) : ENOMEM;
+    int err = path ? amph_client_simple(cl, link, AMPH_FWD_OPEN, &open_args) : ENOMEM;
     free(path);
     if (err)
         return err;
-    err = fwd_client_once(cl, AMPH_FWD_FSTAT, &fstat_args);
+    err = amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args);
     if (!err && (st.st_ino != e->ino || st.st_dev != e->dev))
         err = ESTALE; /* another file has that name now */
     if (!err && pos != 0)
-        err = fwd_client_once(cl, AMPH_FWD_LSEEK, &seek);
+        err = amph_client_once(cl, AMPH_FWD_LSEEK, &seek);
     if (err == ESPIPE)
         err = 0;
     if (!err)
@@ -106,62 +106,62 @@ static int reopen_at(struct amph_fwd_client *cl, struct fwd_noted *e, struct fwd
 }
 
 /* The seat counts from now on, unless another thread, which took this one for dead or stopped, has been faster. */
-static bool take_seat(struct fwd_shared *s, uint32_t before, struct fwd_seat seat)
+static bool take_seat(struct amph_client_shared *s, uint32_t before, struct amph_client_location seat)
 {
     uint32_t number = atomic_fetch_add(&s->turns, 1) + 1;
-    s->seat[number % FWD_SEATS] = seat;
+    s->seat[number % AMPH_CLIENT_LOCATIONS] = seat;
     return atomic_compare_exchange_strong(&s->now, &before, number);
 }
 
 /* The next server in the mod order that is there (or the same, where only the open file has gone).  With e's mover being this thread;
  * before: the number of the seat that the file has left. */
-static void move(struct amph_fwd_client *cl, struct fwd_noted *e, uint32_t before)
+static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint32_t before)
 {
-    uint32_t old = e->shared->seat[before % FWD_SEATS].server;
+    uint32_t old = e->shared->seat[before % AMPH_CLIENT_LOCATIONS].server;
     int err = EIO;
-    bool dead = fwd_server_is_dead(cl, old), tangled;
-    struct fwd_told told_before = fwd_told;
+    bool dead = amph_client_server_is_dead(cl, old), tangled;
+    struct amph_client_told told_before = amph_client_told;
     if (dead)
-        fwd_flights_wait(e->shared);
-    tangled = dead && fwd_flights_tangled(e->shared);
-    fwd_told = (struct fwd_told){ .calls = 0 };
+        amph_client_inflight_wait(e->shared);
+    tangled = dead && amph_client_inflight_tangled(e->shared);
+    amph_client_told = (struct amph_client_told){ .calls = 0 };
     for (uint32_t i = 0; i < cl->nlinks && !tangled; i++) {
-        struct fwd_link *link;
+        struct amph_client_link *link;
         struct amph_fwd_file file;
-        uint32_t server = fwd_server_after(cl, old, i);
-        if (fwd_server_is_dead(cl, server) || fwd_link_to(cl, server, &link) != 0)
+        uint32_t server = amph_client_server_after(cl, old, i);
+        if (amph_client_server_is_dead(cl, server) || amph_client_link_to(cl, server, &link) != 0)
             continue;
         err = reopen_at(cl, e, link, &file);
-        if (err && fwd_server_is_dead(cl, server))
+        if (err && amph_client_server_is_dead(cl, server))
             continue;
-        if (!err && take_seat(e->shared, before, (struct fwd_seat){ .handle = file.part[0].handle, .server = server,
-                                                                    .answered = fwd_told.calls, .moves = fwd_told.moves }))
+        if (!err && take_seat(e->shared, before, (struct amph_client_location){ .handle = file.part[0].handle, .server = server,
+                                                                    .answered = amph_client_told.calls, .moves = amph_client_told.moves }))
             e->held = file.part[0];
         else if (!err)
             close_again(cl, &file);
         break;
     }
-    fwd_told = told_before;
-    if (err && take_seat(e->shared, before, (struct fwd_seat){ .server = old, .lost = err }))
+    amph_client_told = told_before;
+    if (err && take_seat(e->shared, before, (struct amph_client_location){ .server = old, .lost = err }))
         amph_error("%s cannot be taken over from I/O server %" PRIu32 " (%s): calls on it give EIO", e->path, old, strerror(err));
 }
 
 /* ---- who moves the file ---- */
 
-/* Word of a thread in fwd_shared.mover: its number below, a futex; above it the time when it began, for its number may be another's some
+/* Word of a thread in amph_client_shared.mover: its number below, a futex; above it the time when it began, for its number may be another's some
  * time after its end.  *state_p: as the kernel gives it.  0: it is not there. */
 static uint64_t look_at(pid_t tid, char *state_p)
 {
     char path[40], text[1024];
     unsigned long long began;
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)tid);
-    struct fwd_guard g; /* the preload library leaves the file alone meanwhile */
-    fwd_guard_enter(&g);
+    struct amph_client_sigguard g; /* the preload library leaves the file alone meanwhile */
+    amph_client_sigguard_enter(&g);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     if (fd >= 0)
         close(fd);
-    fwd_guard_leave(&g);
+    amph_client_sigguard_leave(&g);
     text[n > 0 ? n : 0] = 0;
     const char *after = strrchr(text, ')'); /* 19 numbers stand between its state and that */
     if (!after || sscanf(after, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", state_p, &began) != 2)
@@ -190,7 +190,7 @@ static bool is_out(uint64_t mover, struct stopped *stopped)
     return amph_now_ns() - stopped->since_ns > STOPPED_MOST_NS;
 }
 
-static long mover_futex(struct fwd_shared *s, int op, uint32_t value, const struct timespec *timeout)
+static long mover_futex(struct amph_client_shared *s, int op, uint32_t value, const struct timespec *timeout)
 {
     uint32_t *low = (uint32_t *)&s->mover + (AMPH_BIG_ENDIAN ? 1 : 0);
     return syscall(SYS_futex, low, op, value, timeout, NULL, 0);
@@ -198,7 +198,7 @@ static long mover_futex(struct fwd_shared *s, int op, uint32_t value, const stru
 
 /* Makes this thread, self, the one that moves the file, 0, or waits for the one that is at it, EAGAIN.  EDEADLK: that is what a handler of
  * this thread has come in between. */
-static int become_mover(struct fwd_shared *s, uint64_t self, struct stopped *stopped)
+static int become_mover(struct amph_client_shared *s, uint64_t self, struct stopped *stopped)
 {
     /* Nothing tells of a mover's death: who waits looks now and then. */
     const struct timespec most = { .tv_nsec = MOVER_CHECK_NS };
@@ -213,31 +213,31 @@ static int become_mover(struct fwd_shared *s, uint64_t self, struct stopped *sto
     return EAGAIN;
 }
 
-static void end_move(struct fwd_shared *s, uint64_t self)
+static void end_move(struct amph_client_shared *s, uint64_t self)
 {
     if (atomic_compare_exchange_strong(&s->mover, &self, 0))
         mover_futex(s, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-int fwd_noted_settle(struct amph_fwd_client *cl, struct fwd_noted *e)
+int amph_client_record_recover(struct amph_fwd_client *cl, struct amph_client_record *e)
 {
     struct stopped stopped = { .mover = 0 };
     uint64_t self = 0;
     char state;
     for (;;) {
-        struct fwd_shared *s = e->shared;
+        struct amph_client_shared *s = e->shared;
         uint32_t number = atomic_load(&s->now);
-        const struct fwd_seat *seat = &s->seat[number % FWD_SEATS];
+        const struct amph_client_location *seat = &s->seat[number % AMPH_CLIENT_LOCATIONS];
         if (seat->lost)
             return EIO;
         struct amph_fwd_file file = { .nparts = 1, .part = { { seat->server, seat->handle } } };
         struct amph_fwd_args_hold a = { .file = &file };
-        bool there = !fwd_server_is_dead(cl, file.part[0].server);
-        if (there && fwd_ref_same(&file.part[0], &e->held))
+        bool there = !amph_client_server_is_dead(cl, file.part[0].server);
+        if (there && amph_client_ref_same(&file.part[0], &e->held))
             return 0;
-        if (there && fwd_client_once(cl, AMPH_FWD_HOLD, &a) == 0) { /* another process has moved it */
+        if (there && amph_client_once(cl, AMPH_FWD_HOLD, &a) == 0) { /* another process has moved it */
             e->held = file.part[0];
-            replay_kind(cl, e, &file, FWD_LOCK_OF_PROCESS); /* those are each process's own */
+            replay_kind(cl, e, &file, AMPH_CLIENT_LOCK_OF_PROCESS); /* those are each process's own */
             continue;
         }
         /* Its server has died, or who moved it has ended before this process came to hold it. */
@@ -254,14 +254,14 @@ int fwd_noted_settle(struct amph_fwd_client *cl, struct fwd_noted *e)
     }
 }
 
-void fwd_noted_save_locks(struct amph_fwd_client *cl)
+void amph_client_recover_locks(struct amph_fwd_client *cl)
 {
     uint32_t deaths = atomic_load(&cl->deaths);
-    struct fwd_noted *e;
+    struct amph_client_record *e;
     if (AMPH_LIKELY(atomic_exchange(&cl->deaths_seen, deaths) == deaths))
         return;
-    while ((e = fwd_noted_pin_locked(cl))) {
-        (void)fwd_noted_settle(cl, e); /* one that is lost is not asked for again */
-        fwd_noted_unpin(e);
+    while ((e = amph_client_record_pin_locked(cl))) {
+        (void)amph_client_record_recover(cl, e); /* one that is lost is not asked for again */
+        amph_client_record_unpin(e);
     }
 }

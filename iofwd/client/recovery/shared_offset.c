@@ -14,7 +14,7 @@
 #define NOTES_MOST_NS (1 * AMPH_NS_PER_S)
 #define NOTES_NAP_NS (AMPH_NS_PER_MS / 4)
 
-/* fwd_shared.flights: the round in the upper half; the calls under way; of these, those whose server has died */
+/* amph_client_shared.flights: the round in the upper half; the calls under way; of these, those whose server has died */
 #define ROUND_SHIFT 32
 #define UNDER_WAY (UINT64_C(1) << 16)
 #define STRANDED UINT64_C(1)
@@ -30,7 +30,7 @@ static bool all_stranded(uint64_t flights)
 }
 
 /* Counts, unless the call has been given up. */
-static bool count(struct fwd_flight *f, uint64_t change)
+static bool count(struct amph_client_inflight *f, uint64_t change)
 {
     uint64_t now = atomic_load(&f->shared->flights);
     do
@@ -40,41 +40,41 @@ static bool count(struct fwd_flight *f, uint64_t change)
     return true;
 }
 
-void fwd_flight_begin(struct fwd_flight *f, struct fwd_shared *s)
+void amph_client_inflight_begin(struct amph_client_inflight *f, struct amph_client_shared *s)
 {
-    fwd_told = (struct fwd_told){ .calls = 0 };
+    amph_client_told = (struct amph_client_told){ .calls = 0 };
     bool goes_on = f->stranded && count(f, -STRANDED);
     f->stranded = false;
-    f->seat = s ? fwd_seat_now(s) : NULL;
+    f->seat = s ? amph_client_location_now(s) : NULL;
     if (goes_on || !s)
         return;
     f->shared = s;
     f->round = round_of(atomic_fetch_add(&s->flights, UNDER_WAY));
 }
 
-bool fwd_flight_is_given_up(const struct fwd_flight *f)
+bool amph_client_inflight_is_abandoned(const struct amph_client_inflight *f)
 {
     return f->shared && round_of(atomic_load(&f->shared->flights)) != f->round;
 }
 
-void fwd_flight_strand(struct fwd_flight *f)
+void amph_client_inflight_strand(struct amph_client_inflight *f)
 {
     f->stranded = f->shared && count(f, STRANDED);
 }
 
-void fwd_flight_end(struct fwd_flight *f)
+void amph_client_inflight_end(struct amph_client_inflight *f)
 {
-    struct fwd_shared *s = f->shared;
-    if (!s || fwd_flight_is_given_up(f))
+    struct amph_client_shared *s = f->shared;
+    if (!s || amph_client_inflight_is_abandoned(f))
         return;
     uint32_t most = atomic_load(&f->seat->moves);
-    atomic_fetch_add(&f->seat->answered, fwd_told.calls);
-    while (most < fwd_told.moves && !atomic_compare_exchange_weak(&f->seat->moves, &most, fwd_told.moves))
+    atomic_fetch_add(&f->seat->answered, amph_client_told.calls);
+    while (most < amph_client_told.moves && !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_told.moves))
         ;
     count(f, -UNDER_WAY - (f->stranded ? STRANDED : 0));
 }
 
-void fwd_flights_wait(struct fwd_shared *s)
+void amph_client_inflight_wait(struct amph_client_shared *s)
 {
     const struct timespec nap = { 0, NOTES_NAP_NS };
     uint64_t now, end = amph_now_ns() + NOTES_MOST_NS;
@@ -86,8 +86,8 @@ void fwd_flights_wait(struct fwd_shared *s)
     }
 }
 
-bool fwd_flights_tangled(struct fwd_shared *s)
+bool amph_client_inflight_tangled(struct amph_client_shared *s)
 {
-    const struct fwd_seat *seat = fwd_seat_now(s);
+    const struct amph_client_location *seat = amph_client_location_now(s);
     return !(atomic_load(&s->oflags) & (O_APPEND | O_DIRECTORY)) && atomic_load(&seat->moves) > atomic_load(&seat->answered);
 }

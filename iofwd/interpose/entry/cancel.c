@@ -14,7 +14,7 @@ static struct {
     pthread_t thread; /* 0: none */
     unsigned number;  /* of the cancellation */
 } noted[NOTED];
-unsigned fwd_cancels;
+unsigned amph_ip_cancels;
 
 static int note_of(pthread_t thread)
 {
@@ -24,11 +24,11 @@ static int note_of(pthread_t thread)
     return i < NOTED ? i : -1;
 }
 
-int x_pthread_cancel(pthread_t thread)
+int amph_do_pthread_cancel(pthread_t thread)
 {
-    int err = real_pthread_cancel(thread);
+    int err = libc_pthread_cancel(thread);
     if (!err) {
-        unsigned number = __atomic_add_fetch(&fwd_cancels, 1, __ATOMIC_RELAXED);
+        unsigned number = __atomic_add_fetch(&amph_ip_cancels, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&noted[number % NOTED].thread, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&noted[number % NOTED].number, number, __ATOMIC_RELEASE);
         __atomic_store_n(&noted[number % NOTED].thread, thread, __ATOMIC_RELEASE);
@@ -36,12 +36,12 @@ int x_pthread_cancel(pthread_t thread)
     return err;
 }
 
-unsigned fwd_cancels_now(void)
+unsigned amph_ip_cancels_now(void)
 {
-    return __atomic_load_n(&fwd_cancels, __ATOMIC_RELAXED);
+    return __atomic_load_n(&amph_ip_cancels, __ATOMIC_RELAXED);
 }
 
-void fwd_cancel_forget(pthread_t thread, unsigned until)
+void amph_ip_cancel_forget(pthread_t thread, unsigned until)
 {
     for (int i = 0; until && i < NOTED; i++) {
         pthread_t it = thread;
@@ -50,21 +50,21 @@ void fwd_cancel_forget(pthread_t thread, unsigned until)
     }
 }
 
-bool fwd_is_cancelled(void)
+bool amph_ip_is_cancelled(void)
 {
-    return __atomic_load_n(&fwd_cancels, __ATOMIC_RELAXED) && note_of(pthread_self()) >= 0;
+    return __atomic_load_n(&amph_ip_cancels, __ATOMIC_RELAXED) && note_of(pthread_self()) >= 0;
 }
 
-void fwd_cancel_act(void)
+void amph_ip_cancel_act(void)
 {
-    if (fwd_is_cancelled())
+    if (amph_ip_is_cancelled())
         pthread_testcancel(); /* comes back where cancellation is switched off */
 }
 
-void fwd_wait_ended(void)
+void amph_ip_wait_ended(void)
 {
-    if (!fwd_is_cancelled())
+    if (!amph_ip_is_cancelled())
         return;
-    fwd_cancel_forget(pthread_self(), fwd_cancels_now());
+    amph_ip_cancel_forget(pthread_self(), amph_ip_cancels_now());
     pthread_testcancel();
 }

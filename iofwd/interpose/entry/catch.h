@@ -15,71 +15,71 @@
 #include "iofwd/wire/prefix.h"
 
 /* Written once by the constructor, last; until then every call goes to the C library. */
-struct fwd_state {
+struct amph_ip_state {
     bool on;
     bool owned_fds; /* the client is open and may have descriptors of its own */
-    struct fwd_prefixes prefixes;
+    struct amph_fwd_prefixes prefixes;
     const char *cwd; /* the working directory, if it is a forwarded one; the string is never freed */
     const char *exe; /* the program's file, if it is a forwarded one and runs from a copy */
     unsigned umask;
 };
-extern struct fwd_state fwd_state AMPH_HIDDEN;
+extern struct amph_ip_state amph_ip_state AMPH_HIDDEN;
 
 /* A working directory whose name is longer than a path may be goes by its prefix's name and two slashes, which no clean name has. */
-static inline bool fwd_cwd_is_nameless(const char *cwd)
+static inline bool amph_ip_cwd_is_nameless(const char *cwd)
 {
     size_t len = strlen(cwd);
     return len > 2 && cwd[len - 1] == '/' && cwd[len - 2] == '/';
 }
 
-extern int fwd_maps AMPH_HIDDEN; /* how many maps of forwarded files there are (map.c) */
+extern int amph_ip_maps AMPH_HIDDEN; /* how many maps of forwarded files there are (map.c) */
 
 /* How deep this thread is inside of Amphora's own code, which is never forwarded. */
-extern __thread int fwd_inside AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+extern __thread int amph_ip_inside AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
-bool fwd_fd_slow(int fd);
-bool fwd_path(const char *path);
-bool fwd_at(int dir, const char *path);
+bool amph_ip_fd_slow(int fd);
+bool amph_ip_path(const char *path);
+bool amph_ip_at(int dir, const char *path);
 /* The kernel has not found a local path (errno is ENOENT): does a symbolic link on it lead below a prefix?  Keeps errno. */
-bool fwd_led_in(int dir, const char *path);
+bool amph_ip_led_in(int dir, const char *path);
 
 /* Is it a forwarded path, or one that the kernel does not find and that such a link leads to?  Keeps errno. */
-bool fwd_led(const char *path);
+bool amph_ip_led(const char *path);
 
 /* How many calls of this thread are being made again for that reason: what is found local is followed through such links. */
-extern __thread int fwd_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+extern __thread int amph_ip_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
 /* The C library's cancellation points act where they begin.  How many threads have been cancelled by now. */
-extern unsigned fwd_cancels AMPH_HIDDEN;
-void fwd_cancel_act(void);
-static inline void fwd_cancel_point(void)
+extern unsigned amph_ip_cancels AMPH_HIDDEN;
+void amph_ip_cancel_act(void);
+static inline void amph_ip_cancel_point(void)
 {
-    if (AMPH_UNLIKELY(__atomic_load_n(&fwd_cancels, __ATOMIC_RELAXED)) && !fwd_inside)
-        fwd_cancel_act();
+    if (AMPH_UNLIKELY(__atomic_load_n(&amph_ip_cancels, __ATOMIC_RELAXED)) && !amph_ip_inside)
+        amph_ip_cancel_act();
 }
 
-bool fwd_stream_known(FILE *f);
-bool fwd_is_exe(const char *path); /* /proc/self/exe, and the program runs from a copy */
+bool amph_ip_stream_known(FILE *f);
+bool amph_ip_is_exe(const char *path); /* /proc/self/exe, and the program runs from a copy */
 
 /* Our walks; the C library's FTS begins with a pointer. */
-#define FWD_FTS_MAGIC UINT64_C(0xf075d1e5a3c7b99d)
-static inline bool fwd_fts(const void *walk)
+#define AMPH_IP_FTS_MAGIC UINT64_C(0xf075d1e5a3c7b99d)
+static inline bool amph_ip_fts(const void *walk)
 {
-    return walk && *(const uint64_t *)walk == FWD_FTS_MAGIC;
+    return walk && *(const uint64_t *)walk == AMPH_IP_FTS_MAGIC;
 }
 
-extern bool fwd_library_path AMPH_HIDDEN; /* LD_LIBRARY_PATH names forwarded directories (library.c) */
+extern bool amph_ip_library_path AMPH_HIDDEN; /* LD_LIBRARY_PATH names forwarded directories (library.c) */
 
 /* A library is looked for in the linker's places unless its name has a slash. */
-static inline bool fwd_lib(const char *path)
+static inline bool amph_ip_lib(const char *path)
 {
-    return path && (strchr(path, '/') ? fwd_path(path) : fwd_library_path && path[0] && fwd_state.on && !fwd_inside);
+    return path && (strchr(path, '/') ? amph_ip_path(path) : amph_ip_library_path && path[0] && amph_ip_state.on && !amph_ip_inside);
 }
 
-static inline bool fwd_fd(int fd)
+static inline bool amph_ip_fd(int fd)
 {
-    enum fdtab_class cls = fdtab_class(fd);
-    return AMPH_LIKELY(cls == FDTAB_FORWARDED) ? !fwd_inside : cls != FDTAB_LOCAL && fwd_fd_slow(fd);
+    enum amph_fdtab_class cls = amph_fdtab_class(fd);
+    return AMPH_LIKELY(cls == FDTAB_FORWARDED) ? !amph_ip_inside : cls != FDTAB_LOCAL && amph_ip_fd_slow(fd);
 }
 
 /*
@@ -87,33 +87,33 @@ static inline bool fwd_fd(int fd)
  * no open file behind it, or a placeholder.  A call that has failed like that has done nothing: it is decided on again.  What
  * says so is noted where it happens, so that calls which succeed look at nothing.
  */
-extern unsigned fwd_turns AMPH_HIDDEN; /* how often some descriptor has become forwarded or local by dup2; counted before it does */
-static inline unsigned fwd_turns_now(void)
+extern unsigned amph_ip_turns AMPH_HIDDEN; /* how often some descriptor has become forwarded or local by dup2; counted before it does */
+static inline unsigned amph_ip_turns_now(void)
 {
-    return __atomic_load_n(&fwd_turns, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&amph_ip_turns, __ATOMIC_ACQUIRE);
 }
 /* A call of this thread was for a forwarded descriptor, and it was none. */
-extern __thread bool fwd_missed AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+extern __thread bool amph_ip_missed AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 /* A call that was ours, or the kernel's, has failed so: is it to be made again? */
-bool fwd_turned(int err, bool ours, int tries);
+bool amph_ip_turned(int err, bool ours, int tries);
 
 /* An epoll set with forwarded files in it. */
-static inline bool fwd_epoll(int fd)
+static inline bool amph_ip_epoll(int fd)
 {
-    return AMPH_UNLIKELY(fdtab_class(fd) == FDTAB_EPOLL) && !fwd_inside;
+    return AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_EPOLL) && !amph_ip_inside;
 }
 
 /* Our directory streams begin with a word that cannot begin the C library's (there it is a descriptor and a lock). */
-#define FWD_DIR_MAGIC UINT64_C(0xf0d1e5a3c7b99d27)
-static inline bool fwd_dir(const void *dir)
+#define AMPH_IP_DIR_MAGIC UINT64_C(0xf0d1e5a3c7b99d27)
+static inline bool amph_ip_dir(const void *dir)
 {
-    return dir && *(const uint64_t *)dir == FWD_DIR_MAGIC;
+    return dir && *(const uint64_t *)dir == AMPH_IP_DIR_MAGIC;
 }
 
 /* Cookie streams have a file number below -1 in glibc. */
-static inline bool fwd_file(FILE *f)
+static inline bool amph_ip_file(FILE *f)
 {
-    return f && f->_fileno < -1 && fwd_stream_known(f);
+    return f && f->_fileno < -1 && amph_ip_stream_known(f);
 }
 
 #endif

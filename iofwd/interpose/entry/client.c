@@ -11,8 +11,8 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-struct fwd_core fwd_core;
-bool fwd_core_astray;
+struct amph_ip_client amph_ip_client;
+bool amph_ip_client_astray;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool adopted; /* inherited placeholders are in the table */
 
@@ -26,13 +26,13 @@ static void complain(const char *what, const char *why, int err)
     const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
     int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with %s\n", what, why, name);
     if (n > 0)
-        (void)!real_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+        (void)!libc_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 static int swap_inside(int depth)
 {
-    int before = fwd_inside;
-    fwd_inside = depth;
+    int before = amph_ip_inside;
+    amph_ip_inside = depth;
     return before;
 }
 
@@ -40,43 +40,43 @@ static int swap_inside(int depth)
 static bool addresses_are_out(void)
 {
     const size_t enough = 16 << 20;
-    void *at = fwd_kernel_mmap(NULL, enough, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = amph_ip_kernel_mmap(NULL, enough, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at != MAP_FAILED)
-        fwd_kernel_munmap(at, enough);
+        amph_ip_kernel_munmap(at, enough);
     return at == MAP_FAILED && errno == ENOMEM;
 }
 
 static int load(void)
 {
     const char *what, *why;
-    if (!fwd_core_bind(&what, &why)) {
+    if (!amph_ip_client_bind(&what, &why)) {
         int err = addresses_are_out() ? ENOMEM : EIO;
         complain(what, why, err);
         return err;
     }
-    fwd_core.keep_settings(fwd_environment_kept());
-    fwd_core.set_inside(swap_inside);
-    fwd_core.set_cancelled(fwd_is_cancelled);
-    __atomic_store_n(&fwd_core.loaded, true, __ATOMIC_RELEASE);
+    amph_ip_client.keep_settings(amph_ip_environment_kept());
+    amph_ip_client.set_inside(swap_inside);
+    amph_ip_client.set_cancelled(amph_ip_is_cancelled);
+    __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
     return 0;
 }
 
 static int closer(const struct amph_fwd_file *file)
 {
-    int err = fwd_core_enter();
+    int err = amph_ip_client_enter();
     if (err)
         return err;
-    return fwd_core.close(fwd_core.client, file);
+    return amph_ip_client.close(amph_ip_client.client, file);
 }
 
-void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
+void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
 {
     char buf[4096];
-    int dir = real_open64("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int dir = libc_open64("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (dir < 0)
         return;
     for (;;) {
-        long n = real_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0);
+        long n = libc_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0);
         if (n <= 0)
             break;
         for (long at = 0; at < n;) {
@@ -87,15 +87,15 @@ void fwd_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
                 fn(fd, arg);
         }
     }
-    real_close(dir);
+    libc_close(dir);
 }
 
 static void mark_one(int fd, void *arg)
 {
     char text[AMPH_FWD_TEXT_BYTES];
-    enum fdtab_class cls = fdtab_class(fd);
-    if (cls == FDTAB_UNKNOWN && fwd_placeholder_text(fd, text, sizeof text)) {
-        fdtab_mark(fd, FDTAB_INHERITED);
+    enum amph_fdtab_class cls = amph_fdtab_class(fd);
+    if (cls == FDTAB_UNKNOWN && amph_ip_placeholder_text(fd, text, sizeof text)) {
+        amph_fdtab_mark(fd, FDTAB_INHERITED);
         cls = FDTAB_INHERITED;
     }
     if (cls == FDTAB_INHERITED)
@@ -103,13 +103,13 @@ static void mark_one(int fd, void *arg)
 }
 
 /* The descriptors that lead to one file share an open file, also when they reach us one by one. */
-static struct fwd_ofile *ofile_for(const struct amph_fwd_file *file, bool *fresh_p)
+static struct amph_fd_file *ofile_for(const struct amph_fwd_file *file, bool *fresh_p)
 {
-    struct fwd_ofile *of = fdtab_find(file);
+    struct amph_fd_file *of = amph_fdtab_find(file);
     *fresh_p = !of;
     if (of)
         return of;
-    of = fdtab_new();
+    of = amph_fdtab_new();
     if (of) {
         of->file = *file;
         of->oflags = -1;
@@ -146,36 +146,36 @@ static int adopt_fd(int fd, struct adoption *a)
     char text[AMPH_FWD_TEXT_BYTES];
     struct amph_fwd_file file;
     bool fresh;
-    if (!fwd_placeholder_text(fd, text, sizeof text) || !fwd_core.file_parse(text, &file))
+    if (!amph_ip_placeholder_text(fd, text, sizeof text) || !amph_ip_client.file_parse(text, &file))
         return EBADF;
-    struct fwd_ofile *of = ofile_for(&file, &fresh);
+    struct amph_fd_file *of = ofile_for(&file, &fresh);
     if (!of)
         return ENOMEM;
-    int err = fresh && a->hold ? fwd_core.hold(fwd_core.client, &file) : 0;
+    int err = fresh && a->hold ? amph_ip_client.hold(amph_ip_client.client, &file) : 0;
     if (err == EMFILE || err == ENOMEM) {
-        fdtab_put(of);
+        amph_fdtab_put(of);
         return err;
     }
     if (fresh && !a->hold)
         note(a, &file);
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
-    struct fwd_ofile *before = fdtab_set(fd, of, FDTAB_FORWARDED);
+    struct amph_fd_file *before = amph_fdtab_set(fd, of, FDTAB_FORWARDED);
     if (before)
-        fdtab_put(before);
+        amph_fdtab_put(before);
     return 0;
 }
 
-int fwd_file_adopt(const char *text, struct fwd_ofile **of_p)
+int amph_ip_file_adopt(const char *text, struct amph_fd_file **of_p)
 {
     struct amph_fwd_file file;
     bool fresh;
-    if (!fwd_core.file_parse(text, &file))
+    if (!amph_ip_client.file_parse(text, &file))
         return ENOENT;
-    struct fwd_ofile *of = ofile_for(&file, &fresh);
+    struct amph_fd_file *of = ofile_for(&file, &fresh);
     if (!of)
         return ENOMEM;
-    if (fresh && fwd_core.hold(fwd_core.client, &file) != 0) {
-        fdtab_put(of);
+    if (fresh && amph_ip_client.hold(amph_ip_client.client, &file) != 0) {
+        amph_fdtab_put(of);
         return ENOENT;
     }
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
@@ -185,33 +185,33 @@ int fwd_file_adopt(const char *text, struct fwd_ofile **of_p)
 
 static void adopt_one(int fd, void *arg)
 {
-    if (fdtab_class(fd) == FDTAB_INHERITED)
+    if (amph_fdtab_class(fd) == FDTAB_INHERITED)
         adopt_fd(fd, arg);
 }
 
 static void adopt_all(void)
 {
-    struct adoption a = { .hold = !fwd_core.inherited() };
+    struct adoption a = { .hold = !amph_ip_client.inherited() };
     int placeholders = 0;
-    fwd_each_open_fd(mark_one, &placeholders);
+    amph_ip_each_open_fd(mark_one, &placeholders);
     if (placeholders)
-        fwd_each_open_fd(adopt_one, &a);
+        amph_ip_each_open_fd(adopt_one, &a);
     if (!a.hold && !a.incomplete)
-        fwd_core.hold_only(fwd_core.client, a.files, a.count);
+        amph_ip_client.hold_only(amph_ip_client.client, a.files, a.count);
     free(a.files);
 }
 
 static int open_client(void)
 {
     int err = 0;
-    if (!fwd_core.loaded) {
-        fdtab_closer = closer;
+    if (!amph_ip_client.loaded) {
+        amph_fdtab_closer = closer;
         err = load();
     }
     if (!err)
-        err = fwd_core.process(&fwd_core.client);
-    if (err == ENOTCONN && fwd_core_astray && !fwd_core.join_plain(true))
-        real__Exit(1);
+        err = amph_ip_client.process(&amph_ip_client.client);
+    if (err == ENOTCONN && amph_ip_client_astray && !amph_ip_client.join_mpmd(true))
+        libc__Exit(1);
     if (err == ENOTCONN)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
                  "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1", EIO);
@@ -238,30 +238,30 @@ static int enter_first(void)
     return err;
 }
 
-int fwd_core_enter(void)
+int amph_ip_client_enter(void)
 {
     struct amph_fwd_client *client;
     int err = 0;
     if (AMPH_UNLIKELY(!__atomic_load_n(&adopted, __ATOMIC_ACQUIRE)))
-        err = fwd_inside ? 0 : enter_first(); /* inside: adopt_all's own calls */
-    else if ((client = fwd_core.process_if_open()) != fwd_core.client || !client) {
+        err = amph_ip_inside ? 0 : enter_first(); /* inside: adopt_all's own calls */
+    else if ((client = amph_ip_client.process_if_open()) != amph_ip_client.client || !client) {
         int saved = errno;
-        err = fwd_core.process(&fwd_core.client);
+        err = amph_ip_client.process(&amph_ip_client.client);
         errno = saved;
     }
     return err == ENOTCONN ? EIO : err;
 }
 
-void fwd_core_join(void)
+void amph_ip_client_join(void)
 {
-    fdtab_closer = closer;
+    amph_fdtab_closer = closer;
     int depth = swap_inside(1);
-    if ((!fwd_core.loaded && load() != 0) || !fwd_core.join_plain(false))
-        real__Exit(1);
+    if ((!amph_ip_client.loaded && load() != 0) || !amph_ip_client.join_mpmd(false))
+        libc__Exit(1);
     swap_inside(depth);
 }
 
-void fwd_core_fork_lock(bool take)
+void amph_ip_client_fork_lock(bool take)
 {
     if (take)
         pthread_mutex_lock(&lock);
@@ -269,51 +269,51 @@ void fwd_core_fork_lock(bool take)
         pthread_mutex_unlock(&lock);
 }
 
-void fwd_core_adopt(void)
+void amph_ip_client_adopt(void)
 {
     int placeholders = 0;
     if (__atomic_load_n(&adopted, __ATOMIC_ACQUIRE))
         return;
-    fwd_each_open_fd(mark_one, &placeholders);
+    amph_ip_each_open_fd(mark_one, &placeholders);
     if (placeholders)
-        fwd_core_enter();
+        amph_ip_client_enter();
 }
 
-int fwd_file_get(int fd, struct fwd_ofile **of_p)
+int amph_ip_file_get(int fd, struct amph_fd_file **of_p)
 {
-    *of_p = fdtab_get(fd);
+    *of_p = amph_fdtab_get(fd);
     if (AMPH_LIKELY(*of_p != NULL))
         return 0;
-    fwd_missed = true;
-    if (fdtab_class(fd) != FDTAB_INHERITED)
+    amph_ip_missed = true;
+    if (amph_fdtab_class(fd) != FDTAB_INHERITED)
         return EBADF;
     /* Inherited and not yet in the table: the first call adopts all; one that came later (SCM_RIGHTS) is adopted alone. */
-    int err = fwd_core_enter();
+    int err = amph_ip_client_enter();
     if (err)
         return err;
-    if (fdtab_class(fd) == FDTAB_INHERITED) {
+    if (amph_fdtab_class(fd) == FDTAB_INHERITED) {
         struct adoption a = { .hold = true };
         err = adopt_fd(fd, &a);
     }
-    *of_p = err ? NULL : fdtab_get(fd);
+    *of_p = err ? NULL : amph_fdtab_get(fd);
     return err ? err : *of_p ? 0 : EBADF;
 }
 
-int fwd_file_begin(int fd, struct fwd_ofile **of_p)
+int amph_ip_file_begin(int fd, struct amph_fd_file **of_p)
 {
-    int err = fwd_file_get(fd, of_p);
+    int err = amph_ip_file_get(fd, of_p);
     if (AMPH_UNLIKELY(err))
-        return fwd_fail(err);
-    err = fwd_core_enter();
+        return amph_ip_fail(err);
+    err = amph_ip_client_enter();
     if (AMPH_UNLIKELY(err)) {
-        fdtab_put(*of_p);
-        return fwd_fail(err);
+        amph_fdtab_put(*of_p);
+        return amph_ip_fail(err);
     }
     return 0;
 }
 
-int fwd_file_end(struct fwd_ofile *of, int err)
+int amph_ip_file_end(struct amph_fd_file *of, int err)
 {
-    fdtab_put(of);
-    return fwd_result(err);
+    amph_fdtab_put(of);
+    return amph_ip_result(err);
 }

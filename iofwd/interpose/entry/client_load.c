@@ -10,9 +10,9 @@ static const struct {
     const char *name;
     size_t at;
 } imports[] = {
-#define FWD_CORE_IMPORT(n) { "amph_fwd_" #n, offsetof(struct fwd_core, n) },
-    FWD_CORE_CALLS(FWD_CORE_IMPORT) FWD_CORE_EXTRAS(FWD_CORE_IMPORT)
-#undef FWD_CORE_IMPORT
+#define AMPH_IP_CORE_IMPORT(n) { "amph_fwd_" #n, offsetof(struct amph_ip_client, n) },
+    AMPH_IP_CORE_CALLS(AMPH_IP_CORE_IMPORT) AMPH_IP_CORE_EXTRAS(AMPH_IP_CORE_IMPORT)
+#undef AMPH_IP_CORE_IMPORT
 };
 
 /* libiofwd lies beside the preload library (build tree) or one folder up (installed: $libdir/amphora). */
@@ -21,18 +21,18 @@ static void *open_library(void)
     static const char *const places[] = { "", "../" };
     char path[PATH_MAX];
     Dl_info self;
-    const char *slash = dladdr(&fwd_core, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    const char *slash = dladdr(&amph_ip_client, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
     for (size_t i = 0; slash && i < AMPH_COUNTOF(places); i++) {
         snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname), self.dli_fname, places[i]);
-        if (real_access(path, R_OK) == 0)
+        if (libc_access(path, R_OK) == 0)
             return dlopen(path, RTLD_LAZY);
     }
     return dlopen("libiofwd.so.0", RTLD_LAZY);
 }
 
-const bool fwd_core_linked = false;
+const bool amph_ip_core_linked = false;
 
-bool fwd_core_bind(const char **what_p, const char **why_p)
+bool amph_ip_client_bind(const char **what_p, const char **why_p)
 {
     void *library = open_library();
     if (!library) {
@@ -47,7 +47,7 @@ bool fwd_core_bind(const char **what_p, const char **why_p)
             *why_p = imports[i].name;
             return false;
         }
-        memcpy((char *)&fwd_core + imports[i].at, &symbol, sizeof symbol);
+        memcpy((char *)&amph_ip_client + imports[i].at, &symbol, sizeof symbol);
     }
     return true;
 }

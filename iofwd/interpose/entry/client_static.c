@@ -8,13 +8,13 @@
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 
-const bool fwd_core_linked = true;
+const bool amph_ip_core_linked = true;
 
-bool fwd_core_bind(const char **what_p, const char **why_p)
+bool amph_ip_client_bind(const char **what_p, const char **why_p)
 {
-#define FWD_CORE_BIND(name) fwd_core.name = amph_fwd_##name;
-    FWD_CORE_CALLS(FWD_CORE_BIND) FWD_CORE_EXTRAS(FWD_CORE_BIND)
-#undef FWD_CORE_BIND
+#define AMPH_IP_CORE_BIND(name) amph_ip_client.name = amph_fwd_##name;
+    AMPH_IP_CORE_CALLS(AMPH_IP_CORE_BIND) AMPH_IP_CORE_EXTRAS(AMPH_IP_CORE_BIND)
+#undef AMPH_IP_CORE_BIND
     return true;
 }
 
@@ -24,12 +24,12 @@ static long missing(void)
     return -1;
 }
 
-void *fwd_real_find(int name)
+void *amph_ip_libc_find(int name)
 {
     return (void *)missing;
 }
 
-void fwd_real_find_all(void)
+void amph_ip_libc_find_all(void)
 {
 }
 
@@ -37,14 +37,14 @@ extern const FILE original_in __asm__("__real__IO_2_1_stdin_");
 extern const FILE original_out __asm__("__real__IO_2_1_stdout_");
 extern const FILE original_err __asm__("__real__IO_2_1_stderr_");
 
-const FILE *fwd_std_original(int fd)
+const FILE *amph_ip_std_original(int fd)
 {
     static const FILE *const files[] = { &original_in, &original_out, &original_err };
 
     return files[fd];
 }
 
-FILE *fwd_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
+FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
 {
     return fopencookie(cookie, mode, functions);
 }
@@ -55,11 +55,11 @@ extern void _IO_link_in(FILE *f); /* into the C library's list of all streams */
 static void __attribute__((constructor(101))) link_std_files(void)
 {
     for (int fd = 0; fd < 3; fd++) {
-        FILE *f = &fwd_std_file(fd)->file;
+        FILE *f = &amph_ip_std_file(fd)->file;
 
         f->_flags &= ~0x80; /* it is in the list */
         _IO_link_in(f);
     }
 
-    fwd_std_complete();
+    amph_ip_std_complete();
 }

@@ -19,19 +19,19 @@
 #define SIGSET_BYTES 8 /* of the kernel */
 #define LEAST_PAGE ((uintptr_t)4096)     /* pages may be larger */
 
-__thread struct fwd_reach fwd_reached[2] __attribute__((tls_model("initial-exec")));
-uint32_t fwd_reach_epoch;
+__thread struct amph_ip_mem amph_ip_mem_checked[2] __attribute__((tls_model("initial-exec")));
+uint32_t amph_ip_mem_epoch;
 
 static bool is_readable(uintptr_t page)
 {
     /* not the page's first word: 0 says that there is no set */
-    return real_syscall(SYS_rt_sigprocmask, -1, (long)(page + SIGSET_BYTES), 0, SIGSET_BYTES, 0, 0) >= 0 || errno != EFAULT;
+    return libc_syscall(SYS_rt_sigprocmask, -1, (long)(page + SIGSET_BYTES), 0, SIGSET_BYTES, 0, 0) >= 0 || errno != EFAULT;
 }
 
 static bool is_writable(uintptr_t page)
 {
     static int none;
-    return real_syscall(SYS_futex, (long)&none, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, (long)page,
+    return libc_syscall(SYS_futex, (long)&none, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, (long)page,
                         FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0)) >= 0 ||
         errno != EFAULT;
 }
@@ -52,14 +52,14 @@ static uintptr_t end_of(uintptr_t page, uintptr_t end, bool write)
 
 static bool all_there(uintptr_t from, uintptr_t end, bool write)
 {
-    return real_syscall(SYS_madvise, (long)from, (long)(end - from), write ? POPULATE_WRITE : POPULATE_READ, 0, 0, 0) == 0;
+    return libc_syscall(SYS_madvise, (long)from, (long)(end - from), write ? POPULATE_WRITE : POPULATE_READ, 0, 0, 0) == 0;
 }
 
 static bool whole_is_there(uintptr_t from, uintptr_t end, bool write)
 {
     if (end - from <= LOOK_CLOSELY)
         return all_there(from, end, write);
-    return all_there(from, from + LOOK_CLOSELY, write) && real_syscall(SYS_msync, (long)from, (long)(end - from), MS_ASYNC, 0, 0, 0) == 0 &&
+    return all_there(from, from + LOOK_CLOSELY, write) && libc_syscall(SYS_msync, (long)from, (long)(end - from), MS_ASYNC, 0, 0, 0) == 0 &&
         page_is_there(end - LEAST_PAGE, write);
 }
 
@@ -73,16 +73,16 @@ static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
 }
 
 /* A signal handler may come in at any place: an entry is empty while it changes. */
-static void keep(struct fwd_reach *r, uintptr_t from, uintptr_t end)
+static void keep(struct amph_ip_mem *r, uintptr_t from, uintptr_t end)
 {
-    uint32_t epoch = __atomic_load_n(&fwd_reach_epoch, __ATOMIC_RELAXED);
+    uint32_t epoch = __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED);
     if (r->epoch != epoch) {
-        for (int i = 0; i < FWD_REACH_KEPT; i++)
+        for (int i = 0; i < AMPH_IP_MEM_CACHED; i++)
             __atomic_store_n(&r->range[i].to, 0, __ATOMIC_SEQ_CST);
         r->epoch = epoch;
     }
     int at = 0;
-    while (at < FWD_REACH_KEPT - 1 && (from > r->range[at].to || end < r->range[at].from || !r->range[at].to))
+    while (at < AMPH_IP_MEM_CACHED - 1 && (from > r->range[at].to || end < r->range[at].from || !r->range[at].to))
         at++;
     if (from <= r->range[at].to && end >= r->range[at].from && r->range[at].to) { /* it grows */
         from = r->range[at].from < from ? r->range[at].from : from;
@@ -98,28 +98,28 @@ static void keep(struct fwd_reach *r, uintptr_t from, uintptr_t end)
     __atomic_store_n(&r->range[0].to, end, __ATOMIC_SEQ_CST);
 }
 
-size_t fwd_reach_ask(const void *at, size_t len, bool write)
+size_t amph_ip_mem_ask(const void *at, size_t len, bool write)
 {
     uintptr_t from = (uintptr_t)at, end = from + len;
     int saved = errno;
     if (len == 0)
         return 0;
-    if (fwd_is_wild(at, len) || end > UINTPTR_MAX - LEAST_PAGE)
+    if (amph_ip_is_wild(at, len) || end > UINTPTR_MAX - LEAST_PAGE)
         return 0;
     uintptr_t first = from & ~(LEAST_PAGE - 1), last = (end + LEAST_PAGE - 1) & ~(LEAST_PAGE - 1), there = look(first, last, write);
     if (there > first)
-        keep(&fwd_reached[write], first, there);
+        keep(&amph_ip_mem_checked[write], first, there);
     errno = saved;
     return there >= end ? len : there > from ? there - from : 0;
 }
 
-bool fwd_reach_text_ask(const char *text)
+bool amph_ip_mem_text_ask(const char *text)
 {
     uintptr_t from = (uintptr_t)text;
     size_t done = 0;
     while (done < PATH_MAX) {
         size_t here = LEAST_PAGE - ((from + done) & (LEAST_PAGE - 1));
-        if (!fwd_can_read(text + done, here))
+        if (!amph_ip_can_read(text + done, here))
             return false;
         if (memchr(text + done, 0, here))
             return true;

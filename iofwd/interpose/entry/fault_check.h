@@ -17,56 +17,56 @@
 
 #include "base/platform.h"
 
-#define FWD_REACH_KEPT 4
+#define AMPH_IP_MEM_CACHED 4
 
-struct fwd_reach {
+struct amph_ip_mem {
     struct {
         uintptr_t from, to;
-    } range[FWD_REACH_KEPT]; /* the newest first */
+    } range[AMPH_IP_MEM_CACHED]; /* the newest first */
     uint32_t epoch;
 };
 
 /* [0]: may be read, [1]: may be written as well */
-extern __thread struct fwd_reach fwd_reached[2] AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
-extern uint32_t fwd_reach_epoch AMPH_HIDDEN; /* goes on whenever memory may have gone */
+extern __thread struct amph_ip_mem amph_ip_mem_checked[2] AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+extern uint32_t amph_ip_mem_epoch AMPH_HIDDEN; /* goes on whenever memory may have gone */
 
 /* The slow ways of the next two. */
-size_t fwd_reach_ask(const void *at, size_t len, bool write);
-bool fwd_reach_text_ask(const char *text);
+size_t amph_ip_mem_ask(const void *at, size_t len, bool write);
+bool amph_ip_mem_text_ask(const char *text);
 
-static inline bool fwd_reach_known(uintptr_t from, size_t len, bool write)
+static inline bool amph_ip_mem_known(uintptr_t from, size_t len, bool write)
 {
-    const struct fwd_reach *r = &fwd_reached[write];
-    if (r->epoch != __atomic_load_n(&fwd_reach_epoch, __ATOMIC_RELAXED))
+    const struct amph_ip_mem *r = &amph_ip_mem_checked[write];
+    if (r->epoch != __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED))
         return false;
-    for (int i = 0; i < FWD_REACH_KEPT; i++)
+    for (int i = 0; i < AMPH_IP_MEM_CACHED; i++)
         if (from >= r->range[i].from && from < r->range[i].to && len <= r->range[i].to - from)
             return true;
     return false;
 }
 
 /* How many of len bytes are there, from the first on. */
-static inline size_t fwd_reach(const void *at, size_t len, bool write)
+static inline size_t amph_ip_mem(const void *at, size_t len, bool write)
 {
-    return AMPH_LIKELY(fwd_reach_known((uintptr_t)at, len, write)) ? len : fwd_reach_ask(at, len, write);
+    return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)at, len, write)) ? len : amph_ip_mem_ask(at, len, write);
 }
 
-static inline bool fwd_can_read(const void *at, size_t len)
+static inline bool amph_ip_can_read(const void *at, size_t len)
 {
-    return fwd_reach(at, len, false) == len;
+    return amph_ip_mem(at, len, false) == len;
 }
 
-static inline bool fwd_can_write(const void *at, size_t len)
+static inline bool amph_ip_can_write(const void *at, size_t len)
 {
-    return fwd_reach(at, len, true) == len;
+    return amph_ip_mem(at, len, true) == len;
 }
 
 /* Can a text be read to its end, or for PATH_MAX bytes? */
-static inline bool fwd_can_read_text(const char *text)
+static inline bool amph_ip_can_read_text(const char *text)
 {
-    const struct fwd_reach *r = &fwd_reached[0];
-    if (AMPH_LIKELY(r->epoch == __atomic_load_n(&fwd_reach_epoch, __ATOMIC_RELAXED)))
-        for (int i = 0; i < FWD_REACH_KEPT; i++) {
+    const struct amph_ip_mem *r = &amph_ip_mem_checked[0];
+    if (AMPH_LIKELY(r->epoch == __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED)))
+        for (int i = 0; i < AMPH_IP_MEM_CACHED; i++) {
             uintptr_t from = (uintptr_t)text;
             if (from >= r->range[i].from && from < r->range[i].to) {
                 size_t here = r->range[i].to - from;
@@ -74,23 +74,23 @@ static inline bool fwd_can_read_text(const char *text)
                     return true;
             }
         }
-    return fwd_reach_text_ask(text);
+    return amph_ip_mem_text_ask(text);
 }
 
 /* Where a call puts its result: the caller's record, or, if that cannot be written, one that is thrown away before EFAULT is said. */
-#define FWD_ROOM(record, spare) (fwd_can_write(record, sizeof *(record)) ? (record) : (spare))
+#define AMPH_IP_ROOM(record, spare) (amph_ip_can_write(record, sizeof *(record)) ? (record) : (spare))
 
 /* Is it no address of a program at all?  Then a call fails at once, and not when it comes to the data. */
-static inline bool fwd_is_wild(const void *at, size_t len)
+static inline bool amph_ip_is_wild(const void *at, size_t len)
 {
     uintptr_t end = (uintptr_t)at + len;
     return end < (uintptr_t)at || (sizeof end == 8 && (intptr_t)end < 0);
 }
 
 /* The program changes its memory. */
-static inline void fwd_reach_forget(void)
+static inline void amph_ip_mem_forget(void)
 {
-    __atomic_add_fetch(&fwd_reach_epoch, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&amph_ip_mem_epoch, 1, __ATOMIC_RELAXED);
 }
 
 #endif

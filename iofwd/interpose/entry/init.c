@@ -33,7 +33,7 @@ static void drop_setting(char **env, const char *name)
     char **to = env;
 
     for (; *env; env++)
-        if (!fwd_env_is(*env, name))
+        if (!amph_ip_env_is(*env, name))
             *to++ = *env;
 
     *to = NULL;
@@ -50,7 +50,7 @@ static void refuse(const char *value, const char *why)
 {
     char line[512];
     int n = snprintf(line, sizeof line, "amphora: IOFWD_PREFIX=\"%.300s\" is not allowed: %s; nothing is forwarded\n", value, why);
-    (void)!real_write(2, line, (size_t)n);
+    (void)!libc_write(2, line, (size_t)n);
 }
 
 /* The program before this one left us in a forwarded directory, unless something between has gone elsewhere; or the kernel is in a
@@ -58,17 +58,17 @@ static void refuse(const char *value, const char *why)
 static void restore_cwd(char **env)
 {
     char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
-    const char *entry = fwd_private_text(env, FWD_PRIVATE_CWD), *cwd = entry ? strchr(entry, ':') : NULL;
-    if (real_getcwd(real, sizeof real)) {
-        fwd_state.cwd = fwd_prefix_match(&fwd_state.prefixes, real) ? strdup(real) : NULL;
+    const char *entry = amph_ip_private_text(env, AMPH_IP_PRIVATE_CWD), *cwd = entry ? strchr(entry, ':') : NULL;
+    if (libc_getcwd(real, sizeof real)) {
+        amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real) ? strdup(real) : NULL;
         return;
     }
-    if (errno != ENOENT || !cwd || !fwd_prefix_match(&fwd_state.prefixes, ++cwd))
+    if (errno != ENOENT || !cwd || !amph_fwd_prefix_match(&amph_ip_state.prefixes, ++cwd))
         return;
     int fd = atoi(entry);
-    fwd_state.cwd = strdup(cwd);
-    if (fd > 0 && fd < FDTAB_MAX && fwd_placeholder_text(fd, text, sizeof text))
-        fwd_cwd_fd = fd;
+    amph_ip_state.cwd = strdup(cwd);
+    if (fd > 0 && fd < FDTAB_MAX && amph_ip_placeholder_text(fd, text, sizeof text))
+        amph_ip_cwd_fd = fd;
 }
 
 /* Does one of the program's files carry the note of am/job.c? */
@@ -93,12 +93,12 @@ static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
 /* This process's rank in a job of another launcher; -1: there is none. */
 static int64_t find_rank(char **env)
 {
-    int64_t rank = fwd_setting_rank(env, AMPH_ENV_PMIX_RANK);
+    int64_t rank = amph_ip_setting_rank(env, AMPH_ENV_PMIX_RANK);
 
     if (rank < 0)
-        rank = fwd_setting_rank(env, AMPH_ENV_PMI_RANK);
+        rank = amph_ip_setting_rank(env, AMPH_ENV_PMI_RANK);
     if (rank < 0)
-        rank = fwd_foreign_int(env, FWD_FOREIGN_PMI_ID);
+        rank = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_ID);
 
     return rank;
 }
@@ -106,12 +106,12 @@ static int64_t find_rank(char **env)
 /* How many processes that job has; -1: nobody says so. */
 static int64_t find_size(char **env)
 {
-    int64_t size = fwd_foreign_int(env, FWD_FOREIGN_OMPI_SIZE);
+    int64_t size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_OMPI_SIZE);
 
     if (size < 0)
-        size = fwd_foreign_int(env, FWD_FOREIGN_PMI_SIZE);
+        size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_SIZE);
     if (size < 0)
-        size = fwd_foreign_int(env, FWD_FOREIGN_SLURM_TASKS);
+        size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_SLURM_TASKS);
 
     return size;
 }
@@ -126,17 +126,17 @@ enum part {
 
 static enum part find_part(char **env)
 {
-    int64_t servers = fwd_setting_int(env, AMPH_ENV_SERVERS);
+    int64_t servers = amph_ip_setting_int(env, AMPH_ENV_SERVERS);
 
-    if (servers <= 0 || fwd_setting_text(env, AMPH_ENV_JOB) || fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS))
+    if (servers <= 0 || amph_ip_setting_text(env, AMPH_ENV_JOB) || amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS))
         return PART_NONE;
-    if (!fwd_foreign_text(env, FWD_FOREIGN_PMI_FD) && !fwd_foreign_text(env, FWD_FOREIGN_PMI_PORT) &&
-        !fwd_foreign_text(env, FWD_FOREIGN_PMIX_NAMESPACE))
+    if (!amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_FD) && !amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_PORT) &&
+        !amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMIX_NAMESPACE))
         return PART_NONE;
 
     int64_t rank = find_rank(env);
     int64_t size = find_size(env);
-    bool client = !fwd_private_text(env, FWD_PRIVATE_PLAIN) && dl_iterate_phdr(has_note, NULL);
+    bool client = !amph_ip_private_text(env, AMPH_IP_PRIVATE_PLAIN) && dl_iterate_phdr(has_note, NULL);
 
     if (rank >= 0 && size >= 0 && rank >= size - servers)
         return client ? PART_SERVER : PART_ASTRAY;
@@ -150,9 +150,9 @@ static struct {
     int result, token;
     char setting[128]; /* what the programs that it starts find in their environment */
 } rank = { .result = -1, .token = -1 };
-bool fwd_rank_guarded;
-uint32_t fwd_mpi_ranks;
-const char *fwd_mpi_space;
+bool amph_ip_rank_guarded;
+uint32_t amph_ip_mpi_ranks;
+const char *amph_ip_mpi_space;
 
 /* Out of the program's way, and open in all that it starts. */
 static int keep(int fd)
@@ -160,7 +160,7 @@ static int keep(int fd)
     int up = fcntl(fd, F_DUPFD, RANK_FDS);
     if (up < 0)
         return fd;
-    real_close(fd);
+    libc_close(fd);
     return up;
 }
 
@@ -173,16 +173,16 @@ static void open_rank(void)
     rank.pid = getpid();
     rank.result = keep(pair[0]);
     rank.token = keep(pair[1]);
-    if (real_fstat(rank.result, &st) != 0)
+    if (libc_fstat(rank.result, &st) != 0)
         return;
-    snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu", fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result,
+    snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu", amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result,
              rank.token, (unsigned long)st.st_ino);
 }
 
 /* env with one more entry, or NULL. */
 static char **with_entry(char **env, char *entry)
 {
-    size_t n = fwd_env_entries(env);
+    size_t n = amph_ip_env_entries(env);
     char **longer = malloc((n + 2) * sizeof *longer);
 
     if (!longer)
@@ -197,46 +197,46 @@ static char **with_entry(char **env, char *entry)
 /* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences with all of them. */
 static void count_ranks(char **env)
 {
-    int64_t size = fwd_foreign_int(env, FWD_FOREIGN_OMPI_SIZE);
-    int64_t n = size - fwd_setting_int(env, AMPH_ENV_SERVERS);
-    const char *space = fwd_foreign_text(env, FWD_FOREIGN_PMIX_NAMESPACE);
+    int64_t size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_OMPI_SIZE);
+    int64_t n = size - amph_ip_setting_int(env, AMPH_ENV_SERVERS);
+    const char *space = amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMIX_NAMESPACE);
 
-    fwd_mpi_space = space ? strdup(space) : NULL;
-    if (fwd_mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
-        fwd_mpi_ranks = (uint32_t)n;
+    amph_ip_mpi_space = space ? strdup(space) : NULL;
+    if (amph_ip_mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
+        amph_ip_mpi_ranks = (uint32_t)n;
 }
 
 /* The program must not close what a process that it starts may need: these, and the process manager's connection. */
 static void guard_rank(char **env)
 {
-    const char *text = fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
-    int64_t pmi = fwd_foreign_int(env, FWD_FOREIGN_PMI_FD);
+    const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
+    int64_t pmi = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_FD);
 
     if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
         return;
-    fwd_rank_guarded = true;
+    amph_ip_rank_guarded = true;
     count_ranks(env);
-    fdtab_mark(rank.result, FDTAB_OWN);
-    fdtab_mark(rank.token, FDTAB_OWN);
+    amph_fdtab_mark(rank.result, FDTAB_OWN);
+    amph_fdtab_mark(rank.token, FDTAB_OWN);
     if (pmi > 2)
-        fdtab_mark((int)pmi, FDTAB_OWN);
+        amph_fdtab_mark((int)pmi, FDTAB_OWN);
 }
 
 /* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks, wait for all. */
-void fwd_rank_end(void)
+void amph_ip_rank_end(void)
 {
     char byte;
-    if (rank.pid != getpid() || fwd_inside)
+    if (rank.pid != getpid() || amph_ip_inside)
         return;
     rank.pid = 0;
     if (recv(rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
-        fwd_core_join();
+        amph_ip_client_join();
 }
 
 static void __attribute__((destructor)) end(void)
 {
-    fwd_lost_ending();
-    fwd_rank_end();
+    amph_ip_lost_ending();
+    amph_ip_rank_end();
 }
 
 /* A forwarded program runs from a copy in memory that bears its path; the kernel has called the process by the copy's descriptor. */
@@ -244,7 +244,7 @@ static void find_exe(const char *called)
 {
     static const char before[] = "/memfd:", after[] = " (deleted)";
     char path[PATH_MAX];
-    ssize_t n = real_readlink("/proc/self/exe", path, sizeof path - 1), more = sizeof before - 1 + sizeof after - 1;
+    ssize_t n = libc_readlink("/proc/self/exe", path, sizeof path - 1), more = sizeof before - 1 + sizeof after - 1;
     if (n <= more || memcmp(path, before, sizeof before - 1) != 0)
         return;
     path[n - (ssize_t)(sizeof after - 1)] = 0;
@@ -252,17 +252,17 @@ static void find_exe(const char *called)
     if (called)
         prctl(PR_SET_NAME, slash ? slash + 1 : called, 0, 0, 0);
     if (path[sizeof before - 1] == '/')
-        fwd_state.exe = strdup(path + sizeof before - 1);
+        amph_ip_state.exe = strdup(path + sizeof before - 1);
 }
 
 /* The linker has read LD_PRELOAD with the copies that were made for this program; the next one is told the libraries themselves. */
 static void restore_preload(char **env)
 {
-    static const char told[] = FWD_NEEDS_TOLD "LD_PRELOAD";
+    static const char told[] = AMPH_IP_ELF_DEPS_REPORTED "LD_PRELOAD";
     char *entry = NULL;
     for (char **e = env; *e; e++)
         if (strncmp(*e, told, sizeof told - 1) == 0 && (*e)[sizeof told - 1] == '=')
-            entry = *e + sizeof FWD_NEEDS_TOLD - 1;
+            entry = *e + sizeof AMPH_IP_ELF_DEPS_REPORTED - 1;
     for (char **e = env; entry && *e; e++)
         if (strncmp(*e, entry, sizeof "LD_PRELOAD=" - 1) == 0)
             *e = entry;
@@ -273,22 +273,22 @@ static void restore_preload(char **env)
 /* What the linker has been given for this program, and where it looks for more. */
 static void take_libraries(char **env)
 {
-    const char *copies = fwd_private_text(env, FWD_PRIVATE_LIBS);
+    const char *copies = amph_ip_private_text(env, AMPH_IP_PRIVATE_LIBS);
     if (copies) {
-        fwd_needs_loaded(copies);
-        drop_everywhere(env, FWD_NEEDS_SETTING);
+        amph_ip_elf_deps_loaded(copies);
+        drop_everywhere(env, AMPH_IP_ELF_DEPS_SETTING);
     }
-    fwd_library_path_keep(fwd_foreign_text(env, FWD_FOREIGN_LIBRARY_PATH));
+    amph_ip_library_path_keep(amph_ip_foreign_text(env, AMPH_IP_FOREIGN_LIBRARY_PATH));
 }
 
 /* Has the environment anything by which servers are found? */
 static bool knows_servers(char **env)
 {
-    return fwd_setting_text(env, AMPH_ENV_JOB) || fwd_setting_text(env, AMPH_ENV_IOFWD_SERVER_HOST) ||
-           fwd_setting_text(env, AMPH_ENV_IOFWD_OWN_SERVERS) || fwd_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
+    return amph_ip_setting_text(env, AMPH_ENV_JOB) || amph_ip_setting_text(env, AMPH_ENV_IOFWD_SERVER_HOST) ||
+           amph_ip_setting_text(env, AMPH_ENV_IOFWD_OWN_SERVERS) || amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
 }
 
-const char fwd_init_linked = 1;
+const char amph_ip_init_linked = 1;
 static char *locks_told; /* or NULL: by the program before this one in this process */
 
 static void late(void)
@@ -296,29 +296,29 @@ static void late(void)
     int saved = errno;
 
     if (rank.setting[0])
-        setenv(fwd_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), strchr(rank.setting, '=') + 1, 1);
+        setenv(amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), strchr(rank.setting, '=') + 1, 1);
 
     if (locks_told)
-        fwd_locks_drop_closed(locks_told);
+        amph_ip_locks_drop_closed(locks_told);
 
     free(locks_told);
     locks_told = NULL;
-    if (fwd_state.on)
-        fwd_stream_enlarge();
+    if (amph_ip_state.on)
+        amph_ip_stream_enlarge();
 
     errno = saved;
 }
 
 /* Runs after the constructors of all libraries and before those of the program. */
-int x_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini, void *ending, void *stack)
+int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini, void *ending, void *stack)
 {
     late();
-    return real___libc_start_main(main, argc, argv, init, fini, ending, stack);
+    return libc___libc_start_main(main, argc, argv, init, fini, ending, stack);
 }
 
 static void __attribute__((constructor(102))) start(int argc, char **argv, char **env)
 {
-    const char *prefixes = fwd_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
+    const char *prefixes = amph_ip_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
     const char *why;
     char **longer = NULL;
     int saved = errno;
@@ -328,36 +328,36 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     enum part part = find_part(env);
     if (part == PART_SERVER)
         return;
-    if (part == PART_NONE && fwd_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL) && !knows_servers(env))
+    if (part == PART_NONE && amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL) && !knows_servers(env))
         return;
-    if (!fwd_prefix_parse(&fwd_state.prefixes, prefixes, &why)) {
+    if (!amph_fwd_prefix_parse(&amph_ip_state.prefixes, prefixes, &why)) {
         refuse(prefixes, why);
         return;
     }
-    if (!fwd_state.prefixes.count)
+    if (!amph_ip_state.prefixes.count)
         return;
-    mode_t mask = real_umask(0);
-    real_umask(mask);
-    fwd_state.umask = mask;
-    fwd_limits_changed(0);
-    const char *locks = fwd_private_text(env, FWD_PRIVATE_LOCKS);
-    locks_told = fwd_locks_came_along(locks) ? strdup(locks) : NULL;
-    fwd_core_astray = part == PART_ASTRAY;
+    mode_t mask = libc_umask(0);
+    libc_umask(mask);
+    amph_ip_state.umask = mask;
+    amph_ip_limits_changed(0);
+    const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);
+    locks_told = amph_ip_locks_came_along(locks) ? strdup(locks) : NULL;
+    amph_ip_client_astray = part == PART_ASTRAY;
     if (part == PART_COMPUTE) {
         open_rank();
         longer = rank.setting[0] ? with_entry(env, rank.setting) : NULL;
     }
     guard_rank(longer ? longer : env);
     restore_preload(env);
-    fwd_environment_keep(longer ? longer : env);
+    amph_ip_environment_keep(longer ? longer : env);
     free(longer);
     restore_cwd(env);
-    fwd_state.on = true;
-    fwd_fork_watch();
+    amph_ip_state.on = true;
+    amph_ip_fork_watch();
     take_libraries(env);
     find_exe(argc > 0 ? argv[0] : NULL);
-    fwd_stream_start();
-    if (fwd_core_linked)
+    amph_ip_stream_start();
+    if (amph_ip_core_linked)
         late();
     errno = saved;
 }

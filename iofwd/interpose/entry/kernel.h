@@ -18,184 +18,184 @@
 
 /* Which way a call takes that is left to this host.  LIBC: the program called the C library's function, and gets it, overwritten or not.
  * KERNEL: it called syscall(), or the call is the preload library's own. */
-enum fwd_way { FWD_LIBC, FWD_KERNEL };
+enum amph_client_route { AMPH_IP_LIBC, AMPH_IP_KERNEL };
 
-static inline int fwd_kernel_openat(int dir, const char *path, int flags, mode_t mode)
+static inline int amph_ip_kernel_openat(int dir, const char *path, int flags, mode_t mode)
 {
 #ifdef O_LARGEFILE
     flags |= O_LARGEFILE;
 #endif
-    return (int)real_syscall(SYS_openat, dir, (long)path, flags, (long)mode, 0, 0);
+    return (int)libc_syscall(SYS_openat, dir, (long)path, flags, (long)mode, 0, 0);
 }
 
-static inline int fwd_kernel_close(int fd)
+static inline int amph_ip_kernel_close(int fd)
 {
-    return (int)real_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+    return (int)libc_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-static inline int fwd_kernel_dup(int fd)
+static inline int amph_ip_kernel_dup(int fd)
 {
-    return (int)real_syscall(SYS_dup, fd, 0, 0, 0, 0, 0);
+    return (int)libc_syscall(SYS_dup, fd, 0, 0, 0, 0, 0);
 }
 
-static inline int fwd_kernel_dup3(int from, int to, int flags)
+static inline int amph_ip_kernel_dup3(int from, int to, int flags)
 {
-    return (int)real_syscall(SYS_dup3, from, to, flags, 0, 0, 0);
+    return (int)libc_syscall(SYS_dup3, from, to, flags, 0, 0, 0);
 }
 
-static inline int fwd_kernel_close_range(unsigned first, unsigned last, int flags)
+static inline int amph_ip_kernel_close_range(unsigned first, unsigned last, int flags)
 {
-    return (int)real_syscall(SYS_close_range, (long)first, (long)last, flags, 0, 0, 0);
+    return (int)libc_syscall(SYS_close_range, (long)first, (long)last, flags, 0, 0, 0);
 }
 
-static inline int fwd_kernel_fcntl(int fd, int command, void *arg)
+static inline int amph_ip_kernel_fcntl(int fd, int command, void *arg)
 {
 #ifdef __NR_fcntl64
-    return (int)real_syscall(__NR_fcntl64, fd, command, (long)arg, 0, 0, 0);
+    return (int)libc_syscall(__NR_fcntl64, fd, command, (long)arg, 0, 0, 0);
 #else
-    return (int)real_syscall(__NR_fcntl, fd, command, (long)arg, 0, 0, 0);
+    return (int)libc_syscall(__NR_fcntl, fd, command, (long)arg, 0, 0, 0);
 #endif
 }
 
-static inline ssize_t fwd_kernel_readlinkat(int dir, const char *path, char *buf, size_t len)
+static inline ssize_t amph_ip_kernel_readlinkat(int dir, const char *path, char *buf, size_t len)
 {
-    return real_syscall(SYS_readlinkat, dir, (long)path, (long)buf, (long)len, 0, 0);
+    return libc_syscall(SYS_readlinkat, dir, (long)path, (long)buf, (long)len, 0, 0);
 }
 
-static inline ssize_t fwd_kernel_readlink(const char *path, char *buf, size_t len)
+static inline ssize_t amph_ip_kernel_readlink(const char *path, char *buf, size_t len)
 {
-    return fwd_kernel_readlinkat(AT_FDCWD, path, buf, len);
+    return amph_ip_kernel_readlinkat(AT_FDCWD, path, buf, len);
 }
 
-static inline ssize_t fwd_kernel_read(int fd, void *buf, size_t len)
+static inline ssize_t amph_ip_kernel_read(int fd, void *buf, size_t len)
 {
-    return real_syscall(SYS_read, fd, (long)buf, (long)len, 0, 0, 0);
+    return libc_syscall(SYS_read, fd, (long)buf, (long)len, 0, 0, 0);
 }
 
 /* With words of 32 bits an offset takes two of them, in each machine's own way: these are left
  * to the C library there. */
 #if __SIZEOF_POINTER__ == 8
-static inline off_t fwd_kernel_lseek(int fd, off_t off, int whence)
+static inline off_t amph_ip_kernel_lseek(int fd, off_t off, int whence)
 {
-    return real_syscall(__NR_lseek, fd, off, whence, 0, 0, 0);
+    return libc_syscall(__NR_lseek, fd, off, whence, 0, 0, 0);
 }
 
-static inline ssize_t fwd_kernel_pread(int fd, void *buf, size_t len, off_t off)
+static inline ssize_t amph_ip_kernel_pread(int fd, void *buf, size_t len, off_t off)
 {
-    return real_syscall(__NR_pread64, fd, (long)buf, (long)len, off, 0, 0);
+    return libc_syscall(__NR_pread64, fd, (long)buf, (long)len, off, 0, 0);
 }
 
-static inline ssize_t fwd_kernel_pwrite(int fd, const void *buf, size_t len, off_t off)
+static inline ssize_t amph_ip_kernel_pwrite(int fd, const void *buf, size_t len, off_t off)
 {
-    return real_syscall(__NR_pwrite64, fd, (long)buf, (long)len, off, 0, 0);
+    return libc_syscall(__NR_pwrite64, fd, (long)buf, (long)len, off, 0, 0);
 }
 
-static inline int fwd_kernel_ftruncate(int fd, off_t len)
+static inline int amph_ip_kernel_ftruncate(int fd, off_t len)
 {
-    return (int)real_syscall(__NR_ftruncate, fd, len, 0, 0, 0, 0);
+    return (int)libc_syscall(__NR_ftruncate, fd, len, 0, 0, 0, 0);
 }
 
-static inline int fwd_kernel_fallocate(int fd, int how, off_t off, off_t len)
+static inline int amph_ip_kernel_fallocate(int fd, int how, off_t off, off_t len)
 {
-    return (int)real_syscall(__NR_fallocate, fd, how, off, len, 0, 0);
+    return (int)libc_syscall(__NR_fallocate, fd, how, off, len, 0, 0);
 }
 #else
-static inline off_t fwd_kernel_lseek(int fd, off_t off, int whence)
+static inline off_t amph_ip_kernel_lseek(int fd, off_t off, int whence)
 {
-    return real_lseek64(fd, off, whence);
+    return libc_lseek64(fd, off, whence);
 }
 
-static inline ssize_t fwd_kernel_pread(int fd, void *buf, size_t len, off_t off)
+static inline ssize_t amph_ip_kernel_pread(int fd, void *buf, size_t len, off_t off)
 {
-    return real_pread64(fd, buf, len, off);
+    return libc_pread64(fd, buf, len, off);
 }
 
-static inline ssize_t fwd_kernel_pwrite(int fd, const void *buf, size_t len, off_t off)
+static inline ssize_t amph_ip_kernel_pwrite(int fd, const void *buf, size_t len, off_t off)
 {
-    return real_pwrite64(fd, buf, len, off);
+    return libc_pwrite64(fd, buf, len, off);
 }
 
-static inline int fwd_kernel_ftruncate(int fd, off_t len)
+static inline int amph_ip_kernel_ftruncate(int fd, off_t len)
 {
-    return real_ftruncate64(fd, len);
+    return libc_ftruncate64(fd, len);
 }
 
-static inline int fwd_kernel_fallocate(int fd, int how, off_t off, off_t len)
+static inline int amph_ip_kernel_fallocate(int fd, int how, off_t off, off_t len)
 {
-    return real_fallocate64(fd, how, off, len);
+    return libc_fallocate64(fd, how, off, len);
 }
 #endif
 
-static inline int fwd_kernel_memfd_create(const char *name, unsigned flags)
+static inline int amph_ip_kernel_memfd_create(const char *name, unsigned flags)
 {
-    return (int)real_syscall(SYS_memfd_create, (long)name, (long)flags, 0, 0, 0, 0);
+    return (int)libc_syscall(SYS_memfd_create, (long)name, (long)flags, 0, 0, 0, 0);
 }
 
-static inline int fwd_kernel_chdir(const char *path)
+static inline int amph_ip_kernel_chdir(const char *path)
 {
-    return (int)real_syscall(SYS_chdir, (long)path, 0, 0, 0, 0, 0);
+    return (int)libc_syscall(SYS_chdir, (long)path, 0, 0, 0, 0, 0);
 }
 
-static inline bool fwd_kernel_getcwd(char *name, size_t cap)
+static inline bool amph_ip_kernel_getcwd(char *name, size_t cap)
 {
-    return real_syscall(SYS_getcwd, (long)name, (long)cap, 0, 0, 0, 0) > 0;
+    return libc_syscall(SYS_getcwd, (long)name, (long)cap, 0, 0, 0, 0) > 0;
 }
 
-static inline int fwd_kernel_fchdir(int fd)
+static inline int amph_ip_kernel_fchdir(int fd)
 {
-    return (int)real_syscall(SYS_fchdir, fd, 0, 0, 0, 0, 0);
+    return (int)libc_syscall(SYS_fchdir, fd, 0, 0, 0, 0, 0);
 }
 
 /* Of this process. */
-static inline int fwd_kernel_prlimit(int what, const void *limit, void *old)
+static inline int amph_ip_kernel_prlimit(int what, const void *limit, void *old)
 {
-    return (int)real_syscall(SYS_prlimit64, 0, what, (long)limit, (long)old, 0, 0);
+    return (int)libc_syscall(SYS_prlimit64, 0, what, (long)limit, (long)old, 0, 0);
 }
 
-static inline int fwd_kernel_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
+static inline int amph_ip_kernel_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
 {
-    return (int)real_syscall(SYS_epoll_ctl, ep, op, fd, (long)event, 0, 0);
+    return (int)libc_syscall(SYS_epoll_ctl, ep, op, fd, (long)event, 0, 0);
 }
 
-static inline int fwd_kernel_execve(const char *path, char *const argv[], char *const envp[])
+static inline int amph_ip_kernel_execve(const char *path, char *const argv[], char *const envp[])
 {
-    return (int)real_syscall(SYS_execve, (long)path, (long)argv, (long)envp, 0, 0, 0);
+    return (int)libc_syscall(SYS_execve, (long)path, (long)argv, (long)envp, 0, 0, 0);
 }
 
-static inline void *fwd_kernel_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+static inline void *amph_ip_kernel_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
 #ifdef __s390x__
     unsigned long args[] = { (unsigned long)at, len, (unsigned long)prot, (unsigned long)flags, (unsigned long)fd, (unsigned long)off };
-    return (void *)real_syscall(__NR_mmap, (long)args, 0, 0, 0, 0, 0);
+    return (void *)libc_syscall(__NR_mmap, (long)args, 0, 0, 0, 0, 0);
 #elif defined __NR_mmap2 /* offsets in units of 4096 bytes */
     if (off & 4095) {
         errno = EINVAL;
         return MAP_FAILED;
     }
-    return (void *)real_syscall(__NR_mmap2, (long)at, (long)len, prot, flags, fd, (long)(off >> 12));
+    return (void *)libc_syscall(__NR_mmap2, (long)at, (long)len, prot, flags, fd, (long)(off >> 12));
 #else
-    return (void *)real_syscall(__NR_mmap, (long)at, (long)len, prot, flags, fd, off);
+    return (void *)libc_syscall(__NR_mmap, (long)at, (long)len, prot, flags, fd, off);
 #endif
 }
 
-static inline int fwd_kernel_munmap(void *at, size_t len)
+static inline int amph_ip_kernel_munmap(void *at, size_t len)
 {
-    return (int)real_syscall(SYS_munmap, (long)at, (long)len, 0, 0, 0, 0);
+    return (int)libc_syscall(SYS_munmap, (long)at, (long)len, 0, 0, 0, 0);
 }
 
-static inline int fwd_kernel_mprotect(void *at, size_t len, int prot)
+static inline int amph_ip_kernel_mprotect(void *at, size_t len, int prot)
 {
-    return (int)real_syscall(SYS_mprotect, (long)at, (long)len, prot, 0, 0, 0);
+    return (int)libc_syscall(SYS_mprotect, (long)at, (long)len, prot, 0, 0, 0);
 }
 
-static inline int fwd_kernel_msync(void *at, size_t len, int flags)
+static inline int amph_ip_kernel_msync(void *at, size_t len, int flags)
 {
-    return (int)real_syscall(SYS_msync, (long)at, (long)len, flags, 0, 0, 0);
+    return (int)libc_syscall(SYS_msync, (long)at, (long)len, flags, 0, 0, 0);
 }
 
-static inline void *fwd_kernel_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
+static inline void *amph_ip_kernel_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
 {
-    return (void *)real_syscall(SYS_mremap, (long)old, (long)old_len, (long)len, flags, (long)at, 0);
+    return (void *)libc_syscall(SYS_mremap, (long)old, (long)old_len, (long)len, flags, (long)at, 0);
 }
 
 #endif

@@ -13,7 +13,7 @@ static long missing(void)
     return -1;
 }
 
-const FILE *fwd_std_original(int fd)
+const FILE *amph_ip_std_original(int fd)
 {
     static const char *const names[] = { "_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_" };
 
@@ -22,7 +22,7 @@ const FILE *fwd_std_original(int fd)
 
 /* Not by its name: a sanitizer in the program has one too, which puts a cookie of its own around ours.  dlopen would give a handle of the
  * C library, but would run its constructor before its time. */
-FILE *fwd_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
+FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
 {
     FILE *(*plain)(void *, const char *, cookie_io_functions_t);
 
@@ -30,24 +30,24 @@ FILE *fwd_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_
     return plain ? plain(cookie, mode, functions) : NULL;
 }
 
-void *fwd_real_find(int name)
+void *amph_ip_libc_find(int name)
 {
     int saved = errno;
-    fwd_std_complete();
-    void *real = dlsym(RTLD_NEXT, fwd_name_texts[name]);
+    amph_ip_std_complete();
+    void *real = dlsym(RTLD_NEXT, amph_ip_name_texts[name]);
     if (!real)
         real = (void *)missing;
-    __atomic_store_n(&fwd_real_slots[name], real, __ATOMIC_RELAXED);
+    __atomic_store_n(&amph_ip_libc_slots[name], real, __ATOMIC_RELAXED);
     errno = saved;
     return real;
 }
 
-void fwd_real_find_all(void)
+void amph_ip_libc_find_all(void)
 {
     static bool done;
     if (__atomic_load_n(&done, __ATOMIC_RELAXED))
         return;
-    for (int name = 0; name < FWD_NAME_COUNT; name++)
-        fwd_real(name);
+    for (int name = 0; name < AMPH_IP_NAME_COUNT; name++)
+        amph_ip_libc(name);
     __atomic_store_n(&done, true, __ATOMIC_RELAXED);
 }

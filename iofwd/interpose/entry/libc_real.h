@@ -41,48 +41,48 @@
 /* Names without 64 where off_t has two forms: offsets of 32 bits, and records that nobody here looks into.  This library is built with
  * the wide form. */
 #if __SIZEOF_LONG__ == 8
-#define FWD_WIDE 1
-#define fwd_stat stat
-#define fwd_statfs statfs
-#define fwd_statvfs statvfs
-#define fwd_dirent dirent
-#define FWD_WIDE_ONLY(call) (call)
-#define FWD_WIDE_POINTER(call) (call)
+#define AMPH_IP_WIDE 1
+#define amph_ip_stat stat
+#define amph_ip_statfs statfs
+#define amph_ip_statvfs statvfs
+#define amph_ip_dirent dirent
+#define AMPH_IP_WIDE_ONLY(call) (call)
+#define AMPH_IP_WIDE_POINTER(call) (call)
 #else
-#define FWD_WIDE 0
-#define FWD_WIDE_ONLY(call) (errno = EOVERFLOW, -1)
-#define FWD_WIDE_POINTER(call) (errno = EOVERFLOW, NULL)
+#define AMPH_IP_WIDE 0
+#define AMPH_IP_WIDE_ONLY(call) (errno = EOVERFLOW, -1)
+#define AMPH_IP_WIDE_POINTER(call) (errno = EOVERFLOW, NULL)
 #endif
-struct fwd_stat;
-struct fwd_statfs;
-struct fwd_statvfs;
-struct fwd_dirent;
-typedef __off_t fwd_off_t;
+struct amph_ip_stat;
+struct amph_ip_statfs;
+struct amph_ip_statvfs;
+struct amph_ip_dirent;
+typedef __off_t amph_ip_off_t;
 
-static inline fwd_off_t fwd_narrow_off(off_t off)
+static inline amph_ip_off_t amph_ip_narrow_off(off_t off)
 {
-    if ((fwd_off_t)off == off)
-        return (fwd_off_t)off;
+    if ((amph_ip_off_t)off == off)
+        return (amph_ip_off_t)off;
     errno = EOVERFLOW;
     return -1;
 }
 
-#define FWD_EXPORT __attribute__((visibility("default")))
+#define AMPH_IP_EXPORT __attribute__((visibility("default")))
 
-extern void *fwd_real_slots[] AMPH_HIDDEN;
-extern const char *const fwd_name_texts[] AMPH_HIDDEN;
-extern const char fwd_init_linked AMPH_HIDDEN; /* names_wrap.c names it, so that init.c comes out of the archive */
+extern void *amph_ip_libc_slots[] AMPH_HIDDEN;
+extern const char *const amph_ip_name_texts[] AMPH_HIDDEN;
+extern const char amph_ip_init_linked AMPH_HIDDEN; /* names_wrap.c names it, so that init.c comes out of the archive */
 
 /* Fills slot name and gives it back; a function that sets ENOSYS and returns -1 where the C library has none. */
-void *fwd_real_find(int name);
+void *amph_ip_libc_find(int name);
 
 /* Fills every slot, before a fork: in the child of a program with threads the dynamic linker's lock may be held for ever. */
-void fwd_real_find_all(void);
+void amph_ip_libc_find_all(void);
 
-static inline void *fwd_real(int name)
+static inline void *amph_ip_libc(int name)
 {
-    void *real = __atomic_load_n(&fwd_real_slots[name], __ATOMIC_RELAXED);
-    return AMPH_LIKELY(real != NULL) ? real : fwd_real_find(name);
+    void *real = __atomic_load_n(&amph_ip_libc_slots[name], __ATOMIC_RELAXED);
+    return AMPH_LIKELY(real != NULL) ? real : amph_ip_libc_find(name);
 }
 
 #endif

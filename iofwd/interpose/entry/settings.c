@@ -11,37 +11,37 @@
 static struct amph_env_row row_of(enum amph_env_id id)
 {
     switch (id) {
-#define FWD_ROW(id, name, type, def, unit, least, most, group, help) \
+#define AMPH_IP_ROW(id, name, type, def, unit, least, most, group, help) \
     case AMPH_ENV_##id: \
         return (struct amph_env_row){ name, AMPH_ENV_TYPE_##type, def, least, most };
-        AMPH_ENV_TABLE(FWD_ROW)
-#undef FWD_ROW
+        AMPH_ENV_TABLE(AMPH_IP_ROW)
+#undef AMPH_IP_ROW
     default:
         abort();
     }
 }
 
-const char *fwd_private_name(enum fwd_env_private id)
+const char *amph_ip_private_name(enum amph_ip_env_private id)
 {
     switch (id) {
-#define FWD_PRIVATE_NAME(id, name, help) \
-    case FWD_PRIVATE_##id: \
+#define AMPH_IP_PRIVATE_NAME(id, name, help) \
+    case AMPH_IP_PRIVATE_##id: \
         return name;
-        AMPH_ENV_PRIVATE(FWD_PRIVATE_NAME)
-#undef FWD_PRIVATE_NAME
+        AMPH_ENV_PRIVATE(AMPH_IP_PRIVATE_NAME)
+#undef AMPH_IP_PRIVATE_NAME
     default:
         abort();
     }
 }
 
-static const char *foreign_name(enum fwd_env_foreign id)
+static const char *foreign_name(enum amph_ip_env_foreign id)
 {
     switch (id) {
-#define FWD_FOREIGN_NAME(id, name, help) \
-    case FWD_FOREIGN_##id: \
+#define AMPH_IP_FOREIGN_NAME(id, name, help) \
+    case AMPH_IP_FOREIGN_##id: \
         return name;
-        AMPH_ENV_FOREIGN(FWD_FOREIGN_NAME)
-#undef FWD_FOREIGN_NAME
+        AMPH_ENV_FOREIGN(AMPH_IP_FOREIGN_NAME)
+#undef AMPH_IP_FOREIGN_NAME
     default:
         abort();
     }
@@ -64,8 +64,8 @@ static _Noreturn void refuse(const char *why)
     char line[AMPH_ENV_WHY_BYTES + 16];
     int n = snprintf(line, sizeof line, "amphora: %s\n", why);
 
-    (void)!real_write(STDERR_FILENO, line, (size_t)n);
-    real__Exit(1);
+    (void)!libc_write(STDERR_FILENO, line, (size_t)n);
+    libc__Exit(1);
     __builtin_unreachable();
 }
 
@@ -92,44 +92,44 @@ static int64_t foreign_number(char **env, const char *name)
     return number_of(env, &row);
 }
 
-const char *fwd_setting_name(enum amph_env_id id)
+const char *amph_ip_setting_name(enum amph_env_id id)
 {
     return row_of(id).name;
 }
 
-const char *fwd_setting_text(char **env, enum amph_env_id id)
+const char *amph_ip_setting_text(char **env, enum amph_env_id id)
 {
     return look_up(env, row_of(id).name);
 }
 
-bool fwd_setting_bool(char **env, enum amph_env_id id)
+bool amph_ip_setting_bool(char **env, enum amph_env_id id)
 {
-    return fwd_setting_int(env, id) != 0;
+    return amph_ip_setting_int(env, id) != 0;
 }
 
-int64_t fwd_setting_int(char **env, enum amph_env_id id)
+int64_t amph_ip_setting_int(char **env, enum amph_env_id id)
 {
     const struct amph_env_row row = row_of(id);
 
     return number_of(env, &row);
 }
 
-int64_t fwd_setting_rank(char **env, enum amph_env_id id)
+int64_t amph_ip_setting_rank(char **env, enum amph_env_id id)
 {
     return foreign_number(env, row_of(id).name);
 }
 
-const char *fwd_private_text(char **env, enum fwd_env_private id)
+const char *amph_ip_private_text(char **env, enum amph_ip_env_private id)
 {
-    return look_up(env, fwd_private_name(id));
+    return look_up(env, amph_ip_private_name(id));
 }
 
-const char *fwd_foreign_text(char **env, enum fwd_env_foreign id)
+const char *amph_ip_foreign_text(char **env, enum amph_ip_env_foreign id)
 {
     return look_up(env, foreign_name(id));
 }
 
-int64_t fwd_foreign_int(char **env, enum fwd_env_foreign id)
+int64_t amph_ip_foreign_int(char **env, enum amph_ip_env_foreign id)
 {
     return foreign_number(env, foreign_name(id));
 }

@@ -14,37 +14,37 @@
 
 #include "base/env.h"
 
-enum fwd_env_private {
-#define FWD_PRIVATE_ID(id, name, help) FWD_PRIVATE_##id,
-    AMPH_ENV_PRIVATE(FWD_PRIVATE_ID)
-#undef FWD_PRIVATE_ID
+enum amph_ip_env_private {
+#define AMPH_IP_PRIVATE_ID(id, name, help) AMPH_IP_PRIVATE_##id,
+    AMPH_ENV_PRIVATE(AMPH_IP_PRIVATE_ID)
+#undef AMPH_IP_PRIVATE_ID
 };
 
-enum fwd_env_foreign {
-#define FWD_FOREIGN_ID(id, name, help) FWD_FOREIGN_##id,
-    AMPH_ENV_FOREIGN(FWD_FOREIGN_ID)
-#undef FWD_FOREIGN_ID
+enum amph_ip_env_foreign {
+#define AMPH_IP_FOREIGN_ID(id, name, help) AMPH_IP_FOREIGN_##id,
+    AMPH_ENV_FOREIGN(AMPH_IP_FOREIGN_ID)
+#undef AMPH_IP_FOREIGN_ID
 };
 
 /* The name of a setting's variable. */
-const char *fwd_setting_name(enum amph_env_id id);
+const char *amph_ip_setting_name(enum amph_env_id id);
 
 /* A setting's text; NULL: it is not set. */
-const char *fwd_setting_text(char **env, enum amph_env_id id);
+const char *amph_ip_setting_text(char **env, enum amph_env_id id);
 
 /* A BOOL or INT setting; its default where it is not set, or empty. */
-bool fwd_setting_bool(char **env, enum amph_env_id id);
-int64_t fwd_setting_int(char **env, enum amph_env_id id);
+bool amph_ip_setting_bool(char **env, enum amph_env_id id);
+int64_t amph_ip_setting_int(char **env, enum amph_env_id id);
 
 /* The number in a row of type STR, which holds a launcher's rank; -1: it is not set. */
-int64_t fwd_setting_rank(char **env, enum amph_env_id id);
+int64_t amph_ip_setting_rank(char **env, enum amph_env_id id);
 
 /* A variable of Amphora's own programs, and its name. */
-const char *fwd_private_text(char **env, enum fwd_env_private id);
-const char *fwd_private_name(enum fwd_env_private id);
+const char *amph_ip_private_text(char **env, enum amph_ip_env_private id);
+const char *amph_ip_private_name(enum amph_ip_env_private id);
 
 /* A variable of a launcher or the system; as a number: -1 if it is not set. */
-const char *fwd_foreign_text(char **env, enum fwd_env_foreign id);
-int64_t fwd_foreign_int(char **env, enum fwd_env_foreign id);
+const char *amph_ip_foreign_text(char **env, enum amph_ip_env_foreign id);
+int64_t amph_ip_foreign_int(char **env, enum amph_ip_env_foreign id);
 
 #endif

@@ -31,16 +31,16 @@
 #define L(n) ((size_t)a[n])
 
 /* The call as the program made it. */
-#define LOCAL(number) real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5])
+#define LOCAL(number) libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5])
 
 /* Kernel and C library differ in these. */
 
 static long sys_getcwd(const long *a)
 {
-    if (!__atomic_load_n(&fwd_state.cwd, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&amph_ip_state.cwd, __ATOMIC_ACQUIRE))
         return LOCAL(SYS_getcwd);
 
-    char *name = x_getcwd(NULL, 0);
+    char *name = amph_do_getcwd(NULL, 0);
     size_t len = name ? strlen(name) + 1 : 0;
     int err = name ? 0 : errno;
 
@@ -48,62 +48,62 @@ static long sys_getcwd(const long *a)
         err = ENAMETOOLONG;
     if (!err && len > L(1))
         err = ERANGE;
-    if (!err && !fwd_can_write(P(0), len))
+    if (!err && !amph_ip_can_write(P(0), len))
         err = EFAULT;
     if (!err)
         memcpy(P(0), name, len);
     free(name);
-    return err ? fwd_fail(err) : (long)len;
+    return err ? amph_ip_fail(err) : (long)len;
 }
 
 static long sys_dup2(const long *a)
 {
     /* where both are one, the number tells more than dup3 would */
-    return I(0) == I(1) ? LOCAL(SYS_dup2) : fwd_dup3(FWD_KERNEL, I(0), I(1), 0);
+    return I(0) == I(1) ? LOCAL(SYS_dup2) : amph_ip_dup3(AMPH_IP_KERNEL, I(0), I(1), 0);
 }
 
 /* openat of a path that may be forwarded or not; by a link it may lead below a prefix. */
 static long open_below(int dir, const char *path, const struct open_how *how, const long *a)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
 
-    bool found = fwd_where_find(&w, dir, path, false);
+    bool found = amph_ip_resolve(&w, dir, path, false);
 
     if (found && w.local) {
-        int fd = (int)real_syscall(SYS_openat2, w.dirfd, (long)w.path, a[2], a[3], 0, 0);
-        if (fd >= 0 || errno != ENOENT || !fwd_led_in(dir, path))
-            return fwd_note_local(fd);
-        fwd_links++;
-        fd = x_openat(dir, path, (int)how->flags, (mode_t)how->mode);
-        fwd_links--;
+        int fd = (int)libc_syscall(SYS_openat2, w.dirfd, (long)w.path, a[2], a[3], 0, 0);
+        if (fd >= 0 || errno != ENOENT || !amph_ip_led_in(dir, path))
+            return amph_ip_note_local(fd);
+        amph_ip_links++;
+        fd = amph_do_openat(dir, path, (int)how->flags, (mode_t)how->mode);
+        amph_ip_links--;
         return fd;
     }
     if (found)
-        fwd_where_end(&w, 0);
-    return x_openat(dir, path, (int)how->flags, (mode_t)how->mode);
+        amph_ip_resolve_end(&w, 0);
+    return amph_do_openat(dir, path, (int)how->flags, (mode_t)how->mode);
 }
 
 static long sys_openat2(const long *a)
 {
     struct open_how how;
-    const char *path = fwd_path_in_root(P(1), P(2), L(3));
-    if (!fwd_at(I(0), path))
-        return fwd_note_local((int)LOCAL(SYS_openat2));
+    const char *path = amph_ip_path_in_root(P(1), P(2), L(3));
+    if (!amph_ip_at(I(0), path))
+        return amph_ip_note_local((int)LOCAL(SYS_openat2));
     /* What is wrong with the record the kernel says before it looks at the path, of which this one stays without effect. */
-    if (real_syscall(SYS_openat2, -1, (long)"", a[2], a[3], 0, 0) >= 0 || errno != ENOENT)
+    if (libc_syscall(SYS_openat2, -1, (long)"", a[2], a[3], 0, 0) >= 0 || errno != ENOENT)
         return -1;
     memcpy(&how, P(2), sizeof how);
     if (!path || !path[0])
-        return fwd_fail(path ? ENOENT : EFAULT);
+        return amph_ip_fail(path ? ENOENT : EFAULT);
     if (how.resolve & RESOLVE_CACHED) /* nothing of it is in this kernel's cache */
-        return fwd_fail(EAGAIN);
+        return amph_ip_fail(EAGAIN);
     if (how.resolve & ~(uint64_t)RESOLVE_NO_MAGICLINKS) {
-        int fd = fwd_open_resolved(I(0), path, &how);
-        return fd == FWD_RESOLVE_LOCAL ? fwd_note_local((int)LOCAL(SYS_openat2)) : fd;
+        int fd = amph_ip_open_resolved(I(0), path, &how);
+        return fd == AMPH_IP_RESOLVE_LOCAL ? amph_ip_note_local((int)LOCAL(SYS_openat2)) : fd;
     }
-    struct fwd_numbered number;
-    if (how.resolve && fwd_numbered(path, &number)) /* below a prefix there are none */
-        return fwd_fail(ELOOP);
+    struct amph_ip_numbered number;
+    if (how.resolve && amph_ip_numbered(path, &number)) /* below a prefix there are none */
+        return amph_ip_fail(ELOOP);
     return open_below(I(0), path, &how, a);
 }
 
@@ -119,15 +119,15 @@ static long sys_getdents(const long *a)
     char entries[4096];
     char *out = P(1);
     size_t cap = L(2), used = 0;
-    ssize_t n = x_getdents64(I(0), entries, cap < sizeof entries ? cap : sizeof entries);
-    if (n > 0 && !fwd_can_write(out, (size_t)n))
-        return fwd_fail(EFAULT);
+    ssize_t n = amph_do_getdents64(I(0), entries, cap < sizeof entries ? cap : sizeof entries);
+    if (n > 0 && !amph_ip_can_write(out, (size_t)n))
+        return amph_ip_fail(EFAULT);
     for (ssize_t at = 0; at < n;) {
         const struct dirent *e = (const struct dirent *)(entries + at);
         size_t len = (offsetof(struct old_entry, name) + strlen(e->d_name) + 2 + 7) & ~(size_t)7;
         struct old_entry *o = (struct old_entry *)(out + used);
         if (used + len > cap)
-            return fwd_fail(EINVAL);
+            return amph_ip_fail(EINVAL);
         *o = (struct old_entry){ .ino = e->d_ino, .off = (unsigned long)e->d_off, .reclen = (unsigned short)len };
         strcpy(o->name, e->d_name);
         ((char *)o)[len - 1] = (char)e->d_type;
@@ -139,12 +139,12 @@ static long sys_getdents(const long *a)
 
 static long sys_utimensat(const long *a)
 {
-    return P(1) ? x_utimensat(I(0), P(1), P(2), I(3)) : x_futimens(I(0), P(2));
+    return P(1) ? amph_do_utimensat(I(0), P(1), P(2), I(3)) : amph_do_futimens(I(0), P(2));
 }
 
 static long sys_futimesat(const long *a)
 {
-    return P(1) ? x_utimes(I(0), P(1), P(2), 0) : x_futimes(I(0), P(2));
+    return P(1) ? amph_do_utimes(I(0), P(1), P(2), 0) : amph_do_futimes(I(0), P(2));
 }
 
 /* ---- waiting: the kernel's calls have the length of a set of signals with it, and say in the limit what is left of it ---- */
@@ -159,32 +159,32 @@ static bool has_length(const sigset_t *mask, size_t bytes)
 /* Calls a wait with a limit of its own, and tells the program's what is left of it.  -1: the kernel says what is wrong with it. */
 static long limited(long number, const long *a, struct timespec *limit, long (*wait)(const long *a, const struct timespec *limit))
 {
-    if (limit && !fwd_can_read(limit, sizeof *limit))
-        return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (limit && !amph_ip_can_read(limit, sizeof *limit))
+        return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     struct timespec own = limit ? *limit : (struct timespec){ 0, 0 };
     bool valid = limit && own.tv_sec >= 0 && own.tv_nsec >= 0 && own.tv_nsec < 1000000000;
-    int64_t until = valid ? fwd_until(&own) : INT64_MAX;
+    int64_t until = valid ? amph_ip_until(&own) : INT64_MAX;
     long n = wait(a, limit ? &own : NULL);
-    if (limit && until != INT64_MAX && fwd_can_write(limit, sizeof *limit))
-        *limit = fwd_span(fwd_left(until));
+    if (limit && until != INT64_MAX && amph_ip_can_write(limit, sizeof *limit))
+        *limit = amph_ip_span(amph_ip_left(until));
     return n;
 }
 
 static long ppoll_for(const long *a, const struct timespec *limit)
 {
-    return x_ppoll(P(0), (nfds_t)a[1], limit, P(3));
+    return amph_do_ppoll(P(0), (nfds_t)a[1], limit, P(3));
 }
 
 static long sys_poll(const long *a)
 {
-    return fwd_poll_waits(P(0), (nfds_t)a[1]) ? x_poll(P(0), (nfds_t)a[1], I(2)) : LOCAL(SYS_poll);
+    return amph_ip_poll_waits(P(0), (nfds_t)a[1]) ? amph_do_poll(P(0), (nfds_t)a[1], I(2)) : LOCAL(SYS_poll);
 }
 
 static long sys_ppoll(const long *a)
 {
-    if (!fwd_poll_waits(P(0), (nfds_t)a[1]))
+    if (!amph_ip_poll_waits(P(0), (nfds_t)a[1]))
         return LOCAL(SYS_ppoll);
-    return has_length(P(3), L(4)) ? limited(SYS_ppoll, a, P(2), ppoll_for) : fwd_fail(EINVAL);
+    return has_length(P(3), L(4)) ? limited(SYS_ppoll, a, P(2), ppoll_for) : amph_ip_fail(EINVAL);
 }
 
 /* The last argument of pselect6. */
@@ -196,42 +196,42 @@ struct signals {
 static long pselect_for(const long *a, const struct timespec *limit)
 {
     const struct signals *signals = P(5);
-    return x_pselect(I(0), P(1), P(2), P(3), limit, signals ? signals->mask : NULL);
+    return amph_do_pselect(I(0), P(1), P(2), P(3), limit, signals ? signals->mask : NULL);
 }
 
 static long sys_select(const long *a)
 {
     const struct timeval *limit = P(4);
 
-    if (!fwd_select_waits(I(0), P(1), P(2), P(3)) || (limit && !fwd_can_read(limit, sizeof *limit)))
+    if (!amph_ip_select_waits(I(0), P(1), P(2), P(3)) || (limit && !amph_ip_can_read(limit, sizeof *limit)))
         return LOCAL(SYS_select);
-    return x_select(I(0), P(1), P(2), P(3), P(4));
+    return amph_do_select(I(0), P(1), P(2), P(3), P(4));
 }
 
 static long sys_pselect6(const long *a)
 {
     const struct signals *signals = P(5);
 
-    if (!fwd_select_waits(I(0), P(1), P(2), P(3)) || (signals && !fwd_can_read(signals, sizeof *signals)))
+    if (!amph_ip_select_waits(I(0), P(1), P(2), P(3)) || (signals && !amph_ip_can_read(signals, sizeof *signals)))
         return LOCAL(SYS_pselect6);
     if (signals && !has_length(signals->mask, signals->bytes))
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     return limited(SYS_pselect6, a, P(4), pselect_for);
 }
 
 /* A wait that is the kernel's: its result into *n_p.  false: the set has forwarded files in it. */
 static bool epoll_locally(long number, const long *a, int *n_p)
 {
-    if (fwd_epoll(I(0)) && !fwd_epoll_within())
+    if (amph_ip_epoll(I(0)) && !amph_ip_epoll_within())
         return false;
     *n_p = (int)LOCAL(number);
-    return fwd_epoll_within() || fwd_epoll_told(P(1), *n_p, n_p);
+    return amph_ip_epoll_within() || amph_ip_epoll_told(P(1), *n_p, n_p);
 }
 
 static long sys_epoll_wait(const long *a)
 {
     int n;
-    return epoll_locally(SYS_epoll_wait, a, &n) ? n : x_epoll_pwait(I(0), P(1), I(2), I(3), NULL);
+    return epoll_locally(SYS_epoll_wait, a, &n) ? n : amph_do_epoll_pwait(I(0), P(1), I(2), I(3), NULL);
 }
 
 static long sys_epoll_pwait(const long *a)
@@ -239,7 +239,7 @@ static long sys_epoll_pwait(const long *a)
     int n;
     if (epoll_locally(SYS_epoll_pwait, a, &n))
         return n;
-    return has_length(P(4), L(5)) ? x_epoll_pwait(I(0), P(1), I(2), I(3), P(4)) : fwd_fail(EINVAL);
+    return has_length(P(4), L(5)) ? amph_do_epoll_pwait(I(0), P(1), I(2), I(3), P(4)) : amph_ip_fail(EINVAL);
 }
 
 static long sys_epoll_pwait2(const long *a)
@@ -249,10 +249,10 @@ static long sys_epoll_pwait2(const long *a)
 
     if (epoll_locally(SYS_epoll_pwait2, a, &n))
         return n;
-    if (given && !fwd_can_read(given, sizeof *given))
-        return fwd_fail(EFAULT);
+    if (given && !amph_ip_can_read(given, sizeof *given))
+        return amph_ip_fail(EFAULT);
     const struct timespec limit = { .tv_sec = given ? (time_t)given->tv_sec : 0, .tv_nsec = given ? (long)given->tv_nsec : 0 };
-    return has_length(P(4), L(5)) ? x_epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4)) : fwd_fail(EINVAL);
+    return has_length(P(4), L(5)) ? amph_do_epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4)) : amph_ip_fail(EINVAL);
 }
 
 /* ---- the table ---- */
@@ -281,7 +281,7 @@ struct row {
 #define PATH(n) { IS_PATH, n }
 #define AT(n) { IS_AT, n }
 
-static const struct row rows[FWD_ALL_NUMBERS] = {
+static const struct row rows[AMPH_IP_ALL_NUMBERS] = {
 #define ROW(name, first, second, result, call) [SYS_##name] = { { first, second }, result, call_##name },
 #include "iofwd/calls/numbers.def"
 #undef ROW
@@ -293,7 +293,7 @@ static bool is_forwarded(const struct row *row, const long *a)
 {
     for (int i = 0; i < 2; i++) {
         const struct operand *o = &row->operand[i];
-        if (o->kind != IS_NONE && (fwd_fd(I(o->at)) || (o->kind == IS_SET && fwd_epoll(I(o->at)))))
+        if (o->kind != IS_NONE && (amph_ip_fd(I(o->at)) || (o->kind == IS_SET && amph_ip_epoll(I(o->at)))))
             return true;
     }
     return false;
@@ -303,15 +303,15 @@ static bool is_forwarded(const struct row *row, const long *a)
 static long by_descriptor(const struct row *row, long number, const long *a)
 {
     for (int tries = 0;; tries++) {
-        unsigned turns = fwd_turns_now();
+        unsigned turns = amph_ip_turns_now();
         bool ours = is_forwarded(row, a);
         long result = ours ? row->call(a) : LOCAL(number);
 
         if (!ours && row->result == OPENS)
-            fwd_note_local((int)result);
+            amph_ip_note_local((int)result);
 
-        bool false_record = row->result == RECORDS && !ours && (is_forwarded(row, a) || turns != fwd_turns_now());
-        if (AMPH_LIKELY(result >= 0 && !false_record) || !fwd_turned(result < 0 ? errno : EBADF, ours, tries))
+        bool false_record = row->result == RECORDS && !ours && (is_forwarded(row, a) || turns != amph_ip_turns_now());
+        if (AMPH_LIKELY(result >= 0 && !false_record) || !amph_ip_turned(result < 0 ? errno : EBADF, ours, tries))
             return result;
     }
 }
@@ -329,16 +329,16 @@ static const char *path_of(const struct operand *o, const long *a)
 }
 
 /* Is it forwarded?  If not, b gets what the kernel is to have for it, and w->buf the path, which b may point to. */
-static bool leads_to_server(const struct operand *o, const long *a, struct fwd_where *w, long *b)
+static bool leads_to_server(const struct operand *o, const long *a, struct amph_ip_resolved *w, long *b)
 {
     int dir = dir_of(o, a);
 
-    if (o->kind == IS_NONE || !fwd_at(dir, path_of(o, a)))
+    if (o->kind == IS_NONE || !amph_ip_at(dir, path_of(o, a)))
         return false;
-    if (!fwd_where_find(w, dir, path_of(o, a), true))
+    if (!amph_ip_resolve(w, dir, path_of(o, a), true))
         return true; /* the call says what is wrong */
     if (!w->local) {
-        fwd_where_end(w, 0);
+        amph_ip_resolve_end(w, 0);
         return true;
     }
     if (o->kind == IS_AT)
@@ -349,34 +349,34 @@ static bool leads_to_server(const struct operand *o, const long *a, struct fwd_w
 
 static bool is_led(const struct operand *o, const long *a)
 {
-    return o->kind != IS_NONE && fwd_led_in(dir_of(o, a), path_of(o, a));
+    return o->kind != IS_NONE && amph_ip_led_in(dir_of(o, a), path_of(o, a));
 }
 
 static long by_path(const struct row *row, long number, const long *a)
 {
     const struct operand *first = &row->operand[0], *second = &row->operand[1];
     long b[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
-    struct fwd_where w[2];
+    struct amph_ip_resolved w[2];
 
     if (leads_to_server(first, a, &w[0], b) || leads_to_server(second, a, &w[1], b))
         return row->call(a);
 
-    long result = real_syscall(number, b[0], b[1], b[2], b[3], b[4], b[5]);
+    long result = libc_syscall(number, b[0], b[1], b[2], b[3], b[4], b[5]);
     if (AMPH_LIKELY(result >= 0) || errno != ENOENT || !(is_led(first, a) || is_led(second, a)))
-        return row->result == OPENS ? fwd_note_local((int)result) : result;
+        return row->result == OPENS ? amph_ip_note_local((int)result) : result;
 
     /* what the kernel did not find lies behind a link into a prefix */
-    fwd_links++;
+    amph_ip_links++;
     result = row->call(a);
-    fwd_links--;
+    amph_ip_links--;
     return result;
 }
 
-long x_syscall(long number, long a0, long a1, long a2, long a3, long a4, long a5)
+long amph_do_syscall(long number, long a0, long a1, long a2, long a3, long a4, long a5)
 {
     const long a[6] = { a0, a1, a2, a3, a4, a5 };
 
-    if (!fwd_state.on || fwd_inside || number < 0 || number >= FWD_REAL_NUMBERS || !rows[number].call)
+    if (!amph_ip_state.on || amph_ip_inside || number < 0 || number >= AMPH_IP_KERNEL_NUMBERS || !rows[number].call)
         return LOCAL(number);
 
     const struct row *row = &rows[number];

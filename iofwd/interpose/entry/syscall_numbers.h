@@ -9,9 +9,9 @@
 
 #include <sys/syscall.h>
 
-#define FWD_REAL_NUMBERS 512              /* those below may be asked for */
-#define FWD_ABSENT(n) (FWD_REAL_NUMBERS + (n))
-#define FWD_ALL_NUMBERS FWD_ABSENT(64)
+#define AMPH_IP_KERNEL_NUMBERS 512              /* those below may be asked for */
+#define AMPH_IP_ABSENT(n) (AMPH_IP_KERNEL_NUMBERS + (n))
+#define AMPH_IP_ALL_NUMBERS AMPH_IP_ABSENT(64)
 
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
@@ -25,55 +25,55 @@
 
 /* Machines younger than the calls with a directory have those only. */
 #ifndef SYS_open
-#define SYS_open FWD_ABSENT(0)
-#define SYS_creat FWD_ABSENT(1)
-#define SYS_dup2 FWD_ABSENT(2)
-#define SYS_stat FWD_ABSENT(3)
-#define SYS_lstat FWD_ABSENT(4)
-#define SYS_access FWD_ABSENT(5)
-#define SYS_getdents FWD_ABSENT(6)
-#define SYS_mkdir FWD_ABSENT(7)
-#define SYS_rmdir FWD_ABSENT(8)
-#define SYS_mknod FWD_ABSENT(9)
-#define SYS_unlink FWD_ABSENT(10)
-#define SYS_rename FWD_ABSENT(11)
-#define SYS_link FWD_ABSENT(12)
-#define SYS_symlink FWD_ABSENT(13)
-#define SYS_readlink FWD_ABSENT(14)
-#define SYS_chmod FWD_ABSENT(15)
-#define SYS_chown FWD_ABSENT(16)
-#define SYS_lchown FWD_ABSENT(17)
-#define SYS_utimes FWD_ABSENT(18)
-#define SYS_futimesat FWD_ABSENT(19)
+#define SYS_open AMPH_IP_ABSENT(0)
+#define SYS_creat AMPH_IP_ABSENT(1)
+#define SYS_dup2 AMPH_IP_ABSENT(2)
+#define SYS_stat AMPH_IP_ABSENT(3)
+#define SYS_lstat AMPH_IP_ABSENT(4)
+#define SYS_access AMPH_IP_ABSENT(5)
+#define SYS_getdents AMPH_IP_ABSENT(6)
+#define SYS_mkdir AMPH_IP_ABSENT(7)
+#define SYS_rmdir AMPH_IP_ABSENT(8)
+#define SYS_mknod AMPH_IP_ABSENT(9)
+#define SYS_unlink AMPH_IP_ABSENT(10)
+#define SYS_rename AMPH_IP_ABSENT(11)
+#define SYS_link AMPH_IP_ABSENT(12)
+#define SYS_symlink AMPH_IP_ABSENT(13)
+#define SYS_readlink AMPH_IP_ABSENT(14)
+#define SYS_chmod AMPH_IP_ABSENT(15)
+#define SYS_chown AMPH_IP_ABSENT(16)
+#define SYS_lchown AMPH_IP_ABSENT(17)
+#define SYS_utimes AMPH_IP_ABSENT(18)
+#define SYS_futimesat AMPH_IP_ABSENT(19)
 #endif
 #ifndef SYS_poll
-#define SYS_poll FWD_ABSENT(49)
+#define SYS_poll AMPH_IP_ABSENT(49)
 #endif
 #ifndef SYS_epoll_wait
-#define SYS_epoll_wait FWD_ABSENT(50)
+#define SYS_epoll_wait AMPH_IP_ABSENT(50)
 #endif
 #if __SIZEOF_POINTER__ == 4 && defined SYS__newselect /* the older number takes one pointer to its arguments */
 #undef SYS_select
 #define SYS_select SYS__newselect
 #elif !defined SYS_select
-#define SYS_select FWD_ABSENT(51)
+#define SYS_select AMPH_IP_ABSENT(51)
 #endif
 #ifndef SYS_utime
-#define SYS_utime FWD_ABSENT(20)
+#define SYS_utime AMPH_IP_ABSENT(20)
 #endif
 #ifndef SYS_sync_file_range /* sync_file_range2 has the flags in another place */
-#define SYS_sync_file_range FWD_ABSENT(21)
+#define SYS_sync_file_range AMPH_IP_ABSENT(21)
 #endif
 #if !defined SYS_mmap || defined __s390x__ /* there it takes one pointer to its arguments */
 #undef SYS_mmap
-#define SYS_mmap FWD_ABSENT(22)
+#define SYS_mmap AMPH_IP_ABSENT(22)
 #endif
 #ifndef SYS_newfstatat
-#define SYS_newfstatat FWD_ABSENT(23)
+#define SYS_newfstatat AMPH_IP_ABSENT(23)
 #endif
 #ifndef SYS_fork
-#define SYS_fork FWD_ABSENT(61)
-#define SYS_vfork FWD_ABSENT(62)
+#define SYS_fork AMPH_IP_ABSENT(61)
+#define SYS_vfork AMPH_IP_ABSENT(62)
 #endif
 
 /* With words of 32 bits an offset takes two of them, and these write records or take numbers of 16 and 32 bits. */
@@ -103,31 +103,31 @@
 #undef SYS_utimes
 #undef SYS_futimesat
 #undef SYS_fcntl
-#define SYS_lseek FWD_ABSENT(24)
-#define SYS_pread64 FWD_ABSENT(25)
-#define SYS_pwrite64 FWD_ABSENT(26)
-#define SYS_preadv FWD_ABSENT(27)
-#define SYS_pwritev FWD_ABSENT(28)
-#define SYS_preadv2 FWD_ABSENT(29)
-#define SYS_pwritev2 FWD_ABSENT(30)
-#define SYS_truncate FWD_ABSENT(31)
-#define SYS_ftruncate FWD_ABSENT(32)
-#define SYS_fallocate FWD_ABSENT(33)
-#define SYS_readahead FWD_ABSENT(34)
-#define SYS_sendfile FWD_ABSENT(35)
-#define SYS_stat FWD_ABSENT(36)
-#define SYS_lstat FWD_ABSENT(37)
-#define SYS_fstat FWD_ABSENT(38)
-#define SYS_statfs FWD_ABSENT(39)
-#define SYS_fstatfs FWD_ABSENT(40)
-#define SYS_getdents FWD_ABSENT(41)
-#define SYS_chown FWD_ABSENT(42)
-#define SYS_lchown FWD_ABSENT(43)
-#define SYS_fchown FWD_ABSENT(44)
-#define SYS_utimensat FWD_ABSENT(45)
-#define SYS_utimes FWD_ABSENT(46)
-#define SYS_futimesat FWD_ABSENT(47)
-#define SYS_fcntl FWD_ABSENT(48)
+#define SYS_lseek AMPH_IP_ABSENT(24)
+#define SYS_pread64 AMPH_IP_ABSENT(25)
+#define SYS_pwrite64 AMPH_IP_ABSENT(26)
+#define SYS_preadv AMPH_IP_ABSENT(27)
+#define SYS_pwritev AMPH_IP_ABSENT(28)
+#define SYS_preadv2 AMPH_IP_ABSENT(29)
+#define SYS_pwritev2 AMPH_IP_ABSENT(30)
+#define SYS_truncate AMPH_IP_ABSENT(31)
+#define SYS_ftruncate AMPH_IP_ABSENT(32)
+#define SYS_fallocate AMPH_IP_ABSENT(33)
+#define SYS_readahead AMPH_IP_ABSENT(34)
+#define SYS_sendfile AMPH_IP_ABSENT(35)
+#define SYS_stat AMPH_IP_ABSENT(36)
+#define SYS_lstat AMPH_IP_ABSENT(37)
+#define SYS_fstat AMPH_IP_ABSENT(38)
+#define SYS_statfs AMPH_IP_ABSENT(39)
+#define SYS_fstatfs AMPH_IP_ABSENT(40)
+#define SYS_getdents AMPH_IP_ABSENT(41)
+#define SYS_chown AMPH_IP_ABSENT(42)
+#define SYS_lchown AMPH_IP_ABSENT(43)
+#define SYS_fchown AMPH_IP_ABSENT(44)
+#define SYS_utimensat AMPH_IP_ABSENT(45)
+#define SYS_utimes AMPH_IP_ABSENT(46)
+#define SYS_futimesat AMPH_IP_ABSENT(47)
+#define SYS_fcntl AMPH_IP_ABSENT(48)
 #endif
 
 #endif

@@ -9,7 +9,7 @@
 #define _TIME_BITS 64
 #include "iofwd/interpose/entry/time64.h"
 
-#if FWD_LONG_TIMES
+#if AMPH_IP_LONG_TIMES
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,10 +22,10 @@ static struct timespec of_statx(struct statx_timestamp t)
     return (struct timespec){ .tv_sec = t.tv_sec, .tv_nsec = (long)t.tv_nsec };
 }
 
-int x_fstatat_long(int dir, const char *path, struct fwd_stat_long *out, int flags)
+int amph_do_fstatat_long(int dir, const char *path, struct amph_ip_stat_long *out, int flags)
 {
     struct statx stx;
-    if (x_statx(dir, path, flags, STATX_BASIC_STATS, &stx) != 0)
+    if (amph_do_statx(dir, path, flags, STATX_BASIC_STATS, &stx) != 0)
         return -1;
     *(struct stat *)out = (struct stat){
         .st_dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
@@ -45,27 +45,27 @@ int x_fstatat_long(int dir, const char *path, struct fwd_stat_long *out, int fla
     return 0;
 }
 
-/* As x_utimensat, with times that need not fit; path NULL: dir itself. */
+/* As amph_do_utimensat, with times that need not fit; path NULL: dir itself. */
 static int set_times(int dir, const char *path, const struct timespec *times, int flags)
 {
-    struct fwd_short_time t[2];
+    struct amph_ip_short_time t[2];
     for (int i = 0; times && i < 2; i++) {
-        t[i] = (struct fwd_short_time){ .sec = (int32_t)times[i].tv_sec, .nsec = (int32_t)times[i].tv_nsec };
+        t[i] = (struct amph_ip_short_time){ .sec = (int32_t)times[i].tv_sec, .nsec = (int32_t)times[i].tv_nsec };
         bool counts = times[i].tv_nsec != UTIME_NOW && times[i].tv_nsec != UTIME_OMIT;
         if (counts && t[i].sec != times[i].tv_sec) {
             errno = EOVERFLOW;
             return -1;
         }
     }
-    return fwd_set_times(dir, path, times ? t : NULL, flags);
+    return amph_ip_set_times(dir, path, times ? t : NULL, flags);
 }
 
-int x_utimensat_long(int dir, const char *path, const struct fwd_timespec_long *times, int flags)
+int amph_do_utimensat_long(int dir, const char *path, const struct amph_ip_timespec_long *times, int flags)
 {
     return set_times(dir, path, (const struct timespec *)times, flags);
 }
 
-int x_utimes_long(int dir, const char *path, const struct fwd_timeval_long *times, int flags)
+int amph_do_utimes_long(int dir, const char *path, const struct amph_ip_timeval_long *times, int flags)
 {
     const struct timeval *tv = (const struct timeval *)times;
     struct timespec ts[2];
@@ -79,7 +79,7 @@ int x_utimes_long(int dir, const char *path, const struct fwd_timeval_long *time
     return set_times(dir, path, tv ? ts : NULL, flags);
 }
 
-int x_utime_long(const char *path, const struct fwd_utimbuf_long *times)
+int amph_do_utime_long(const char *path, const struct amph_ip_utimbuf_long *times)
 {
     const struct utimbuf *t = (const struct utimbuf *)times;
     struct timespec ts[2] = { { .tv_sec = t ? t->actime : 0 }, { .tv_sec = t ? t->modtime : 0 } };

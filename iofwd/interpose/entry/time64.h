@@ -11,24 +11,24 @@
 
 #include "base/platform.h"
 
-#define FWD_LONG_TIMES (__TIMESIZE == 32)
+#define AMPH_IP_LONG_TIMES (__TIMESIZE == 32)
 
 struct statx;
-struct fwd_stat_long;
-struct fwd_timespec_long;
-struct fwd_timeval_long;
-struct fwd_utimbuf_long;
+struct amph_ip_stat_long;
+struct amph_ip_timespec_long;
+struct amph_ip_timeval_long;
+struct amph_ip_utimbuf_long;
 
-int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
-int x_fstatat_long(int dir, const char *path, struct fwd_stat_long *st, int flags);
-int x_utimensat_long(int dir, const char *path, const struct fwd_timespec_long *times, int flags); /* path NULL: the file dir itself */
-int x_utimes_long(int dir, const char *path, const struct fwd_timeval_long *times, int flags);
-int x_utime_long(const char *path, const struct fwd_utimbuf_long *times);
+int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
+int amph_do_fstatat_long(int dir, const char *path, struct amph_ip_stat_long *st, int flags);
+int amph_do_utimensat_long(int dir, const char *path, const struct amph_ip_timespec_long *times, int flags); /* path NULL: the file dir itself */
+int amph_do_utimes_long(int dir, const char *path, const struct amph_ip_timeval_long *times, int flags);
+int amph_do_utime_long(const char *path, const struct amph_ip_utimbuf_long *times);
 
-/* The way back: x_utimensat, or x_futimens where path is NULL. */
-struct fwd_short_time {
+/* The way back: amph_do_utimensat, or amph_do_futimens where path is NULL. */
+struct amph_ip_short_time {
     int32_t sec, nsec;
 };
-int fwd_set_times(int dir, const char *path, const struct fwd_short_time *times, int flags);
+int amph_ip_set_times(int dir, const char *path, const struct amph_ip_short_time *times, int flags);
 
 #endif

@@ -61,7 +61,7 @@ static void notify(const struct sigevent *event)
         info.si_pid = getpid();
         info.si_uid = getuid();
         info.si_value = event->sigev_value;
-        real_syscall(SYS_rt_sigqueueinfo, getpid(), event->sigev_signo, (long)&info, 0, 0, 0);
+        libc_syscall(SYS_rt_sigqueueinfo, getpid(), event->sigev_signo, (long)&info, 0, 0, 0);
     } else if (event->sigev_notify == SIGEV_THREAD) {
         struct call *call = malloc(sizeof *call);
         pthread_attr_t attr;
@@ -71,7 +71,7 @@ static void notify(const struct sigevent *event)
         *call = (struct call){ event->sigev_notify_function, event->sigev_value };
         pthread_attr_init(&attr);
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        if (real_pthread_create(&thread, event->sigev_notify_attributes ? event->sigev_notify_attributes : &attr, run_call, call) != 0)
+        if (libc_pthread_create(&thread, event->sigev_notify_attributes ? event->sigev_notify_attributes : &attr, run_call, call) != 0)
             free(call);
         pthread_attr_destroy(&attr);
     }
@@ -180,7 +180,7 @@ static bool hire(void)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    if (real_pthread_create(&thread, &attr, work, NULL) == 0)
+    if (libc_pthread_create(&thread, &attr, work, NULL) == 0)
         threads++;
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -195,7 +195,7 @@ static int submit(struct aiocb *cb, enum what what, struct group *group)
     if (!rq || !hire()) {
         pthread_mutex_unlock(&lock);
         free(rq);
-        return fwd_fail(EAGAIN);
+        return amph_ip_fail(EAGAIN);
     }
     *rq = (struct request){ .cb = cb, .what = what, .group = group };
     cb->__error_code = EINPROGRESS;
@@ -210,20 +210,20 @@ static int submit(struct aiocb *cb, enum what what, struct group *group)
 
 /* ---- the functions ---- */
 
-int x_aio_read(struct aiocb *cb)
+int amph_do_aio_read(struct aiocb *cb)
 {
     return submit(cb, DO_READ, NULL);
 }
 
-int x_aio_write(struct aiocb *cb)
+int amph_do_aio_write(struct aiocb *cb)
 {
     return submit(cb, DO_WRITE, NULL);
 }
 
-int x_aio_fsync(int op, struct aiocb *cb)
+int amph_do_aio_fsync(int op, struct aiocb *cb)
 {
     if (op != O_SYNC && op != O_DSYNC)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     return fcntl(cb->aio_fildes, F_GETFL) < 0 ? -1 : submit(cb, op == O_SYNC ? DO_FSYNC : DO_FDATASYNC, NULL);
 }
 
@@ -232,12 +232,12 @@ static bool in_progress(const struct aiocb *cb)
     return __atomic_load_n(&cb->__error_code, __ATOMIC_ACQUIRE) == EINPROGRESS;
 }
 
-int x_aio_suspend(const struct aiocb *const list[], int n, const struct timespec *limit)
+int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct timespec *limit)
 {
     struct timespec until;
     int err = 0;
     if (n < 0)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     clock_gettime(CLOCK_REALTIME, &until);
     if (limit) {
         until.tv_sec += limit->tv_sec + (until.tv_nsec + limit->tv_nsec) / 1000000000;
@@ -256,16 +256,16 @@ int x_aio_suspend(const struct aiocb *const list[], int n, const struct timespec
         err = limit ? pthread_cond_timedwait(&ended, &lock, &until) : pthread_cond_wait(&ended, &lock);
     }
     pthread_mutex_unlock(&lock);
-    return err ? fwd_fail(EAGAIN) : 0;
+    return err ? amph_ip_fail(EAGAIN) : 0;
 }
 
-int x_aio_cancel(int fd, struct aiocb *cb)
+int amph_do_aio_cancel(int fd, struct aiocb *cb)
 {
     bool running = false, cancelled = false;
     if (fcntl(fd, F_GETFL) < 0)
-        return fwd_fail(EBADF);
+        return amph_ip_fail(EBADF);
     if (cb && cb->aio_fildes != fd)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     pthread_mutex_lock(&lock);
     for (struct request *rq = queue, *next; rq; rq = next) {
         next = rq->next;
@@ -284,13 +284,13 @@ int x_aio_cancel(int fd, struct aiocb *cb)
     return running ? AIO_NOTCANCELED : cancelled ? AIO_CANCELED : AIO_ALLDONE;
 }
 
-int x_lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *event)
+int amph_do_lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *event)
 {
     struct group *g = calloc(1, sizeof *g);
     int failed = 0;
     if (!g || (mode != LIO_WAIT && mode != LIO_NOWAIT) || n < 0) {
         free(g);
-        return fwd_fail(g ? EINVAL : EAGAIN);
+        return amph_ip_fail(g ? EINVAL : EAGAIN);
     }
     g->left = 1; /* this call's own, so that it does not end before all are in */
     g->waited = mode == LIO_WAIT;
@@ -323,5 +323,5 @@ int x_lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *e
         if (mode == LIO_NOWAIT)
             notify(&all);
     }
-    return fwd_result(failed);
+    return amph_ip_result(failed);
 }

@@ -19,60 +19,60 @@
 
 /* ---- fcntl; the client is entered ---- */
 
-static int get_flags(int fd, struct fwd_ofile *of, int command, void *arg)
+static int get_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    int flags, err = fwd_core.getflags(fwd_core.client, &of->file, &flags);
+    int flags, err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
     if (!err && !(flags & O_PATH)) /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
-        flags |= fwd_kernel_fcntl(fd, F_GETFL, NULL) & ~O_ACCMODE;
-    return err ? fwd_fail(err) : flags;
+        flags |= amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & ~O_ACCMODE;
+    return err ? amph_ip_fail(err) : flags;
 }
 
-static int set_flags(int fd, struct fwd_ofile *of, int command, void *arg)
+static int set_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    return fwd_result(fwd_core.setflags(fwd_core.client, &of->file, (int)(long)arg));
+    return amph_ip_result(amph_ip_client.setflags(amph_ip_client.client, &of->file, (int)(long)arg));
 }
 
-static int record_lock(int fd, struct fwd_ofile *of, int command, void *lock)
+static int record_lock(int fd, struct amph_fd_file *of, int command, void *lock)
 {
-    return fwd_record_lock(of, command, lock);
+    return amph_ip_record_lock(of, command, lock);
 }
 
 /* A lock of the open file; it belongs to no process. */
-static int file_lock(int fd, struct fwd_ofile *of, int command, void *arg)
+static int file_lock(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    struct amph_fwd_client *c = fwd_core.client;
+    struct amph_fwd_client *c = amph_ip_client.client;
     struct flock got, *lock = arg;
     if (lock->l_pid)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     if (command != F_OFD_GETLK)
-        return fwd_result(command == F_OFD_SETLK ? fwd_core.setlock(c, &of->file, lock) : fwd_core.waitlock(c, &of->file, lock));
-    int err = fwd_core.getlock(c, &of->file, lock, &got);
+        return amph_ip_result(command == F_OFD_SETLK ? amph_ip_client.setlock(c, &of->file, lock) : amph_ip_client.waitlock(c, &of->file, lock));
+    int err = amph_ip_client.getlock(c, &of->file, lock, &got);
     if (!err)
         *lock = got;
-    return fwd_result(err);
+    return amph_ip_result(err);
 }
 
-static int get_lease(int fd, struct fwd_ofile *of, int command, void *arg)
+static int get_lease(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     return F_UNLCK;
 }
 
 /* And directory notices: a server has nobody to send the signal to. */
-static int set_lease(int fd, struct fwd_ofile *of, int command, void *arg)
+static int set_lease(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    return command == F_SETLEASE && (long)arg == F_UNLCK ? fwd_fail(EAGAIN) : fwd_fail(EOPNOTSUPP);
+    return command == F_SETLEASE && (long)arg == F_UNLCK ? amph_ip_fail(EAGAIN) : amph_ip_fail(EOPNOTSUPP);
 }
 
 /* Of a FIFO; a server says EBADF of all else.  What is set is rounded up, and the call gives what it has become. */
-static int pipe_size(int fd, struct fwd_ofile *of, int command, void *arg)
+static int pipe_size(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    char word[FWD_MARK_BYTES];
+    char word[FWD_INODE_FLAG_BYTES];
     size_t len = sizeof word;
-    fwd_mark_put(word, 0, (uint32_t)(long)arg);
-    int err = command == F_SETPIPE_SZ ? fwd_core.setmarks(fwd_core.client, &of->file, FWD_MARKS_PIPE_SIZE, word, len) : 0;
+    amph_fwd_inode_flag_put(word, 0, (uint32_t)(long)arg);
+    int err = command == F_SETPIPE_SZ ? amph_ip_client.setmarks(amph_ip_client.client, &of->file, FWD_INODE_FLAGS_PIPE_SIZE, word, len) : 0;
     if (!err)
-        err = fwd_core.getmarks(fwd_core.client, &of->file, FWD_MARKS_PIPE_SIZE, word, sizeof word, &len);
-    return err ? fwd_fail(err) : (int)fwd_mark_get(word, 0);
+        err = amph_ip_client.getmarks(amph_ip_client.client, &of->file, FWD_INODE_FLAGS_PIPE_SIZE, word, sizeof word, &len);
+    return err ? amph_ip_fail(err) : (int)amph_fwd_inode_flag_get(word, 0);
 }
 
 enum lock_use { NO_LOCK, TAKES_LOCK, ANSWERS_LOCK }; /* what the command does with arg */
@@ -80,7 +80,7 @@ enum lock_use { NO_LOCK, TAKES_LOCK, ANSWERS_LOCK }; /* what the command does wi
 static const struct command {
     int command;
     enum lock_use use;
-    int (*run)(int fd, struct fwd_ofile *of, int command, void *arg); /* NULL: it is about the descriptor, not about the file */
+    int (*run)(int fd, struct amph_fd_file *of, int command, void *arg); /* NULL: it is about the descriptor, not about the file */
 } commands[] = {
     { F_GETFD, NO_LOCK, NULL },
     { F_SETFD, NO_LOCK, NULL },
@@ -116,55 +116,55 @@ static const struct command *command_of(int command)
     return NULL;
 }
 
-static int fcntl_remote(int fd, struct fwd_ofile *of, const struct command *c, void *arg)
+static int fcntl_remote(int fd, struct amph_fd_file *of, const struct command *c, void *arg)
 {
     struct flock copy, *lock = arg;
     if (!c)
-        return fwd_fail(EINVAL);
-    if (c->use != NO_LOCK && !fwd_can_read(lock, sizeof *lock))
-        return fwd_fail(EFAULT);
-    if (c->use != ANSWERS_LOCK || fwd_can_write(lock, sizeof *lock))
+        return amph_ip_fail(EINVAL);
+    if (c->use != NO_LOCK && !amph_ip_can_read(lock, sizeof *lock))
+        return amph_ip_fail(EFAULT);
+    if (c->use != ANSWERS_LOCK || amph_ip_can_write(lock, sizeof *lock))
         return c->run(fd, of, c->command, arg);
     copy = *lock;
-    return c->run(fd, of, c->command, &copy) ? -1 : fwd_fail(EFAULT);
+    return c->run(fd, of, c->command, &copy) ? -1 : amph_ip_fail(EFAULT);
 }
 
 /* That a descriptor stands for a path only comes before whatever else is wrong with a command. */
-static int fcntl_checked(int fd, struct fwd_ofile *of, const struct command *c, void *arg)
+static int fcntl_checked(int fd, struct amph_fd_file *of, const struct command *c, void *arg)
 {
     int flags, result = fcntl_remote(fd, of, c, arg), err = errno;
     if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
         return result;
-    bool path_only = fwd_core.getflags(fwd_core.client, &of->file, &flags) == 0 && (flags & O_PATH);
-    return fwd_fail(path_only ? EBADF : err);
+    bool path_only = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags) == 0 && (flags & O_PATH);
+    return amph_ip_fail(path_only ? EBADF : err);
 }
 
-int x_fcntl(int fd, int command, void *arg)
+int amph_do_fcntl(int fd, int command, void *arg)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
-    if (fwd_inside) {
-        int result = real_fcntl64(fd, command, arg);
-        return copies ? fwd_own(result) : result;
+    if (amph_ip_inside) {
+        int result = libc_fcntl64(fd, command, arg);
+        return copies ? amph_ip_own(result) : result;
     }
-    if (fwd_epoll(fd)) {
-        int result = fwd_kernel_fcntl(fd, command, arg);
-        return copies ? fwd_epoll_copied(fd, fwd_note_local(result)) : result;
+    if (amph_ip_epoll(fd)) {
+        int result = amph_ip_kernel_fcntl(fd, command, arg);
+        return copies ? amph_ip_epoll_copied(fd, amph_ip_note_local(result)) : result;
     }
-    if (fd == fwd_cwd_fd && command == F_SETFD)
-        return fwd_fail(EBADF);
+    if (fd == amph_ip_cwd_fd && command == F_SETFD)
+        return amph_ip_fail(EBADF);
     const struct command *c = command_of(command);
     if (c && !c->run)
-        return fwd_kernel_fcntl(fd, command, arg); /* the placeholder knows */
-    int err = fwd_file_get(fd, &of);
+        return amph_ip_kernel_fcntl(fd, command, arg); /* the placeholder knows */
+    int err = amph_ip_file_get(fd, &of);
     if (err)
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     if (copies)
-        return fwd_enter_copy(fwd_kernel_fcntl(fd, command, arg), of);
-    err = fwd_core_enter();
-    int result = err ? fwd_fail(err) : fcntl_checked(fd, of, c, arg);
+        return amph_ip_enter_copy(amph_ip_kernel_fcntl(fd, command, arg), of);
+    err = amph_ip_client_enter();
+    int result = err ? amph_ip_fail(err) : fcntl_checked(fd, of, c, arg);
     int saved = errno;
-    fdtab_put(of);
+    amph_fdtab_put(of);
     errno = saved;
     return result;
 }
@@ -182,35 +182,35 @@ struct request {
 static int marks(int fd, const struct request *m, void *place)
 {
     uint32_t *arg = place;
-    char room[FWD_MARKS_MOST * FWD_MARK_BYTES];
-    struct fwd_ofile *of;
-    size_t n = m->which == FWD_MARKS_EXTENDED ? FWD_MARKS_MOST : 1, len = n * FWD_MARK_BYTES;
-    size_t bytes = m->which == FWD_MARKS_EXTENDED ? sizeof(struct fsxattr) : sizeof(int);
-    if (fwd_file_begin(fd, &of) != 0)
+    char room[FWD_INODE_FLAGS_MAX * FWD_INODE_FLAG_BYTES];
+    struct amph_fd_file *of;
+    size_t n = m->which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1, len = n * FWD_INODE_FLAG_BYTES;
+    size_t bytes = m->which == FWD_INODE_FLAGS_EXTENDED ? sizeof(struct fsxattr) : sizeof(int);
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    if (fwd_reach(arg, bytes, !m->value) != bytes)
-        return fwd_file_end(of, EFAULT);
+    if (amph_ip_mem(arg, bytes, !m->value) != bytes)
+        return amph_ip_file_end(of, EFAULT);
     for (size_t i = 0; i < n && m->value; i++)
-        fwd_mark_put(room, i, arg[i]);
-    int err = m->value ? fwd_core.setmarks(fwd_core.client, &of->file, m->which, room, len)
-                     : fwd_core.getmarks(fwd_core.client, &of->file, m->which, room, sizeof room, &len);
+        amph_fwd_inode_flag_put(room, i, arg[i]);
+    int err = m->value ? amph_ip_client.setmarks(amph_ip_client.client, &of->file, m->which, room, len)
+                     : amph_ip_client.getmarks(amph_ip_client.client, &of->file, m->which, room, sizeof room, &len);
     if (!err && !m->value) {
         memset(arg, 0, bytes);
-        for (size_t i = 0; i < len / FWD_MARK_BYTES; i++)
-            arg[i] = fwd_mark_get(room, i);
+        for (size_t i = 0; i < len / FWD_INODE_FLAG_BYTES; i++)
+            arg[i] = amph_fwd_inode_flag_get(room, i);
     }
-    return fwd_file_end(of, err);
+    return amph_ip_file_end(of, err);
 }
 
 static int set_cloexec(int fd, const struct request *r, void *arg)
 {
-    return fwd_kernel_fcntl(fd, F_SETFD, (void *)(long)(r->value ? FD_CLOEXEC : 0));
+    return amph_ip_kernel_fcntl(fd, F_SETFD, (void *)(long)(r->value ? FD_CLOEXEC : 0));
 }
 
 static int give_int(int *to, int n)
 {
-    if (!fwd_can_write(to, sizeof *to))
-        return fwd_fail(EFAULT);
+    if (!amph_ip_can_write(to, sizeof *to))
+        return amph_ip_fail(EFAULT);
     *to = n;
     return 0;
 }
@@ -218,16 +218,16 @@ static int give_int(int *to, int n)
 static int block_size(int fd, const struct request *r, void *arg)
 {
     struct statfs fs;
-    return x_fstatfs(fd, &fs) != 0 ? -1 : give_int(arg, (int)fs.f_bsize);
+    return amph_do_fstatfs(fd, &fs) != 0 ? -1 : give_int(arg, (int)fs.f_bsize);
 }
 
 static int bytes_left(int fd, const struct request *r, void *arg)
 {
     struct stat st;
-    if (fwd_waits(fd))
-        return marks(fd, &(struct request){ .which = FWD_MARKS_UNREAD }, arg);
-    off_t at = x_lseek(fd, 0, SEEK_CUR);
-    if (at < 0 || x_fstat(fd, &st) != 0)
+    if (amph_ip_waits(fd))
+        return marks(fd, &(struct request){ .which = FWD_INODE_FLAGS_UNREAD }, arg);
+    off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
+    if (at < 0 || amph_do_fstat(fd, &st) != 0)
         return -1;
     off_t left = st.st_size > at ? st.st_size - at : 0;
     return give_int(arg, left > INT_MAX ? INT_MAX : (int)left);
@@ -235,26 +235,26 @@ static int bytes_left(int fd, const struct request *r, void *arg)
 
 static int set_nonblock(int fd, const struct request *r, void *arg)
 {
-    int flags = x_fcntl(fd, F_GETFL, NULL);
-    if (flags < 0 || !fwd_can_read(arg, sizeof(int)))
-        return flags < 0 ? -1 : fwd_fail(EFAULT);
-    return x_fcntl(fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
+    int flags = amph_do_fcntl(fd, F_GETFL, NULL);
+    if (flags < 0 || !amph_ip_can_read(arg, sizeof(int)))
+        return flags < 0 ? -1 : amph_ip_fail(EFAULT);
+    return amph_do_fcntl(fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
 }
 
 static int no_clone(int fd, const struct request *r, void *arg)
 {
-    return fwd_fail(EOPNOTSUPP);
+    return amph_ip_fail(EOPNOTSUPP);
 }
 
 static const struct request requests[] = {
-    { FS_IOC_GETFLAGS, marks, FWD_MARKS_FLAGS, false },
-    { FS_IOC_SETFLAGS, marks, FWD_MARKS_FLAGS, true },
-    { FS_IOC32_GETFLAGS, marks, FWD_MARKS_FLAGS, false },
-    { FS_IOC32_SETFLAGS, marks, FWD_MARKS_FLAGS, true },
-    { FS_IOC_GETVERSION, marks, FWD_MARKS_VERSION, false },
-    { FS_IOC_SETVERSION, marks, FWD_MARKS_VERSION, true },
-    { FS_IOC_FSGETXATTR, marks, FWD_MARKS_EXTENDED, false },
-    { FS_IOC_FSSETXATTR, marks, FWD_MARKS_EXTENDED, true },
+    { FS_IOC_GETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, false },
+    { FS_IOC_SETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, true },
+    { FS_IOC32_GETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, false },
+    { FS_IOC32_SETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, true },
+    { FS_IOC_GETVERSION, marks, FWD_INODE_FLAGS_VERSION, false },
+    { FS_IOC_SETVERSION, marks, FWD_INODE_FLAGS_VERSION, true },
+    { FS_IOC_FSGETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, false },
+    { FS_IOC_FSSETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, true },
     { FIOCLEX, set_cloexec, 0, true },
     { FIONCLEX, set_cloexec, 0, false },
     { FICLONE, no_clone, 0, false },
@@ -265,10 +265,10 @@ static const struct request requests[] = {
     { FIONREAD, bytes_left, 0, false },
 };
 
-int x_ioctl(int fd, unsigned long request, void *arg)
+int amph_do_ioctl(int fd, unsigned long request, void *arg)
 {
     for (size_t i = 0; i < AMPH_COUNTOF(requests); i++)
         if (requests[i].request == request)
             return requests[i].run(fd, &requests[i], arg);
-    return fwd_fail(ENOTTY);
+    return amph_ip_fail(ENOTTY);
 }

@@ -19,21 +19,21 @@
 /* Places are given as the caller has them: NULL means the descriptor's own offset. */
 static ssize_t any_read(int fd, void *buf, size_t len, const off_t *at)
 {
-    if (fwd_fd(fd))
-        return at ? x_pread(fd, buf, len, *at) : x_read(fd, buf, len);
-    return at ? real_pread64(fd, buf, len, *at) : real_read(fd, buf, len);
+    if (amph_ip_fd(fd))
+        return at ? amph_do_pread(fd, buf, len, *at) : amph_do_read(fd, buf, len);
+    return at ? libc_pread64(fd, buf, len, *at) : libc_read(fd, buf, len);
 }
 
 static ssize_t any_write(int fd, const void *buf, size_t len, const off_t *at)
 {
-    if (fwd_fd(fd))
-        return at ? x_pwrite(fd, buf, len, *at) : x_write(fd, buf, len);
-    return at ? real_pwrite64(fd, buf, len, *at) : real_write(fd, buf, len);
+    if (amph_ip_fd(fd))
+        return at ? amph_do_pwrite(fd, buf, len, *at) : amph_do_write(fd, buf, len);
+    return at ? libc_pwrite64(fd, buf, len, *at) : libc_write(fd, buf, len);
 }
 
 static off_t any_seek(int fd, off_t off, int whence)
 {
-    return fwd_fd(fd) ? x_lseek(fd, off, whence) : real_lseek64(fd, off, whence);
+    return amph_ip_fd(fd) ? amph_do_lseek(fd, off, whence) : libc_lseek64(fd, off, whence);
 }
 
 /* One piece from in to out; what could not be written is given back to an input that is read at its own offset. */
@@ -41,8 +41,8 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
 {
     static void *spare;
     void *buf = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
-    if (!buf && !(buf = fwd_borrow(COPY_PIECE)))
-        return fwd_fail(ENOMEM);
+    if (!buf && !(buf = amph_ip_borrow(COPY_PIECE)))
+        return amph_ip_fail(ENOMEM);
     ssize_t got = any_read(in, buf, len < COPY_PIECE ? len : COPY_PIECE, in_off), put = got;
     if (got > 0) {
         put = any_write(out, buf, (size_t)got, out_off);
@@ -54,16 +54,16 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
     }
     void *other = __atomic_exchange_n(&spare, buf, __ATOMIC_ACQ_REL);
     if (other)
-        fwd_give_back(other, COPY_PIECE);
+        amph_ip_give_back(other, COPY_PIECE);
     return put;
 }
 
 /* One file, and the two ranges touch? */
 static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out, const off_t *out_off, const struct stat *b, size_t len)
 {
-    if (a->st_ino != b->st_ino || a->st_dev != b->st_dev || fwd_fd(in) != fwd_fd(out))
+    if (a->st_ino != b->st_ino || a->st_dev != b->st_dev || amph_ip_fd(in) != amph_ip_fd(out))
         return false;
-    off_t from = in_off ? *in_off : x_lseek(in, 0, SEEK_CUR), to = out_off ? *out_off : x_lseek(out, 0, SEEK_CUR);
+    off_t from = in_off ? *in_off : amph_do_lseek(in, 0, SEEK_CUR), to = out_off ? *out_off : amph_do_lseek(out, 0, SEEK_CUR);
     if (from >= a->st_size)
         return false;
     if ((off_t)len > a->st_size - from)
@@ -74,7 +74,7 @@ static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
 /* Places in files that the caller keeps: NULL where it uses the descriptor's own. */
 static bool have_places(const off_t *in_off, const off_t *out_off)
 {
-    return (!in_off || fwd_can_read(in_off, sizeof *in_off)) && (!out_off || fwd_can_read(out_off, sizeof *out_off));
+    return (!in_off || amph_ip_can_read(in_off, sizeof *in_off)) && (!out_off || amph_ip_can_read(out_off, sizeof *out_off));
 }
 
 /* Of a file: from there on, len bytes can be counted. */
@@ -89,12 +89,12 @@ static ssize_t move_places(off_t *in_off, off_t *out_off, ssize_t n)
     off_t *place[] = { in_off, out_off };
     bool moved = true;
     for (int i = 0; i < 2 && n > 0; i++) {
-        if (place[i] && fwd_can_write(place[i], sizeof *place[i]))
+        if (place[i] && amph_ip_can_write(place[i], sizeof *place[i]))
             *place[i] += n;
         else
             moved = moved && !place[i];
     }
-    return moved ? n : fwd_fail(EFAULT);
+    return moved ? n : amph_ip_fail(EFAULT);
 }
 
 /* The kernel looks at the sum before it looks at the place itself. */
@@ -103,33 +103,33 @@ static bool passes_end(const off_t *off, size_t len)
     return off && (uint64_t)*off + len < (uint64_t)*off;
 }
 
-ssize_t x_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
+ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
     struct stat a, b;
     size_t one = 1;
-    int in_flags = fwd_any_flags(in), out_flags = in_flags < 0 ? -1 : fwd_any_flags(out);
+    int in_flags = amph_ip_fd_flags(in), out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
     if (out_flags < 0)
         return -1;
     if (!have_places(in_off, out_off))
-        return fwd_fail(EFAULT);
+        return amph_ip_fail(EFAULT);
     if (flags)
-        return fwd_fail(EINVAL);
-    if (fwd_any_stat(in, &a) != 0 || fwd_any_stat(out, &b) != 0)
+        return amph_ip_fail(EINVAL);
+    if (amph_ip_fd_stat(in, &a) != 0 || amph_ip_fd_stat(out, &b) != 0)
         return -1;
     if (S_ISDIR(a.st_mode) || S_ISDIR(b.st_mode))
-        return fwd_fail(EISDIR);
+        return amph_ip_fail(EISDIR);
     if (!S_ISREG(a.st_mode) || !S_ISREG(b.st_mode))
-        return fwd_fail(EINVAL);
-    if (!fwd_may_read(in_flags) || !fwd_may_write(out_flags) || (out_flags & O_APPEND))
-        return fwd_fail(EBADF);
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_may_read(in_flags) || !amph_ip_may_write(out_flags) || (out_flags & O_APPEND))
+        return amph_ip_fail(EBADF);
     if (passes_end(in_off, len) || passes_end(out_off, len))
-        return fwd_fail(EOVERFLOW);
+        return amph_ip_fail(EOVERFLOW);
     if ((in_off && *in_off < 0) || (out_off && *out_off < 0))
-        return fwd_fail(EINVAL);
-    if (fwd_fd(out) && !fwd_within_limit(out, &one, out_off ? *out_off : -1, false)) /* also where there is nothing to copy */
+        return amph_ip_fail(EINVAL);
+    if (amph_ip_fd(out) && !amph_ip_within_limit(out, &one, out_off ? *out_off : -1, false)) /* also where there is nothing to copy */
         return -1;
     if (overlaps(in, in_off, &a, out, out_off, &b, len))
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     return in_off && *in_off >= a.st_size ? 0 : move_places(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
 }
 
@@ -152,9 +152,9 @@ static ssize_t send_all(int in, const off_t *in_off, int out, const off_t *out_o
 /* From a file to itself at its one offset: the kernel reads and writes at the place where that is before. */
 static ssize_t send_to_itself(int fd, size_t len)
 {
-    off_t at = x_lseek(fd, 0, SEEK_CUR);
+    off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
     ssize_t n = at < 0 ? -1 : send_all(fd, &at, fd, &at, len);
-    return n > 0 && x_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
+    return n > 0 && amph_do_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
 }
 
 /* ---- into pipes: as the kernel moves as much as there is room for and waits only where there is none, so that a program may fill a pipe
@@ -164,25 +164,25 @@ static ssize_t send_to_itself(int fd, size_t len)
 static int await(int fd, short events, bool wait)
 {
     struct pollfd p = { .fd = fd, .events = events };
-    if (x_poll(&p, 1, wait ? -1 : 0) < 0)
+    if (amph_do_poll(&p, 1, wait ? -1 : 0) < 0)
         return -1;
     if ((events & POLLOUT) && (p.revents & POLLERR)) {
         raise(SIGPIPE);
-        return fwd_fail(EPIPE);
+        return amph_ip_fail(EPIPE);
     }
-    return p.revents ? 0 : fwd_fail(EAGAIN);
+    return p.revents ? 0 : amph_ip_fail(EAGAIN);
 }
 
 static size_t pipe_size(int fd)
 {
-    int size = fwd_fd(fd) ? x_fcntl(fd, F_GETPIPE_SZ, NULL) : real_fcntl64(fd, F_GETPIPE_SZ, NULL);
+    int size = amph_ip_fd(fd) ? amph_do_fcntl(fd, F_GETPIPE_SZ, NULL) : libc_fcntl64(fd, F_GETPIPE_SZ, NULL);
     return size < PIPE_BUF ? PIPE_BUF : (size_t)size;
 }
 
 static size_t pipe_holds(int fd)
 {
     int n = 0;
-    (void)(fwd_fd(fd) ? x_ioctl(fd, FIONREAD, &n) : real_ioctl(fd, FIONREAD, &n));
+    (void)(amph_ip_fd(fd) ? amph_do_ioctl(fd, FIONREAD, &n) : libc_ioctl(fd, FIONREAD, &n));
     return (size_t)n;
 }
 
@@ -190,21 +190,21 @@ static size_t pipe_holds(int fd)
 static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool wait)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), size = pipe_size(out), held = pipe_holds(out), room = held < size ? size - held : 0;
-    off_t at = in_off ? *in_off : x_lseek(in, 0, SEEK_CUR);
+    off_t at = in_off ? *in_off : amph_do_lseek(in, 0, SEEK_CUR);
     int err = errno;
     if (at < 0 || (await(out, POLLOUT, false) != 0 && (errno != EAGAIN || !wait)))
         return -1;
     room = room < page ? page : room > COPY_PIECE ? COPY_PIECE : room;
-    char *pages = fwd_borrow(COPY_PIECE + page);
+    char *pages = amph_ip_borrow(COPY_PIECE + page);
     if (!pages)
-        return fwd_fail(ENOMEM);
+        return amph_ip_fail(ENOMEM);
     struct iovec v = { .iov_base = pages + (size_t)at % page };
-    ssize_t n = x_pread(in, v.iov_base, len < room ? len : room, at);
+    ssize_t n = amph_do_pread(in, v.iov_base, len < room ? len : room, at);
     v.iov_len = n > 0 ? (size_t)n : 0;
     if (n > 0 && (n = vmsplice(out, &v, 1, wait ? 0 : SPLICE_F_NONBLOCK)) > 0 && !in_off)
-        x_lseek(in, at + n, SEEK_SET);
+        amph_do_lseek(in, at + n, SEEK_SET);
     err = n < 0 ? errno : err;
-    fwd_give_back(pages, COPY_PIECE + page);
+    amph_ip_give_back(pages, COPY_PIECE + page);
     errno = err;
     return n;
 }
@@ -212,7 +212,7 @@ static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool
 /* placed: what in has been read of can be read again.  Only an empty pipe surely takes its whole size, and any with room PIPE_BUF. */
 static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size_t len, bool wait)
 {
-    if (placed && !fwd_fd(out))
+    if (placed && !amph_ip_fd(out))
         return give_pages(in, in_off, out, len, wait);
     if (await(out, POLLOUT, wait) != 0)
         return -1;
@@ -220,32 +220,32 @@ static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size
     return copy_piece(in, in_off, out, NULL, len < room ? len : room);
 }
 
-ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
+ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
 {
-    int in_flags = fwd_any_flags(in), out_flags;
+    int in_flags = amph_ip_fd_flags(in), out_flags;
     struct stat st = { .st_mode = 0 }, to = { .st_mode = 0 };
     if (!have_places(off, NULL))
-        return fwd_fail(EFAULT);
-    if (in_flags < 0 || !fwd_may_read(in_flags)) /* what is wrong with the source comes first */
-        return fwd_fail(EBADF);
-    bool known = fwd_any_stat(in, &st) == 0, file = known && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
+        return amph_ip_fail(EFAULT);
+    if (in_flags < 0 || !amph_ip_may_read(in_flags)) /* what is wrong with the source comes first */
+        return amph_ip_fail(EBADF);
+    bool known = amph_ip_fd_stat(in, &st) == 0, file = known && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
     bool placed = file || (S_ISCHR(st.st_mode) && any_seek(in, 0, SEEK_CUR) >= 0);
     if (off && !placed)
-        return fwd_fail(ESPIPE);
+        return amph_ip_fail(ESPIPE);
     if (!is_place(off, len))
-        return fwd_fail(EINVAL);
-    out_flags = fwd_any_flags(out);
-    if (out_flags < 0 || !fwd_may_write(out_flags) || fwd_any_stat(out, &to) != 0)
-        return fwd_fail(EBADF);
+        return amph_ip_fail(EINVAL);
+    out_flags = amph_ip_fd_flags(out);
+    if (out_flags < 0 || !amph_ip_may_write(out_flags) || amph_ip_fd_stat(out, &to) != 0)
+        return amph_ip_fail(EBADF);
     bool to_pipe = S_ISFIFO(to.st_mode);
     if (S_ISDIR(st.st_mode) || S_ISFIFO(st.st_mode) || (!to_pipe && (!placed || (out_flags & O_APPEND))))
-        return fwd_fail(EINVAL);
-    if (!off && fdtab_same(in, out))
+        return amph_ip_fail(EINVAL);
+    if (!off && amph_fdtab_same(in, out))
         return send_to_itself(in, len);
     ssize_t n = len == 0 ? 0 : to_pipe ? into_pipe(in, off, file, out, len, !(out_flags & O_NONBLOCK))
                              : file ? send_all(in, off, out, NULL, len) : copy_piece(in, off, out, NULL, len);
-    if (n == 0 && off && !fwd_can_write(off, sizeof *off)) /* as the kernel, which puts it back in any case */
-        return fwd_fail(EFAULT);
+    if (n == 0 && off && !amph_ip_can_write(off, sizeof *off)) /* as the kernel, which puts it back in any case */
+        return amph_ip_fail(EFAULT);
     return move_places(off, NULL, n);
 }
 
@@ -253,28 +253,28 @@ ssize_t x_sendfile(int out, int in, off_t *off, size_t len)
 #define TAKEN_AT_ONCE ((size_t)65536) /* what has left a pipe cannot go back, so no more is taken than a pipe has by default */
 
 /* One side is a pipe, as the kernel wants it. */
-ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
+ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
     struct stat a, b;
     if (len == 0)
         return 0;
     if (flags & ~(unsigned)SPLICE_FLAGS)
-        return fwd_fail(EINVAL);
-    int in_flags = fwd_any_flags(in), out_flags = in_flags < 0 ? -1 : fwd_any_flags(out);
-    if (out_flags < 0 || fwd_any_stat(in, &a) != 0 || fwd_any_stat(out, &b) != 0)
+        return amph_ip_fail(EINVAL);
+    int in_flags = amph_ip_fd_flags(in), out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+    if (out_flags < 0 || amph_ip_fd_stat(in, &a) != 0 || amph_ip_fd_stat(out, &b) != 0)
         return -1;
     bool from_pipe = S_ISFIFO(a.st_mode), to_pipe = S_ISFIFO(b.st_mode), file = S_ISREG(a.st_mode) || S_ISBLK(a.st_mode);
     if ((from_pipe && in_off) || (to_pipe && out_off))
-        return fwd_fail(ESPIPE);
+        return amph_ip_fail(ESPIPE);
     if (!have_places(in_off, out_off))
-        return fwd_fail(EFAULT);
-    if (!fwd_may_read(in_flags) || !fwd_may_write(out_flags))
-        return fwd_fail(EBADF);
+        return amph_ip_fail(EFAULT);
+    if (!amph_ip_may_read(in_flags) || !amph_ip_may_write(out_flags))
+        return amph_ip_fail(EBADF);
     if ((!from_pipe && !to_pipe) || S_ISDIR(a.st_mode) || (!to_pipe && (out_flags & O_APPEND)))
-        return fwd_fail(EINVAL);
-    bool same = fwd_fd(in) == fwd_fd(out) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+        return amph_ip_fail(EINVAL);
+    bool same = amph_ip_fd(in) == amph_ip_fd(out) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
     if (same || !is_place(in_off, len) || !is_place(out_off, len))
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     int pipes = (from_pipe ? in_flags : 0) | (to_pipe ? out_flags : 0);
     bool wait = !(flags & SPLICE_F_NONBLOCK) && !(pipes & O_NONBLOCK);
     if (!wait && !file && await(in, POLLIN, false) != 0)
@@ -284,12 +284,12 @@ ssize_t x_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, uns
 }
 
 /* A server's FIFO and a local pipe have no pages in common. */
-ssize_t x_tee(int in, int out, size_t len, unsigned flags)
+ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags)
 {
     if (flags & ~(unsigned)SPLICE_FLAGS)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     if (len == 0)
         return 0;
-    int in_flags = fwd_any_flags(in), out_flags = in_flags < 0 ? -1 : fwd_any_flags(out);
-    return out_flags < 0 ? -1 : fwd_fail(fwd_may_read(in_flags) && fwd_may_write(out_flags) ? EINVAL : EBADF);
+    int in_flags = amph_ip_fd_flags(in), out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+    return out_flags < 0 ? -1 : amph_ip_fail(amph_ip_may_read(in_flags) && amph_ip_may_write(out_flags) ? EINVAL : EBADF);
 }

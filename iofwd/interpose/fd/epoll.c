@@ -27,7 +27,7 @@
 struct set {
     unsigned names; /* 0: free */
     unsigned turn, nbells;
-    struct amph_fwd_bell bell[BELLS];
+    struct amph_fwd_notifier bell[BELLS];
 };
 
 struct name {
@@ -59,14 +59,14 @@ static struct name *find_name(int fd)
 
 static struct set *find_set(int fd)
 {
-    const struct name *name = fdtab_class(fd) == FDTAB_EPOLL ? find_name(fd) : NULL;
+    const struct name *name = amph_fdtab_class(fd) == FDTAB_EPOLL ? find_name(fd) : NULL;
     return name ? name->set : NULL;
 }
 
 static void free_set(struct set *s)
 {
     for (unsigned i = 0; i < s->nbells; i++)
-        fwd_core.bell_give(&s->bell[i], true); /* it watches files: nobody else is to hear of them */
+        amph_ip_client.notifier_release(&s->bell[i], true); /* it watches files: nobody else is to hear of them */
     for (size_t i = 0; i < nwatches; i++)
         if (watches[i].set == s)
             watches[i].set = NULL;
@@ -97,7 +97,7 @@ static bool add_name(int fd, struct set *s)
     return false;
 }
 
-void fwd_epoll_closed(int fd)
+void amph_ip_epoll_closed(int fd)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
@@ -106,19 +106,19 @@ void fwd_epoll_closed(int fd)
     errno = saved;
 }
 
-int fwd_epoll_copied(int from, int to)
+int amph_ip_epoll_copied(int from, int to)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
     struct set *s = to < 0 ? NULL : find_set(from);
     if (s && add_name(to, s))
-        fdtab_mark(to, FDTAB_EPOLL);
+        amph_fdtab_mark(to, FDTAB_EPOLL);
     pthread_mutex_unlock(&lock);
     errno = saved;
     return to;
 }
 
-void fwd_epoll_fork_lock(bool take)
+void amph_ip_epoll_fork_lock(bool take)
 {
     if (take)
         pthread_mutex_lock(&lock);
@@ -140,7 +140,7 @@ static struct set *make_set(int fd)
 }
 
 /* The bell of a server in a set, or NULL. */
-static struct amph_fwd_bell *find_bell(struct set *s, uint32_t server)
+static struct amph_fwd_notifier *find_bell(struct set *s, uint32_t server)
 {
     for (unsigned i = 0; i < s->nbells; i++)
         if (s->bell[i].server == server)
@@ -149,18 +149,18 @@ static struct amph_fwd_bell *find_bell(struct set *s, uint32_t server)
 }
 
 /* A bell that has not been there; it stands in the program's set.  0 or an errno value. */
-static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_bell **bell_p)
+static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_notifier **bell_p)
 {
     *bell_p = &s->bell[s->nbells];
     if (s->nbells == BELLS)
         return ENOSPC;
-    int err = fwd_core.bell_take(fwd_core.client, server, true, *bell_p);
+    int err = amph_ip_client.notifier_acquire(amph_ip_client.client, server, true, *bell_p);
     if (err)
         return err == EMFILE ? ENOSPC : err;
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
-    if (fwd_kernel_epoll_ctl(ep, EPOLL_CTL_ADD, (*bell_p)->fd, &ev) != 0) {
+    if (amph_ip_kernel_epoll_ctl(ep, EPOLL_CTL_ADD, (*bell_p)->fd, &ev) != 0) {
         err = errno;
-        fwd_core.bell_give(*bell_p, true);
+        amph_ip_client.notifier_release(*bell_p, true);
         return err;
     }
     s->nbells++;
@@ -193,37 +193,37 @@ static void note(struct set *s, int op, int fd, uint32_t server, uint64_t data)
 static int change(int ep, struct set *s, int op, int fd, const struct amph_fwd_file *file, const struct epoll_event *event)
 {
     uint32_t server = file->part[0].server;
-    struct amph_fwd_bell *bell = find_bell(s, server);
+    struct amph_fwd_notifier *bell = find_bell(s, server);
     uint64_t data = event ? event->data.u64 : 0;
     int err = bell ? 0 : op == EPOLL_CTL_ADD ? make_bell(ep, s, server, &bell) : ENOENT;
     if (!err)
-        err = fwd_core.watch(fwd_core.client, file, bell->number, (size_t)op, event ? event->events : 0, data, (size_t)fd);
+        err = amph_ip_client.watch(amph_ip_client.client, file, bell->number, (size_t)op, event ? event->events : 0, data, (size_t)fd);
     if (!err)
         note(s, op, fd, server, data);
     return err;
 }
 
-int x_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
+int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     int saved = errno;
     bool known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
     /* what is wrong with the set, and that a file cannot be watched, the kernel says of the placeholder */
-    if (!known || (op != EPOLL_CTL_DEL && !fwd_can_read(event, sizeof *event)) || fwd_fd(ep) || !fwd_waits(fd) ||
-        (fwd_kernel_epoll_ctl(ep, op, fd, event) != 0 && errno != EPERM))
-        return fwd_kernel_epoll_ctl(ep, op, fd, event);
+    if (!known || (op != EPOLL_CTL_DEL && !amph_ip_can_read(event, sizeof *event)) || amph_ip_fd(ep) || !amph_ip_waits(fd) ||
+        (amph_ip_kernel_epoll_ctl(ep, op, fd, event) != 0 && errno != EPERM))
+        return amph_ip_kernel_epoll_ctl(ep, op, fd, event);
     errno = saved;
-    if (fwd_file_begin(fd, &of) != 0)
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
     pthread_mutex_lock(&lock);
     struct set *s = make_set(ep);
     int err = s ? change(ep, s, op, fd, &of->file, op == EPOLL_CTL_DEL ? NULL : event) : ENOSPC;
     if (s && s->nbells)
-        fdtab_mark(ep, FDTAB_EPOLL);
+        amph_fdtab_mark(ep, FDTAB_EPOLL);
     else if (s)
         drop_name(ep);
     pthread_mutex_unlock(&lock);
-    return fwd_file_end(of, err);
+    return amph_ip_file_end(of, err);
 }
 
 /* ---- waiting ---- */
@@ -238,12 +238,12 @@ static int all_gone(struct set *s, uint32_t server, struct epoll_event *out, int
     return n;
 }
 
-static int collect_from(struct set *s, const struct amph_fwd_bell *bell, struct epoll_event *out, int most)
+static int collect_from(struct set *s, const struct amph_fwd_notifier *bell, struct epoll_event *out, int most)
 {
     struct amph_fwd_happened happened[AT_ONCE];
     size_t got;
-    bool lives = fwd_core.bell_hear(bell);
-    if (!lives || fwd_core.bell_collect(fwd_core.client, bell, happened, most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
+    bool lives = amph_ip_client.notifier_drain(bell);
+    if (!lives || amph_ip_client.notifier_collect(amph_ip_client.client, bell, happened, most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
         return all_gone(s, bell->server, out, most);
     for (size_t i = 0; i < got; i++)
         out[i] = (struct epoll_event){ .events = happened[i].events, .data.u64 = happened[i].data };
@@ -254,11 +254,11 @@ static int collect_from(struct set *s, const struct amph_fwd_bell *bell, struct 
 static int collect(int ep, struct epoll_event *out, int most)
 {
     int n = 0;
-    if (!fwd_epoll(ep))
+    if (!amph_ip_epoll(ep))
         return 0;
     pthread_mutex_lock(&lock);
     struct set *s = find_set(ep);
-    for (unsigned i = 0; s && i < s->nbells && n < most && fwd_core_enter() == 0; i++)
+    for (unsigned i = 0; s && i < s->nbells && n < most && amph_ip_client_enter() == 0; i++)
         n += collect_from(s, &s->bell[i], out + n, most - n);
     pthread_mutex_unlock(&lock);
     return n;
@@ -286,7 +286,7 @@ static int without_bells(struct epoll_event *out, int n)
 /* Where epoll_pwait has been overwritten, the call that it makes by syscall() is the kernel's. */
 static __thread int within __attribute__((tls_model("initial-exec")));
 
-bool fwd_epoll_within(void)
+bool amph_ip_epoll_within(void)
 {
     return within > 0;
 }
@@ -296,7 +296,7 @@ static int wait_local(int ep, struct epoll_event *out, int most, int64_t left, c
 {
     int64_t ms = left / 1000000 + (left % 1000000 != 0);
     within++;
-    int n = real_epoll_pwait(ep, out, most, left == INT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX, mask);
+    int n = libc_epoll_pwait(ep, out, most, left == INT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX, mask);
     within--;
     int told = n < 0 ? -1 : without_bells(out, n);
     *rung_p = told < n;
@@ -311,7 +311,7 @@ static void hand_on(int ep)
     const struct set *s = find_set(ep);
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
     for (unsigned i = 0; s && i < s->nbells; i++)
-        fwd_kernel_epoll_ctl(ep, EPOLL_CTL_MOD, s->bell[i].fd, &ev);
+        amph_ip_kernel_epoll_ctl(ep, EPOLL_CTL_MOD, s->bell[i].fd, &ev);
     pthread_mutex_unlock(&lock);
     errno = saved;
 }
@@ -321,46 +321,46 @@ static int wait_here(int ep, struct epoll_event *out, int most, int64_t until, c
     for (;;) {
         bool rung = false, locals = is_locals_turn(ep, most);
         int n = locals ? 0 : collect(ep, out, most > 1 ? most - 1 : most);
-        int64_t left = n || locals ? 0 : until == INT64_MAX ? INT64_MAX : fwd_left(until);
+        int64_t left = n || locals ? 0 : until == INT64_MAX ? INT64_MAX : amph_ip_left(until);
         int more = n == most ? 0 : wait_local(ep, out + n, most - n, left, mask, &rung);
         if (more < 0)
             return n && errno == EINTR ? n : -1;
         n += more;
         if (n && rung)
             hand_on(ep);
-        if (n || (!rung && !locals && fwd_left(until) == 0))
+        if (n || (!rung && !locals && amph_ip_left(until) == 0))
             return n;
     }
 }
 
 /* A set without forwarded files, as far as is known here: a relative may have put a bell into it, which is nothing to tell of. */
-bool fwd_epoll_told(struct epoll_event *out, int n, int *n_p)
+bool amph_ip_epoll_told(struct epoll_event *out, int n, int *n_p)
 {
     *n_p = n > 0 ? without_bells(out, n) : n;
     return n <= 0 || *n_p > 0;
 }
 
-int x_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask)
+int amph_do_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask)
 {
     const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
     int n;
-    if (AMPH_LIKELY(!fwd_epoll(ep)) && fwd_epoll_told(out, real_epoll_pwait(ep, out, most, timeout, mask), &n))
+    if (AMPH_LIKELY(!amph_ip_epoll(ep)) && amph_ip_epoll_told(out, libc_epoll_pwait(ep, out, most, timeout, mask), &n))
         return n;
-    return x_epoll_pwait2(ep, out, most, timeout < 0 ? NULL : &limit, mask);
+    return amph_do_epoll_pwait2(ep, out, most, timeout < 0 ? NULL : &limit, mask);
 }
 
-int x_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask)
+int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask)
 {
     int n, saved = errno;
-    if (AMPH_LIKELY(!fwd_epoll(ep)) && fwd_epoll_told(out, real_epoll_pwait2(ep, out, most, limit, mask), &n))
+    if (AMPH_LIKELY(!amph_ip_epoll(ep)) && amph_ip_epoll_told(out, libc_epoll_pwait2(ep, out, most, limit, mask), &n))
         return n;
     if (most <= 0 || (size_t)most > INT_MAX / sizeof *out)
-        return fwd_fail(EINVAL);
-    if (!fwd_can_write(out, (size_t)most * sizeof *out) || (limit && !fwd_can_read(limit, sizeof *limit)))
-        return fwd_fail(EFAULT);
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_can_write(out, (size_t)most * sizeof *out) || (limit && !amph_ip_can_read(limit, sizeof *limit)))
+        return amph_ip_fail(EFAULT);
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= 1000000000))
-        return fwd_fail(EINVAL);
-    n = wait_here(ep, out, most, fwd_until(limit), mask);
+        return amph_ip_fail(EINVAL);
+    n = wait_here(ep, out, most, amph_ip_until(limit), mask);
     errno = n < 0 ? errno : saved;
     return n;
 }

@@ -13,26 +13,26 @@
 #include "iofwd/interpose/path/resolve.h"
 
 /* fd leads to another file now than to before. */
-static int entered(int fd, struct fwd_ofile *before)
+static int entered(int fd, struct amph_fd_file *before)
 {
     if (before) {
-        fwd_file_left(before);
-        fdtab_put(before);
+        amph_ip_file_left(before);
+        amph_fdtab_put(before);
     }
-    fwd_stream_landed(fd);
+    amph_ip_stream_landed(fd);
     return fd;
 }
 
 /* From now on fd leads to of, whose reference goes over to the table. */
-static int enter_table(int fd, struct fwd_ofile *of)
+static int enter_table(int fd, struct amph_fd_file *of)
 {
-    return entered(fd, fdtab_set(fd, of, FDTAB_FORWARDED));
+    return entered(fd, amph_fdtab_set(fd, of, FDTAB_FORWARDED));
 }
 
 /* The table gives up what fd led to; the last descriptor of a file closes it at its server. */
-static int let_go(struct fwd_ofile *of)
+static int let_go(struct amph_fd_file *of)
 {
-    return of ? fdtab_put(of) : 0;
+    return of ? amph_fdtab_put(of) : 0;
 }
 
 /*
@@ -48,53 +48,53 @@ static int own_least(void)
     return (int)(most - most / 4);
 }
 
-int fwd_own(int fd)
+int amph_ip_own(int fd)
 {
-    if (fd < 0 || !fwd_state.on)
+    if (fd < 0 || !amph_ip_state.on)
         return fd;
     int saved = errno, least = own_least();
     if (fd < least) {
-        int cloexec = fwd_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
-        int high = fwd_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
+        int cloexec = amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
+        int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
         if (high >= 0) {
-            fwd_kernel_close(fd);
+            amph_ip_kernel_close(fd);
             fd = high;
         }
     }
-    fdtab_mark(fd, FDTAB_OWN);
+    amph_fdtab_mark(fd, FDTAB_OWN);
     errno = saved;
     return fd;
 }
 
-int fwd_own_pair(int result, int fds[2])
+int amph_ip_own_pair(int result, int fds[2])
 {
     if (result == 0) {
-        fds[0] = fwd_own(fds[0]);
-        fds[1] = fwd_own(fds[1]);
+        fds[0] = amph_ip_own(fds[0]);
+        fds[1] = amph_ip_own(fds[1]);
     }
     return result;
 }
 
-int fwd_note_local(int fd)
+int amph_ip_note_local(int fd)
 {
-    if (fd < 0 || !fwd_state.on)
+    if (fd < 0 || !amph_ip_state.on)
         return fd;
-    if (fwd_inside)
-        return fwd_own(fd);
-    if (AMPH_UNLIKELY(fdtab_class(fd) == FDTAB_FORWARDED))
-        let_go(fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
-    fdtab_mark(fd, FDTAB_LOCAL);
+    if (amph_ip_inside)
+        return amph_ip_own(fd);
+    if (AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_FORWARDED))
+        let_go(amph_fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
+    amph_fdtab_mark(fd, FDTAB_LOCAL);
     return fd;
 }
 
 /* An empty sealed memfd, or -1. */
 static int sealed_memfd(const char *name)
 {
-    int fd = fwd_kernel_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && fwd_kernel_fcntl(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) < 0) {
+    int fd = amph_ip_kernel_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && amph_ip_kernel_fcntl(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) < 0) {
         int err = errno;
-        fwd_kernel_close(fd);
-        return fwd_fail(err);
+        amph_ip_kernel_close(fd);
+        return amph_ip_fail(err);
     }
     return fd;
 }
@@ -103,36 +103,36 @@ static int open_again_writable(int fd, int flags)
 {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return fwd_kernel_openat(AT_FDCWD, link, O_WRONLY | flags, 0);
+    return amph_ip_kernel_openat(AT_FDCWD, link, O_WRONLY | flags, 0);
 }
 
 /* The memfd from which the placeholders of a server's files are opened, kept among our own descriptors, or -1. */
 static int stamp_of(uint32_t server)
 {
     static uint64_t stamps[AMPH_FWD_PARTS_MAX]; /* server in the high half, descriptor + 1 in the low; 0: none */
-    char name[sizeof FWD_PLACEHOLDER_MARK + 16];
+    char name[sizeof AMPH_IP_PLACEHOLDER_MARK + 16];
     size_t i = 0;
     for (uint64_t s; i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
         if (s >> 32 == server)
             return (int)(s & UINT32_MAX) - 1;
     if (i == AMPH_COUNTOF(stamps))
         return -1;
-    snprintf(name, sizeof name, FWD_PLACEHOLDER_MARK "%" PRIu32 "@", server);
-    int fd = sealed_memfd(name), high = fd < 0 ? -1 : fwd_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
+    snprintf(name, sizeof name, AMPH_IP_PLACEHOLDER_MARK "%" PRIu32 "@", server);
+    int fd = sealed_memfd(name), high = fd < 0 ? -1 : amph_ip_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
     if (fd >= 0)
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     if (high < 0 || high >= FDTAB_MAX) {
         if (high >= 0)
-            fwd_kernel_close(high);
+            amph_ip_kernel_close(high);
         return -1; /* the program may have so few descriptors that one among them would be missed */
     }
-    fdtab_mark(high, FDTAB_OWN);
+    amph_fdtab_mark(high, FDTAB_OWN);
     uint64_t none = 0;
     if (__atomic_compare_exchange_n(&stamps[i], &none, (uint64_t)server << 32 | (uint32_t)(high + 1), false, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED))
         return high;
-    fdtab_mark(high, FDTAB_UNKNOWN); /* another thread was faster */
-    fwd_kernel_close(high);
+    amph_fdtab_mark(high, FDTAB_UNKNOWN); /* another thread was faster */
+    amph_ip_kernel_close(high);
     return stamp_of(server);
 }
 
@@ -143,10 +143,10 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
     int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server) : -1;
     int fd = stamp < 0 ? -1 : open_again_writable(stamp, cloexec ? O_CLOEXEC : 0);
     off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
-    if (fd >= 0 && fd < FDTAB_MAX && at > 0 && fwd_kernel_lseek(fd, at, SEEK_SET) == at)
+    if (fd >= 0 && fd < FDTAB_MAX && at > 0 && amph_ip_kernel_lseek(fd, at, SEEK_SET) == at)
         return fd;
     if (fd >= 0)
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     return -1;
 }
 
@@ -156,29 +156,29 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
  */
 static int placeholder(const struct amph_fwd_file *file, bool cloexec)
 {
-    char name[sizeof FWD_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = FWD_PLACEHOLDER_MARK;
+    char name[sizeof AMPH_IP_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = AMPH_IP_PLACEHOLDER_MARK;
     int fd = stamped(file, cloexec);
     if (fd >= 0)
         return fd;
-    if (!fwd_core.file_print(file, name + sizeof FWD_PLACEHOLDER_MARK - 1, AMPH_FWD_TEXT_BYTES))
-        return fwd_fail(EOVERFLOW);
+    if (!amph_ip_client.file_print(file, name + sizeof AMPH_IP_PLACEHOLDER_MARK - 1, AMPH_FWD_TEXT_BYTES))
+        return amph_ip_fail(EOVERFLOW);
     fd = sealed_memfd(name);
     if (fd < 0)
         return -1;
     int again = open_again_writable(fd, O_CLOEXEC);
-    int held = again < 0 ? -1 : fwd_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
+    int held = again < 0 ? -1 : amph_ip_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
     int err = errno;
     if (again >= 0)
-        fwd_kernel_close(again);
+        amph_ip_kernel_close(again);
     if (held >= 0 && held < FDTAB_MAX)
         return held;
-    fwd_kernel_close(fd);
-    return fwd_fail(held >= 0 ? EMFILE : err);
+    amph_ip_kernel_close(fd);
+    return amph_ip_fail(held >= 0 ? EMFILE : err);
 }
 
-static void keep_path(const struct fwd_where *w, struct fwd_ofile *of)
+static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
 {
-    if (!fwd_where_absolute(w, of->path, sizeof of->path))
+    if (!amph_ip_resolve_absolute(w, of->path, sizeof of->path))
         of->path[0] = 0;
     size_t n = strlen(of->path);
     if (n && of->path[n - 1] == '/')
@@ -186,21 +186,21 @@ static void keep_path(const struct fwd_where *w, struct fwd_ofile *of)
 }
 
 /* Opens at the server and takes a descriptor for it; the client is entered. */
-static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
+static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
 {
-    struct fwd_ofile *of = fdtab_new();
+    struct amph_fd_file *of = amph_fdtab_new();
     if (!of)
-        return fwd_where_end(w, ENOMEM);
+        return amph_ip_resolve_end(w, ENOMEM);
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
-    mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, fwd_state.umask) : 0;
-    int err = fwd_core.open(fwd_core.client, FWD_AT(w), flags & ~O_CLOEXEC, new_mode, &of->file);
+    mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, amph_ip_state.umask) : 0;
+    int err = amph_ip_client.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC, new_mode, &of->file);
     if (err) {
         char out[PATH_MAX];
         bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
-        bool leads_out = fwd_leads_out(w, err, itself, out);
-        fdtab_put(of);
-        fwd_where_end(w, err);
-        return leads_out ? fwd_note_local(real_open64(out, flags, mode)) : fwd_fail(err);
+        bool leads_out = amph_ip_leads_out(w, err, itself, out);
+        amph_fdtab_put(of);
+        amph_ip_resolve_end(w, err);
+        return leads_out ? amph_ip_note_local(libc_open64(out, flags, mode)) : amph_ip_fail(err);
     }
     of->oflags = flags;
     keep_path(w, of);
@@ -208,74 +208,74 @@ static int open_forwarded(struct fwd_where *w, int flags, mode_t mode)
     int fd = placeholder(&of->file, flags & O_CLOEXEC);
     if (fd < 0) {
         err = errno;
-        fdtab_put(of);
-        return fwd_where_end(w, err);
+        amph_fdtab_put(of);
+        return amph_ip_resolve_end(w, err);
     }
-    fwd_where_end(w, 0);
+    amph_ip_resolve_end(w, 0);
     return enter_table(fd, of);
 }
 
-int x_openat(int dir, const char *path, int flags, mode_t mode)
+int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, dir, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (w.local)
-        return fwd_note_local(real_openat64(w.dirfd, w.path, flags, mode));
-    if (w.by != FWD_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
-        fwd_where_end(&w, 0);
-        return fwd_note_local(fwd_kernel_openat(dir, path, flags, mode));
+        return amph_ip_note_local(libc_openat64(w.dirfd, w.path, flags, mode));
+    if (w.by != AMPH_IP_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
+        amph_ip_resolve_end(&w, 0);
+        return amph_ip_note_local(amph_ip_kernel_openat(dir, path, flags, mode));
     }
     return open_forwarded(&w, flags, mode);
 }
 
 /* Of a local descriptor. */
-static int close_by(enum fwd_way way, int fd)
+static int close_by(enum amph_client_route way, int fd)
 {
-    return way == FWD_LIBC ? real_close(fd) : fwd_kernel_close(fd);
+    return way == AMPH_IP_LIBC ? libc_close(fd) : amph_ip_kernel_close(fd);
 }
 
-int fwd_close(enum fwd_way way, int fd)
+int amph_ip_close(enum amph_client_route way, int fd)
 {
-    if (!fwd_state.on)
+    if (!amph_ip_state.on)
         return close_by(way, fd);
-    enum fdtab_class cls = fdtab_class(fd);
-    if (fwd_inside) {
-        fdtab_mark(fd, FDTAB_UNKNOWN);
+    enum amph_fdtab_class cls = amph_fdtab_class(fd);
+    if (amph_ip_inside) {
+        amph_fdtab_mark(fd, FDTAB_UNKNOWN);
         return close_by(way, fd);
     }
-    if (cls == FDTAB_FORWARDED && fd != fwd_cwd_fd) {
-        struct fwd_ofile *of = fdtab_set(fd, NULL, FDTAB_UNKNOWN);
-        fwd_file_left(of);
-        int failed = fwd_kernel_close(fd);
+    if (cls == FDTAB_FORWARDED && fd != amph_ip_cwd_fd) {
+        struct amph_fd_file *of = amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN);
+        amph_ip_file_left(of);
+        int failed = amph_ip_kernel_close(fd);
         int err = let_go(of);
-        return failed ? failed : fwd_result(err);
+        return failed ? failed : amph_ip_result(err);
     }
-    if (AMPH_UNLIKELY(fwd_owns(fd)))
-        return fwd_fail(EBADF);
+    if (AMPH_UNLIKELY(amph_ip_owns(fd)))
+        return amph_ip_fail(EBADF);
     if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
-        fwd_epoll_closed(fd);
-    fdtab_mark(fd, FDTAB_UNKNOWN); /* before the close: afterwards the number may be another thread's */
+        amph_ip_epoll_closed(fd);
+    amph_fdtab_mark(fd, FDTAB_UNKNOWN); /* before the close: afterwards the number may be another thread's */
     return close_by(way, fd);
 }
 
-int x_close(int fd)
+int amph_do_close(int fd)
 {
-    return fwd_close(FWD_LIBC, fd);
+    return amph_ip_close(AMPH_IP_LIBC, fd);
 }
 
-static void close_one(int fd, struct fwd_ofile *of, void *arg)
+static void close_one(int fd, struct amph_fd_file *of, void *arg)
 {
-    fwd_close(FWD_KERNEL, fd);
+    amph_ip_close(AMPH_IP_KERNEL, fd);
 }
 
-static int close_range_by(enum fwd_way way, unsigned first, unsigned last, int flags)
+static int close_range_by(enum amph_client_route way, unsigned first, unsigned last, int flags)
 {
-    return way == FWD_LIBC ? real_close_range(first, last, flags) : fwd_kernel_close_range(first, last, flags);
+    return way == AMPH_IP_LIBC ? libc_close_range(first, last, flags) : amph_ip_kernel_close_range(first, last, flags);
 }
 
 struct range {
-    enum fwd_way way;
+    enum amph_client_route way;
     unsigned first, last;
     int flags, result;
     int owned[1024];
@@ -287,8 +287,8 @@ static void note_owned(int fd, void *arg)
     struct range *r = arg;
     if ((unsigned)fd < r->first || (unsigned)fd > r->last)
         return;
-    if (!fwd_owns(fd))
-        fdtab_mark(fd, FDTAB_UNKNOWN); /* whatever gets the number next */
+    if (!amph_ip_owns(fd))
+        amph_fdtab_mark(fd, FDTAB_UNKNOWN); /* whatever gets the number next */
     else if (r->nowned < (int)AMPH_COUNTOF(r->owned))
         r->owned[r->nowned++] = fd;
 }
@@ -303,7 +303,7 @@ static int close_around(struct range *r)
 {
     unsigned at = r->first;
     int failed = 0;
-    fwd_each_open_fd(note_owned, r);
+    amph_ip_each_open_fd(note_owned, r);
     qsort(r->owned, (size_t)r->nowned, sizeof r->owned[0], ascending);
     for (int i = 0; i < r->nowned; i++) {
         if ((unsigned)r->owned[i] > at)
@@ -317,47 +317,47 @@ static int close_around(struct range *r)
 
 #define CLOEXEC_ONLY (1U << 2) /* CLOSE_RANGE_CLOEXEC */
 
-int fwd_close_range(enum fwd_way way, unsigned first, unsigned last, int flags)
+int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned last, int flags)
 {
-    if (!fwd_state.on || fwd_inside || first > last || (flags & CLOEXEC_ONLY))
+    if (!amph_ip_state.on || amph_ip_inside || first > last || (flags & CLOEXEC_ONLY))
         return close_range_by(way, first, last, flags);
-    fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
-    if (!fwd_core.loaded && !fwd_rank_guarded && !fwd_cwd_fd)
+    amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
+    if (!amph_ip_client.loaded && !amph_ip_rank_guarded && !amph_ip_cwd_fd)
         return close_range_by(way, first, last, flags);
     struct range r = { .way = way, .first = first, .last = last, .flags = flags };
     return close_around(&r);
 }
 
-int x_close_range(unsigned first, unsigned last, int flags)
+int amph_do_close_range(unsigned first, unsigned last, int flags)
 {
-    return fwd_close_range(FWD_LIBC, first, last, flags);
+    return amph_ip_close_range(AMPH_IP_LIBC, first, last, flags);
 }
 
-void x_closefrom(int first)
+void amph_do_closefrom(int first)
 {
-    if (x_close_range(first < 0 ? 0 : (unsigned)first, ~0U, 0) != 0 && errno == ENOSYS)
-        real_closefrom(first);
+    if (amph_do_close_range(first < 0 ? 0 : (unsigned)first, ~0U, 0) != 0 && errno == ENOSYS)
+        libc_closefrom(first);
 }
 
-int fwd_enter_copy(int fd, struct fwd_ofile *of)
+int amph_ip_enter_copy(int fd, struct amph_fd_file *of)
 {
     if (fd < 0 || fd >= FDTAB_MAX) {
         int err = fd < 0 ? errno : EMFILE;
         if (fd >= 0)
-            fwd_kernel_close(fd);
+            amph_ip_kernel_close(fd);
         let_go(of);
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     }
     return enter_table(fd, of);
 }
 
-int x_dup(int fd)
+int amph_do_dup(int fd)
 {
-    struct fwd_ofile *of;
-    if (fwd_epoll(fd))
-        return fwd_epoll_copied(fd, fwd_note_local(fwd_kernel_dup(fd)));
-    int err = fwd_file_get(fd, &of);
-    return err ? fwd_fail(err) : fwd_enter_copy(fwd_kernel_dup(fd), of);
+    struct amph_fd_file *of;
+    if (amph_ip_epoll(fd))
+        return amph_ip_epoll_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
+    int err = amph_ip_file_get(fd, &of);
+    return err ? amph_ip_fail(err) : amph_ip_enter_copy(amph_ip_kernel_dup(fd), of);
 }
 
 /* The calls of this family. */
@@ -366,86 +366,86 @@ enum onto { BY_DUP2, BY_DUP3, BY_NUMBER };
 static int local_onto(enum onto how, int from, int to, int flags)
 {
     if (how == BY_NUMBER)
-        return fwd_kernel_dup3(from, to, flags);
-    return how == BY_DUP3 ? real_dup3(from, to, flags) : real_dup2(from, to);
+        return amph_ip_kernel_dup3(from, to, flags);
+    return how == BY_DUP3 ? libc_dup3(from, to, flags) : libc_dup2(from, to);
 }
 
 /* The table knows of it before the kernel does: a thread that uses the descriptor meanwhile gets one file or the other, never the
  * placeholder, which looks closed. */
-static int forwarded_onto(int from, int to, int flags, struct fwd_ofile *of)
+static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
 {
-    enum fdtab_class cls = fdtab_class(to);
+    enum amph_fdtab_class cls = amph_fdtab_class(to);
     if (cls != FDTAB_FORWARDED)
-        __atomic_fetch_add(&fwd_turns, 1, __ATOMIC_ACQ_REL);
-    struct fwd_ofile *before = fdtab_set(to, of, FDTAB_FORWARDED);
-    int fd = fwd_kernel_dup3(from, to, flags);
+        __atomic_fetch_add(&amph_ip_turns, 1, __ATOMIC_ACQ_REL);
+    struct amph_fd_file *before = amph_fdtab_set(to, of, FDTAB_FORWARDED);
+    int fd = amph_ip_kernel_dup3(from, to, flags);
     if (fd >= 0) {
         if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
-            fwd_epoll_closed(to);
+            amph_ip_epoll_closed(to);
         return entered(to, before);
     }
     int err = errno;
-    let_go(fdtab_set(to, before, cls));
-    return fwd_fail(err);
+    let_go(amph_fdtab_set(to, before, cls));
+    return amph_ip_fail(err);
 }
 
 static int dup_onto(enum onto how, int from, int to, int flags)
 {
-    struct fwd_ofile *of = NULL;
-    if (!fwd_state.on || fwd_inside)
+    struct amph_fd_file *of = NULL;
+    if (!amph_ip_state.on || amph_ip_inside)
         return local_onto(how, from, to, flags);
-    if (fwd_owns(from))
-        return fwd_fail(EBADF);
-    if (fwd_owns(to))
-        return fwd_fail(EBUSY);
-    int err = fwd_fd(from) ? fwd_file_get(from, &of) : 0;
+    if (amph_ip_owns(from))
+        return amph_ip_fail(EBADF);
+    if (amph_ip_owns(to))
+        return amph_ip_fail(EBUSY);
+    int err = amph_ip_fd(from) ? amph_ip_file_get(from, &of) : 0;
     if (err)
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     if (of && from != to && to >= 0)
         return forwarded_onto(from, to, flags, of);
     int fd = local_onto(how, from, to, flags);
-    if (AMPH_UNLIKELY(fd >= 0 && from != to && fdtab_class(to) == FDTAB_EPOLL))
-        fwd_epoll_closed(to);
+    if (AMPH_UNLIKELY(fd >= 0 && from != to && amph_fdtab_class(to) == FDTAB_EPOLL))
+        amph_ip_epoll_closed(to);
     if (fd >= 0 && from != to) {
-        if (fdtab_class(to) == FDTAB_FORWARDED)
-            __atomic_fetch_add(&fwd_turns, 1, __ATOMIC_ACQ_REL);
-        struct fwd_ofile *before = fdtab_set(to, NULL, FDTAB_LOCAL);
-        fwd_file_left(before);
+        if (amph_fdtab_class(to) == FDTAB_FORWARDED)
+            __atomic_fetch_add(&amph_ip_turns, 1, __ATOMIC_ACQ_REL);
+        struct amph_fd_file *before = amph_fdtab_set(to, NULL, FDTAB_LOCAL);
+        amph_ip_file_left(before);
         let_go(before);
-        if (fwd_epoll(from))
-            fwd_epoll_copied(from, to);
+        if (amph_ip_epoll(from))
+            amph_ip_epoll_copied(from, to);
     }
     let_go(of);
     return fd;
 }
 
-bool fwd_hold_cwd(int fd)
+bool amph_ip_hold_cwd(int fd)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     int held = -1;
-    if (fwd_file_get(fd, &of) == 0) {
+    if (amph_ip_file_get(fd, &of) == 0) {
         /* over the old one, so that the other threads' calls go to the one or to the other */
-        held = fwd_cwd_fd ? fwd_kernel_dup3(fd, fwd_cwd_fd, 0) : fwd_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
-        held = fwd_enter_copy(held < 0 ? fwd_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held, of);
+        held = amph_ip_cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_cwd_fd, 0) : amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
+        held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held, of);
     }
-    x_close(fd);
-    int old = __atomic_exchange_n(&fwd_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
+    amph_do_close(fd);
+    int old = __atomic_exchange_n(&amph_ip_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
     if (held < 0 && old)
-        x_close(old);
+        amph_do_close(old);
     return held >= 0;
 }
 
-int x_dup2(int from, int to)
+int amph_do_dup2(int from, int to)
 {
     return dup_onto(BY_DUP2, from, to, 0);
 }
 
-int x_dup3(int from, int to, int flags)
+int amph_do_dup3(int from, int to, int flags)
 {
     return dup_onto(BY_DUP3, from, to, flags);
 }
 
-int fwd_dup3(enum fwd_way way, int from, int to, int flags)
+int amph_ip_dup3(enum amph_client_route way, int from, int to, int flags)
 {
-    return dup_onto(way == FWD_LIBC ? BY_DUP3 : BY_NUMBER, from, to, flags);
+    return dup_onto(way == AMPH_IP_LIBC ? BY_DUP3 : BY_NUMBER, from, to, flags);
 }

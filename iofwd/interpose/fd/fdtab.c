@@ -9,18 +9,18 @@
 #define POOL_FILES 32
 
 struct leaf {
-    struct fwd_ofile *slot[LEAF];
+    struct amph_fd_file *slot[LEAF];
 };
 
 struct pool {
     struct pool *next;
-    struct fwd_ofile file[POOL_FILES];
+    struct amph_fd_file file[POOL_FILES];
 };
 
-uint8_t fdtab_classes[FDTAB_MAX];
+uint8_t amph_fdtab_classes[FDTAB_MAX];
 static struct leaf *leaves[FDTAB_MAX / LEAF];
 static struct pool *pools;
-int (*fdtab_closer)(const struct amph_fwd_file *file);
+int (*amph_fdtab_closer)(const struct amph_fwd_file *file);
 
 /* Zeroed memory for ever; mmap, since malloc is not allowed in a signal handler. */
 static void *forever(size_t len_bytes)
@@ -29,7 +29,7 @@ static void *forever(size_t len_bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static struct fwd_ofile **slot_of(int fd, bool make)
+static struct amph_fd_file **slot_of(int fd, bool make)
 {
     if ((unsigned)fd >= FDTAB_MAX)
         return NULL;
@@ -44,7 +44,7 @@ static struct fwd_ofile **slot_of(int fd, bool make)
     return leaf ? &leaf->slot[fd % LEAF] : NULL;
 }
 
-static struct fwd_ofile *claim_in(struct pool *pool)
+static struct amph_fd_file *claim_in(struct pool *pool)
 {
     for (int i = 0; i < POOL_FILES; i++) {
         int none = 0;
@@ -55,9 +55,9 @@ static struct fwd_ofile *claim_in(struct pool *pool)
     return NULL;
 }
 
-struct fwd_ofile *fdtab_new(void)
+struct amph_fd_file *amph_fdtab_new(void)
 {
-    struct fwd_ofile *of = NULL;
+    struct amph_fd_file *of = NULL;
     for (struct pool *p = __atomic_load_n(&pools, __ATOMIC_ACQUIRE); p && !of; p = p->next)
         of = claim_in(p);
     if (!of) {
@@ -77,7 +77,7 @@ struct fwd_ofile *fdtab_new(void)
 }
 
 /* Adds a reference unless there is none left. */
-static bool pin(struct fwd_ofile *of)
+static bool pin(struct amph_fd_file *of)
 {
     int refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);
     while (refs > 0)
@@ -90,47 +90,47 @@ static bool pin(struct fwd_ofile *of)
  * The count stays at -1 while the last user closes the file, so that nobody claims its memory in between.  A pin may have been set on
  * a file that is not the one its setter looked for; if the drop of that pin is the last, it closes the file for whoever was before it.
  */
-int fdtab_put(struct fwd_ofile *of)
+int amph_fdtab_put(struct amph_fd_file *of)
 {
     int err = 0, refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&of->refs, &refs, refs == 1 ? -1 : refs - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         ;
     if (refs == 1) {
         if (__atomic_exchange_n(&of->ready, false, __ATOMIC_RELAXED))
-            err = fdtab_closer(&of->file);
+            err = amph_fdtab_closer(&of->file);
         __atomic_store_n(&of->refs, 0, __ATOMIC_RELEASE);
     }
     return err;
 }
 
-struct fwd_ofile *fdtab_get(int fd)
+struct amph_fd_file *amph_fdtab_get(int fd)
 {
-    struct fwd_ofile **slot = slot_of(fd, false);
+    struct amph_fd_file **slot = slot_of(fd, false);
     if (!slot)
         return NULL;
     for (;;) {
-        struct fwd_ofile *of = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+        struct amph_fd_file *of = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
         if (!of)
             return NULL;
         if (!pin(of))
             continue; /* the descriptor is being closed: its slot changes at once */
         if (__atomic_load_n(slot, __ATOMIC_ACQUIRE) == of)
             return of;
-        fdtab_put(of);
+        amph_fdtab_put(of);
     }
 }
 
-struct fwd_ofile *fdtab_set(int fd, struct fwd_ofile *of, enum fdtab_class cls)
+struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_fdtab_class cls)
 {
-    struct fwd_ofile **slot = slot_of(fd, of != NULL), *before = NULL;
+    struct amph_fd_file **slot = slot_of(fd, of != NULL), *before = NULL;
     if ((unsigned)fd >= FDTAB_MAX)
         return of;
     if (!of)
-        fdtab_mark(fd, cls);
+        amph_fdtab_mark(fd, cls);
     if (slot)
         before = __atomic_exchange_n(slot, of, __ATOMIC_ACQ_REL);
     if (of)
-        fdtab_mark(fd, FDTAB_FORWARDED);
+        amph_fdtab_mark(fd, FDTAB_FORWARDED);
     return before;
 }
 
@@ -140,32 +140,32 @@ static bool same_file(const struct amph_fwd_file *a, const struct amph_fwd_file 
     return a->part[0].server == b->part[0].server && a->part[0].handle == b->part[0].handle;
 }
 
-struct fwd_ofile *fdtab_find(const struct amph_fwd_file *file)
+struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file)
 {
     for (struct pool *p = __atomic_load_n(&pools, __ATOMIC_ACQUIRE); p; p = p->next)
         for (int i = 0; i < POOL_FILES; i++) {
-            struct fwd_ofile *of = &p->file[i];
+            struct amph_fd_file *of = &p->file[i];
             if (!pin(of))
                 continue;
             if (__atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) && same_file(&of->file, file))
                 return of;
-            fdtab_put(of);
+            amph_fdtab_put(of);
         }
     return NULL;
 }
 
-bool fdtab_same(int a, int b)
+bool amph_fdtab_same(int a, int b)
 {
-    struct fwd_ofile *x = fdtab_get(a), *y = fdtab_get(b);
+    struct amph_fd_file *x = amph_fdtab_get(a), *y = amph_fdtab_get(b);
     bool same = x && x == y;
     if (x)
-        fdtab_put(x);
+        amph_fdtab_put(x);
     if (y)
-        fdtab_put(y);
+        amph_fdtab_put(y);
     return same;
 }
 
-void fdtab_each(int first, int last, void (*fn)(int fd, struct fwd_ofile *of, void *arg), void *arg)
+void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg), void *arg)
 {
     if (last >= FDTAB_MAX)
         last = FDTAB_MAX - 1;
@@ -175,21 +175,21 @@ void fdtab_each(int first, int last, void (*fn)(int fd, struct fwd_ofile *of, vo
             fd |= LEAF - 1;
             continue;
         }
-        struct fwd_ofile *of = __atomic_load_n(&leaf->slot[fd % LEAF], __ATOMIC_ACQUIRE);
+        struct amph_fd_file *of = __atomic_load_n(&leaf->slot[fd % LEAF], __ATOMIC_ACQUIRE);
         if (of)
             fn(fd, of, arg);
     }
 }
 
-static void count_one(int fd, struct fwd_ofile *of, void *arg)
+static void count_one(int fd, struct amph_fd_file *of, void *arg)
 {
     of->refs++;
 }
 
-void fdtab_recount(void)
+void amph_fdtab_recount(void)
 {
     for (struct pool *p = pools; p; p = p->next)
         for (int i = 0; i < POOL_FILES; i++)
             p->file[i].refs = 0;
-    fdtab_each(0, FDTAB_MAX - 1, count_one, NULL);
+    amph_fdtab_each(0, FDTAB_MAX - 1, count_one, NULL);
 }

@@ -12,13 +12,13 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-uint64_t fwd_fsize = UINT64_MAX;
+uint64_t amph_ip_fsize = UINT64_MAX;
 
-int fwd_limits_changed(int result)
+int amph_ip_limits_changed(int result)
 {
     struct rlimit64 now;
-    if (fwd_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0)
-        __atomic_store_n(&fwd_fsize, now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur, __ATOMIC_RELAXED);
+    if (amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0)
+        __atomic_store_n(&amph_ip_fsize, now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur, __ATOMIC_RELAXED);
     return result;
 }
 
@@ -29,14 +29,14 @@ static bool too_large(void)
     return false;
 }
 
-bool fwd_fit_limit(int fd, size_t *len_p, off_t off, bool append)
+bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
 {
     struct stat st;
-    uint64_t most = __atomic_load_n(&fwd_fsize, __ATOMIC_RELAXED);
-    int saved = errno, flags = x_fcntl(fd, F_GETFL, NULL);
+    uint64_t most = __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED);
+    int saved = errno, flags = amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
-    if (*len_p && writes && x_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        off_t at = append || (flags & O_APPEND) ? st.st_size : off == -1 ? x_lseek(fd, 0, SEEK_CUR) : off;
+    if (*len_p && writes && amph_do_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        off_t at = append || (flags & O_APPEND) ? st.st_size : off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off;
         if (at >= 0 && (uint64_t)at >= most)
             return too_large();
         if (at >= 0 && *len_p > most - (uint64_t)at)
@@ -46,13 +46,13 @@ bool fwd_fit_limit(int fd, size_t *len_p, off_t off, bool append)
     return true;
 }
 
-bool fwd_may_grow(int fd, const char *path, off_t length)
+bool amph_ip_may_grow(int fd, const char *path, off_t length)
 {
     struct stat st;
-    int saved = errno, flags = path ? O_WRONLY : x_fcntl(fd, F_GETFL, NULL);
-    bool writes = path ? x_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
+    int saved = errno, flags = path ? O_WRONLY : amph_do_fcntl(fd, F_GETFL, NULL);
+    bool writes = path ? amph_do_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
                        : flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
-    bool grows = writes && (path ? x_fstatat(AT_FDCWD, path, &st, 0) : x_fstat(fd, &st)) == 0 && S_ISREG(st.st_mode) && length > st.st_size;
+    bool grows = writes && (path ? amph_do_fstatat(AT_FDCWD, path, &st, 0) : amph_do_fstat(fd, &st)) == 0 && S_ISREG(st.st_mode) && length > st.st_size;
     errno = saved;
-    return !grows || (uint64_t)length <= __atomic_load_n(&fwd_fsize, __ATOMIC_RELAXED) || too_large();
+    return !grows || (uint64_t)length <= __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED) || too_large();
 }

@@ -12,24 +12,24 @@
 
 #include "base/platform.h"
 
-extern uint64_t fwd_fsize AMPH_HIDDEN; /* how large files may grow; UINT64_MAX: as they like.  As it was last looked at */
+extern uint64_t amph_ip_fsize AMPH_HIDDEN; /* how large files may grow; UINT64_MAX: as they like.  As it was last looked at */
 
-static inline bool fwd_is_limited(void)
+static inline bool amph_ip_is_limited(void)
 {
-    return __atomic_load_n(&fwd_fsize, __ATOMIC_RELAXED) != UINT64_MAX;
+    return __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED) != UINT64_MAX;
 }
 
 /* The slow way of the next one. */
-bool fwd_fit_limit(int fd, size_t *len_p, off_t off, bool append);
+bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append);
 
 /* A write of *len_p bytes, which may become fewer.  off -1: at the offset.  false: none may be written, which SIGXFSZ and
  * EFBIG have said. */
-static inline bool fwd_within_limit(int fd, size_t *len_p, off_t off, bool append)
+static inline bool amph_ip_within_limit(int fd, size_t *len_p, off_t off, bool append)
 {
-    return AMPH_LIKELY(!fwd_is_limited()) || fwd_fit_limit(fd, len_p, off, append);
+    return AMPH_LIKELY(!amph_ip_is_limited()) || amph_ip_fit_limit(fd, len_p, off, append);
 }
 
 /* May a file (of path, or where that is NULL of fd) become this long?  What is wrong with it otherwise, its server says. */
-bool fwd_may_grow(int fd, const char *path, off_t length);
+bool amph_ip_may_grow(int fd, const char *path, off_t length);
 
 #endif

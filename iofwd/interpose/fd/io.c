@@ -20,94 +20,94 @@
 static ssize_t read_nowhere(int fd, bool wild, off_t off)
 {
     struct stat st;
-    int flags = fwd_any_flags(fd);
-    if (flags < 0 || !fwd_may_read(flags))
-        return flags < 0 ? -1 : fwd_fail(EBADF);
-    if (!wild && x_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-        return fwd_fail(EISDIR);
-    if (!wild && S_ISREG(st.st_mode) && (off == -1 ? x_lseek(fd, 0, SEEK_CUR) : off) >= st.st_size)
+    int flags = amph_ip_fd_flags(fd);
+    if (flags < 0 || !amph_ip_may_read(flags))
+        return flags < 0 ? -1 : amph_ip_fail(EBADF);
+    if (!wild && amph_do_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        return amph_ip_fail(EISDIR);
+    if (!wild && S_ISREG(st.st_mode) && (off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off) >= st.st_size)
         return 0;
-    return fwd_fail(EFAULT);
+    return amph_ip_fail(EFAULT);
 }
 
 static ssize_t write_nothing(int fd, off_t off)
 {
-    int flags = fwd_any_flags(fd);
+    int flags = amph_ip_fd_flags(fd);
     size_t one = 1;
-    if (flags < 0 || !fwd_may_write(flags))
-        return flags < 0 ? -1 : fwd_fail(EBADF);
-    return fwd_within_limit(fd, &one, off, false) ? fwd_fail(EFAULT) : -1;
+    if (flags < 0 || !amph_ip_may_write(flags))
+        return flags < 0 ? -1 : amph_ip_fail(EBADF);
+    return amph_ip_within_limit(fd, &one, off, false) ? amph_ip_fail(EFAULT) : -1;
 }
 
 /* What is there of a buffer, at most what Linux moves in one call; 0 where none is and len is not 0. */
 static inline size_t there(const void *buf, size_t len, bool write)
 {
     size_t most = len < MOST_AT_ONCE ? len : MOST_AT_ONCE;
-    return AMPH_LIKELY(fwd_reach_known((uintptr_t)buf, most, write)) ? most : fwd_is_wild(buf, len) ? 0 : fwd_reach_ask(buf, most, write);
+    return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, most, write)) ? most : amph_ip_is_wild(buf, len) ? 0 : amph_ip_mem_ask(buf, most, write);
 }
 
-ssize_t x_read(int fd, void *buf, size_t len)
+ssize_t amph_do_read(int fd, void *buf, size_t len)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     size_t done = 0, room = there(buf, len, true);
     if (AMPH_UNLIKELY(room == 0 && len))
-        return read_nowhere(fd, fwd_is_wild(buf, len), -1);
-    if (fwd_file_begin(fd, &of) != 0)
+        return read_nowhere(fd, amph_ip_is_wild(buf, len), -1);
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_core.read(fwd_core.client, &of->file, buf, room, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+    int err = amph_ip_client.read(amph_ip_client.client, &of->file, buf, room, &done);
+    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
-ssize_t x_write(int fd, const void *buf, size_t len)
+ssize_t amph_do_write(int fd, const void *buf, size_t len)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     size_t done = 0, have = there(buf, len, false);
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd, -1);
-    if (!fwd_within_limit(fd, &have, -1, false) || fwd_file_begin(fd, &of) != 0)
+    if (!amph_ip_within_limit(fd, &have, -1, false) || amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_core.write(fwd_core.client, &of->file, buf, have, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+    int err = amph_ip_client.write(amph_ip_client.client, &of->file, buf, have, &done);
+    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
-ssize_t x_pread(int fd, void *buf, size_t len, off_t off)
+ssize_t amph_do_pread(int fd, void *buf, size_t len, off_t off)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     size_t done = 0, room = there(buf, len, true);
     if (off < 0)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(room == 0 && len))
-        return read_nowhere(fd, fwd_is_wild(buf, len), off);
-    if (fwd_file_begin(fd, &of) != 0)
+        return read_nowhere(fd, amph_ip_is_wild(buf, len), off);
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_core.pread(fwd_core.client, &of->file, off, buf, room, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+    int err = amph_ip_client.pread(amph_ip_client.client, &of->file, off, buf, room, &done);
+    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
-ssize_t x_pwrite(int fd, const void *buf, size_t len, off_t off)
+ssize_t amph_do_pwrite(int fd, const void *buf, size_t len, off_t off)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     size_t done = 0, have = there(buf, len, false);
     if (off < 0)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd, off);
-    if (!fwd_within_limit(fd, &have, off, false) || fwd_file_begin(fd, &of) != 0)
+    if (!amph_ip_within_limit(fd, &have, off, false) || amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_core.pwrite(fwd_core.client, &of->file, off, buf, have, &done);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+    int err = amph_ip_client.pwrite(amph_ip_client.client, &of->file, off, buf, have, &done);
+    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
-off_t x_lseek(int fd, off_t off, int whence)
+off_t amph_do_lseek(int fd, off_t off, int whence)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     off_t at = 0;
-    if (fwd_file_begin(fd, &of) != 0)
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_core.lseek(fwd_core.client, &of->file, off, whence, &at);
-    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) && (x_fcntl(fd, F_GETFL, NULL) & O_PATH))
+    int err = amph_ip_client.lseek(amph_ip_client.client, &of->file, off, whence, &at);
+    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) && (amph_do_fcntl(fd, F_GETFL, NULL) & O_PATH))
         err = EBADF; /* what the kernel looks at first */
-    return fwd_file_end(of, err) ? -1 : at;
+    return amph_ip_file_end(of, err) ? -1 : at;
 }
 
 /* ---- scattered buffers: one call at the server, since readv and writev are one call ---- */
@@ -117,17 +117,17 @@ static int iov_total(const struct iovec *iov, int count, bool write, size_t *ask
 {
     size_t asked = 0, total = 0;
     if (count < 0 || count > IOV_MAX)
-        return fwd_fail(EINVAL);
-    if (!fwd_can_read(iov, (size_t)count * sizeof *iov))
-        return fwd_fail(EFAULT);
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_can_read(iov, (size_t)count * sizeof *iov))
+        return amph_ip_fail(EFAULT);
     for (int i = 0; i < count; i++) {
         if (iov[i].iov_len > (size_t)SSIZE_MAX)
-            return fwd_fail(EINVAL);
-        if (fwd_is_wild(iov[i].iov_base, iov[i].iov_len))
-            return fwd_fail(EFAULT);
+            return amph_ip_fail(EINVAL);
+        if (amph_ip_is_wild(iov[i].iov_base, iov[i].iov_len))
+            return amph_ip_fail(EFAULT);
         size_t len = iov[i].iov_len < MOST_AT_ONCE - asked ? iov[i].iov_len : MOST_AT_ONCE - asked;
         if (total == asked)
-            total += fwd_reach(iov[i].iov_base, len, write);
+            total += amph_ip_mem(iov[i].iov_base, len, write);
         asked += len;
     }
     *asked_p = asked;
@@ -135,52 +135,52 @@ static int iov_total(const struct iovec *iov, int count, bool write, size_t *ask
     return 0;
 }
 
-void *fwd_borrow(size_t len)
+void *amph_ip_borrow(size_t len)
 {
-    void *p = fwd_kernel_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* signal handlers may */
+    void *p = amph_ip_kernel_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* signal handlers may */
     return p == MAP_FAILED ? NULL : p;
 }
 
-void fwd_give_back(void *memory, size_t len)
+void amph_ip_give_back(void *memory, size_t len)
 {
     int saved = errno;
 
-    fwd_reach_forget();
-    fwd_kernel_munmap(memory, len ? len : 1);
+    amph_ip_mem_forget();
+    amph_ip_kernel_munmap(memory, len ? len : 1);
     errno = saved;
 }
 
 /* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy of the file's value. */
 static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, int flags)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     size_t done = 0;
-    if (fwd_file_begin(fd, &of) != 0)
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    struct amph_fwd_client *c = fwd_core.client;
+    struct amph_fwd_client *c = amph_ip_client.client;
     struct amph_fwd_file file = of->file;
     file.rwf = (uint32_t)flags;
-    int err = !write ? (off == -1 ? fwd_core.read(c, &file, buf, len, &done) : fwd_core.pread(c, &file, off, buf, len, &done))
-                     : (off == -1 ? fwd_core.write(c, &file, buf, len, &done) : fwd_core.pwrite(c, &file, off, buf, len, &done));
-    return fwd_file_end(of, err) ? -1 : (ssize_t)done;
+    int err = !write ? (off == -1 ? amph_ip_client.read(c, &file, buf, len, &done) : amph_ip_client.pread(c, &file, off, buf, len, &done))
+                     : (off == -1 ? amph_ip_client.write(c, &file, buf, len, &done) : amph_ip_client.pwrite(c, &file, off, buf, len, &done));
+    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
 static ssize_t read_at(int fd, void *buf, size_t len, off_t off, int flags)
 {
     if (flags)
         return with_flags(fd, false, buf, there(buf, len, true), off, flags);
-    return off == -1 ? x_read(fd, buf, len) : x_pread(fd, buf, len, off);
+    return off == -1 ? amph_do_read(fd, buf, len) : amph_do_pread(fd, buf, len, off);
 }
 
 static ssize_t write_at(int fd, const void *buf, size_t len, off_t off, int flags)
 {
     size_t have = flags ? there(buf, len, false) : len;
     if (flags)
-        return fwd_within_limit(fd, &have, off, flags & RWF_APPEND) ? with_flags(fd, true, (void *)buf, have, off, flags) : -1;
-    return off == -1 ? x_write(fd, buf, len) : x_pwrite(fd, buf, len, off);
+        return amph_ip_within_limit(fd, &have, off, flags & RWF_APPEND) ? with_flags(fd, true, (void *)buf, have, off, flags) : -1;
+    return off == -1 ? amph_do_write(fd, buf, len) : amph_do_pwrite(fd, buf, len, off);
 }
 
-off_t fwd_not_negative(off_t off)
+off_t amph_ip_not_negative(off_t off)
 {
     return off < 0 ? -2 : off;
 }
@@ -190,30 +190,30 @@ off_t fwd_not_negative(off_t off)
 static bool has_no_places(int fd)
 {
     struct stat st;
-    return x_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+    return amph_do_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
 /* Flags that no kernel knows: said after everything that is wrong with the descriptor. */
 static int wrong_flags(int fd, off_t off, bool write)
 {
-    int have = fwd_any_flags(fd);
+    int have = amph_ip_fd_flags(fd);
     if (have >= 0 && off >= 0 && has_no_places(fd))
-        return fwd_fail(ESPIPE);
-    return have < 0 ? -1 : fwd_fail(write ? (fwd_may_write(have) ? EOPNOTSUPP : EBADF) : fwd_may_read(have) ? EOPNOTSUPP : EBADF);
+        return amph_ip_fail(ESPIPE);
+    return have < 0 ? -1 : amph_ip_fail(write ? (amph_ip_may_write(have) ? EOPNOTSUPP : EBADF) : amph_ip_may_read(have) ? EOPNOTSUPP : EBADF);
 }
 
-ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
+ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
     size_t asked, total;
     if (off < -1)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     if (iov_total(iov, count, true, &asked, &total) != 0)
         return -1;
     if (asked == 0) {
-        int have = fwd_any_flags(fd);
+        int have = amph_ip_fd_flags(fd);
         if (have >= 0 && off >= 0 && has_no_places(fd))
-            return fwd_fail(ESPIPE);
-        return have < 0 ? -1 : fwd_may_read(have) ? 0 : fwd_fail(EBADF);
+            return amph_ip_fail(ESPIPE);
+        return have < 0 ? -1 : amph_ip_may_read(have) ? 0 : amph_ip_fail(EBADF);
     }
     if (flags & ~KNOWN_FLAGS)
         return wrong_flags(fd, off, false);
@@ -221,9 +221,9 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
         return read_nowhere(fd, false, off);
     if (count == 1)
         return read_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
-    char *whole = fwd_borrow(total);
+    char *whole = amph_ip_borrow(total);
     if (!whole)
-        return fwd_fail(ENOMEM);
+        return amph_ip_fail(ENOMEM);
     ssize_t got = read_at(fd, whole, total, off, flags);
     size_t at = 0;
     for (int i = 0; i < count && got > 0 && at < (size_t)got; i++) {
@@ -231,15 +231,15 @@ ssize_t x_preadv(int fd, const struct iovec *iov, int count, off_t off, int flag
         memcpy(iov[i].iov_base, whole + at, n);
         at += n;
     }
-    fwd_give_back(whole, total);
+    amph_ip_give_back(whole, total);
     return got;
 }
 
-ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags)
+ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
     size_t asked, total, at = 0;
     if (off < -1)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     if (iov_total(iov, count, false, &asked, &total) != 0)
         return -1;
     if (asked && (flags & ~KNOWN_FLAGS))
@@ -248,25 +248,25 @@ ssize_t x_pwritev(int fd, const struct iovec *iov, int count, off_t off, int fla
         return write_nothing(fd, off);
     if (count == 1)
         return write_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
-    char *whole = fwd_borrow(total);
+    char *whole = amph_ip_borrow(total);
     if (!whole)
-        return fwd_fail(ENOMEM);
+        return amph_ip_fail(ENOMEM);
     for (int i = 0; i < count && at < total; i++) {
         size_t n = iov[i].iov_len < total - at ? iov[i].iov_len : total - at;
         memcpy(whole + at, iov[i].iov_base, n);
         at += n;
     }
     ssize_t n = write_at(fd, whole, total, off, asked ? flags : 0);
-    fwd_give_back(whole, total);
+    amph_ip_give_back(whole, total);
     return n;
 }
 
-int x_vdprintf(int fd, const char *format, va_list ap)
+int amph_do_vdprintf(int fd, const char *format, va_list ap)
 {
     char *text = NULL;
     int len = vasprintf(&text, format, ap), at = 0;
     while (len > 0 && at < len) {
-        ssize_t n = x_write(fd, text + at, (size_t)(len - at));
+        ssize_t n = amph_do_write(fd, text + at, (size_t)(len - at));
         if (n <= 0) {
             len = -1;
             break;
@@ -280,66 +280,66 @@ int x_vdprintf(int fd, const char *format, va_list ap)
 
 /* ---- the rest of what is done by descriptor ---- */
 
-int x_fsync(int fd)
+int amph_do_fsync(int fd)
 {
-    struct fwd_ofile *of;
-    if (fwd_file_begin(fd, &of) != 0)
+    struct amph_fd_file *of;
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_maps_flush(of);
-    return fwd_file_end(of, err ? err : fwd_core.fsync(fwd_core.client, &of->file));
+    int err = amph_ip_maps_flush(of);
+    return amph_ip_file_end(of, err ? err : amph_ip_client.fsync(amph_ip_client.client, &of->file));
 }
 
-int x_fdatasync(int fd)
+int amph_do_fdatasync(int fd)
 {
-    struct fwd_ofile *of;
-    if (fwd_file_begin(fd, &of) != 0)
+    struct amph_fd_file *of;
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_maps_flush(of);
-    return fwd_file_end(of, err ? err : fwd_core.fdatasync(fwd_core.client, &of->file));
+    int err = amph_ip_maps_flush(of);
+    return amph_ip_file_end(of, err ? err : amph_ip_client.fdatasync(amph_ip_client.client, &of->file));
 }
 
-int x_syncfs(int fd)
+int amph_do_syncfs(int fd)
 {
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.syncfs(fwd_core.client, &of->file));
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.syncfs(amph_ip_client.client, &of->file));
 }
 
-int x_ftruncate(int fd, off_t length)
+int amph_do_ftruncate(int fd, off_t length)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     if (length < 0)
-        return fwd_fail(EINVAL);
-    if (AMPH_UNLIKELY(fwd_is_limited()) && !fwd_may_grow(fd, NULL, length))
+        return amph_ip_fail(EINVAL);
+    if (AMPH_UNLIKELY(amph_ip_is_limited()) && !amph_ip_may_grow(fd, NULL, length))
         return -1;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.ftruncate(fwd_core.client, &of->file, length));
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.ftruncate(amph_ip_client.client, &of->file, length));
 }
 
-int x_fallocate(int fd, int how, off_t off, off_t length)
+int amph_do_fallocate(int fd, int how, off_t off, off_t length)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     if (off < 0 || length <= 0)
-        return fwd_fail(EINVAL);
-    if (AMPH_UNLIKELY(fwd_is_limited()) && (how == 0 || how == FALLOC_FL_ZERO_RANGE) && length <= INT64_MAX - off &&
-        !fwd_may_grow(fd, NULL, off + length))
+        return amph_ip_fail(EINVAL);
+    if (AMPH_UNLIKELY(amph_ip_is_limited()) && (how == 0 || how == FALLOC_FL_ZERO_RANGE) && length <= INT64_MAX - off &&
+        !amph_ip_may_grow(fd, NULL, off + length))
         return -1;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fallocate(fwd_core.client, &of->file, how, off, length));
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fallocate(amph_ip_client.client, &of->file, how, off, length));
 }
 
 /* As posix_fallocate: gives the error back and leaves errno alone.  A file system that cannot is helped as the C library helps it:
  * a byte is touched in each block. */
-int x_posix_fallocate(int fd, off_t off, off_t length)
+int amph_do_posix_fallocate(int fd, off_t off, off_t length)
 {
     struct stat st;
     int saved = errno, err = 0;
-    if (x_fallocate(fd, 0, off, length) != 0)
+    if (amph_do_fallocate(fd, 0, off, length) != 0)
         err = errno;
-    if (err == EOPNOTSUPP && (err = x_fstat(fd, &st) ? errno : 0) == 0) {
+    if (err == EOPNOTSUPP && (err = amph_do_fstat(fd, &st) ? errno : 0) == 0) {
         off_t step = st.st_blksize > 0 && st.st_blksize < 4096 ? st.st_blksize : 4096; /* it may be told larger than blocks are */
-        if (st.st_size < off + length && x_ftruncate(fd, off + length) != 0)
+        if (st.st_size < off + length && amph_do_ftruncate(fd, off + length) != 0)
             err = errno;
         for (off_t at = off; !err && at < off + length; at += step) {
             char c = 0;
-            if (at < st.st_size ? x_pread(fd, &c, 1, at) < 0 || (c == 0 && x_pwrite(fd, &c, 1, at) != 1) : x_pwrite(fd, &c, 1, at) != 1)
+            if (at < st.st_size ? amph_do_pread(fd, &c, 1, at) < 0 || (c == 0 && amph_do_pwrite(fd, &c, 1, at) != 1) : amph_do_pwrite(fd, &c, 1, at) != 1)
                 err = errno;
         }
     }
@@ -347,26 +347,26 @@ int x_posix_fallocate(int fd, off_t off, off_t length)
     return err;
 }
 
-int x_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
+int amph_do_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 {
     struct stat st;
-    if (fwd_any_flags(fd) < 0)
+    if (amph_ip_fd_flags(fd) < 0)
         return -1;
     if (flags & ~7U || off < 0 || len < 0 || len > INT64_MAX - off)
-        return fwd_fail(EINVAL);
-    if (fwd_any_stat(fd, &st) != 0)
+        return amph_ip_fail(EINVAL);
+    if (amph_ip_fd_stat(fd, &st) != 0)
         return -1;
     if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
-        return fwd_fail(ESPIPE);
-    return x_fdatasync(fd); /* more than was asked for */
+        return amph_ip_fail(ESPIPE);
+    return amph_do_fdatasync(fd); /* more than was asked for */
 }
 
 /* Advice is for who reads ahead; here only what is no advice is told. */
-int x_posix_fadvise(int fd, off_t len, int advice)
+int amph_do_posix_fadvise(int fd, off_t len, int advice)
 {
     struct stat st;
     int saved = errno, err = 0;
-    if (fwd_any_flags(fd) < 0 || fwd_any_stat(fd, &st) != 0)
+    if (amph_ip_fd_flags(fd) < 0 || amph_ip_fd_stat(fd, &st) != 0)
         err = errno;
     else if (S_ISFIFO(st.st_mode))
         err = ESPIPE;
@@ -376,11 +376,11 @@ int x_posix_fadvise(int fd, off_t len, int advice)
     return err;
 }
 
-ssize_t x_readahead(int fd)
+ssize_t amph_do_readahead(int fd)
 {
     struct stat st;
-    int flags = fwd_any_flags(fd);
-    if (flags < 0 || !fwd_may_read(flags))
-        return fwd_fail(EBADF);
-    return fwd_any_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : fwd_fail(EINVAL);
+    int flags = amph_ip_fd_flags(fd);
+    if (flags < 0 || !amph_ip_may_read(flags))
+        return amph_ip_fail(EBADF);
+    return amph_ip_fd_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : amph_ip_fail(EINVAL);
 }

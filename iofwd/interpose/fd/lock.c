@@ -11,12 +11,12 @@
 
 static bool any; /* this process has taken one */
 
-void fwd_forget_locks(void)
+void amph_ip_forget_locks(void)
 {
     any = false;
 }
 
-bool fwd_has_locks(void)
+bool amph_ip_has_locks(void)
 {
     return __atomic_load_n(&any, __ATOMIC_RELAXED);
 }
@@ -28,10 +28,10 @@ struct closing {
     size_t cap, len;
 };
 
-static void note_kept(int fd, struct fwd_ofile *of, void *arg)
+static void note_kept(int fd, struct amph_fd_file *of, void *arg)
 {
     struct closing *c = arg;
-    int flags = real_fcntl64(fd, F_GETFD, NULL);
+    int flags = libc_fcntl64(fd, F_GETFD, NULL);
     if (flags < 0 || (flags & FD_CLOEXEC) || !of->closing)
         return;
     int n = snprintf(c->text + c->len, c->cap - c->len, ":%d", fd);
@@ -40,87 +40,87 @@ static void note_kept(int fd, struct fwd_ofile *of, void *arg)
     of->closing = false; /* one copy is enough to name the file by */
 }
 
-static void note_closing(int fd, struct fwd_ofile *of, void *arg)
+static void note_closing(int fd, struct amph_fd_file *of, void *arg)
 {
-    int flags = real_fcntl64(fd, F_GETFD, NULL);
+    int flags = libc_fcntl64(fd, F_GETFD, NULL);
     of->closing = of->closing || (flags >= 0 && (flags & FD_CLOEXEC));
 }
 
-static void note_open(int fd, struct fwd_ofile *of, void *arg)
+static void note_open(int fd, struct amph_fd_file *of, void *arg)
 {
     of->closing = false;
 }
 
-void fwd_locks_tell(char *text, size_t cap)
+void amph_ip_locks_tell(char *text, size_t cap)
 {
     int n = snprintf(text, cap, "%ld", (long)getpid());
     struct closing c = { .text = text, .cap = cap, .len = (size_t)n };
-    fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
-    fdtab_each(0, FDTAB_MAX - 1, note_closing, NULL);
-    fdtab_each(0, FDTAB_MAX - 1, note_kept, &c);
+    amph_fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
+    amph_fdtab_each(0, FDTAB_MAX - 1, note_closing, NULL);
+    amph_fdtab_each(0, FDTAB_MAX - 1, note_kept, &c);
     text[c.len] = 0;
 }
 
-bool fwd_locks_came_along(const char *told)
+bool amph_ip_locks_came_along(const char *told)
 {
     any = told && strtol(told, NULL, 10) == (long)getpid();
     return any;
 }
 
-void fwd_locks_drop_closed(const char *told)
+void amph_ip_locks_drop_closed(const char *told)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     char *at = NULL;
-    if (fwd_core_enter() != 0) /* takes over the descriptors; the servers drop the locks on those that it does not find */
+    if (amph_ip_client_enter() != 0) /* takes over the descriptors; the servers drop the locks on those that it does not find */
         return;
     for ((void)strtol(told, &at, 10); *at == ':';) {
         int fd = (int)strtol(at + 1, &at, 10);
-        if (fwd_file_get(fd, &of) != 0)
+        if (amph_ip_file_get(fd, &of) != 0)
             continue;
-        fwd_core.punlock(fwd_core.client, &of->file);
-        fdtab_put(of);
+        amph_ip_client.punlock(amph_ip_client.client, &of->file);
+        amph_fdtab_put(of);
     }
 }
 
-void fwd_file_left(struct fwd_ofile *of)
+void amph_ip_file_left(struct amph_fd_file *of)
 {
     if (!of)
         return;
-    fwd_maps_flush(of);
-    if (AMPH_UNLIKELY(__atomic_load_n(&any, __ATOMIC_RELAXED)) && fwd_core_enter() == 0)
-        fwd_core.punlock(fwd_core.client, &of->file);
+    amph_ip_maps_flush(of);
+    if (AMPH_UNLIKELY(__atomic_load_n(&any, __ATOMIC_RELAXED)) && amph_ip_client_enter() == 0)
+        amph_ip_client.punlock(amph_ip_client.client, &of->file);
 }
 
-int fwd_record_lock(struct fwd_ofile *of, int command, struct flock *lock)
+int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock)
 {
-    struct amph_fwd_client *c = fwd_core.client;
+    struct amph_fwd_client *c = amph_ip_client.client;
     struct flock got;
     int err;
     if (command == F_GETLK) {
-        err = lock->l_type == F_UNLCK ? EINVAL : fwd_core.pgetlock(c, &of->file, lock, &got);
+        err = lock->l_type == F_UNLCK ? EINVAL : amph_ip_client.pgetlock(c, &of->file, lock, &got);
         if (!err && got.l_type == F_UNLCK)
             lock->l_type = F_UNLCK;
         else if (!err)
             *lock = got;
-        return fwd_result(err);
+        return amph_ip_result(err);
     }
     if (command == F_SETLKW)
-        fwd_cancel_point();
-    err = command == F_SETLK ? fwd_core.psetlock(c, &of->file, lock) : fwd_core.pwaitlock(c, &of->file, lock);
+        amph_ip_cancel_point();
+    err = command == F_SETLK ? amph_ip_client.psetlock(c, &of->file, lock) : amph_ip_client.pwaitlock(c, &of->file, lock);
     if (!err && lock->l_type != F_UNLCK) {
         __atomic_store_n(&any, true, __ATOMIC_RELAXED);
         of->locked = true;
     }
-    return fwd_result(err);
+    return amph_ip_result(err);
 }
 
-int x_flock(int fd, int op)
+int amph_do_flock(int fd, int op)
 {
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.flock(fwd_core.client, &of->file, op));
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.flock(amph_ip_client.client, &of->file, op));
 }
 
-int x_lockf(int fd, int command, off_t length)
+int amph_do_lockf(int fd, int command, off_t length)
 {
     static const struct {
         int lockf, fcntl;
@@ -135,8 +135,8 @@ int x_lockf(int fd, int command, off_t length)
         if (ways[i].lockf != command)
             continue;
         struct flock lock = { .l_type = ways[i].type, .l_whence = SEEK_CUR, .l_len = length };
-        int result = x_fcntl(fd, ways[i].fcntl, &lock);
-        return result == 0 && command == F_TEST && lock.l_type != F_UNLCK ? fwd_fail(EACCES) : result;
+        int result = amph_do_fcntl(fd, ways[i].fcntl, &lock);
+        return result == 0 && command == F_TEST && lock.l_type != F_UNLCK ? amph_ip_fail(EACCES) : result;
     }
-    return fwd_fail(EINVAL);
+    return amph_ip_fail(EINVAL);
 }

@@ -22,13 +22,13 @@
 #define BELLS 16 /* servers that one call may wait for */
 #define SMALL 32 /* descriptors that need no memory of their own */
 
-bool fwd_waits(int fd)
+bool amph_ip_waits(int fd)
 {
-    struct fwd_ofile *of;
-    if (!fwd_fd(fd) || fwd_file_get(fd, &of) != 0)
+    struct amph_fd_file *of;
+    if (!amph_ip_fd(fd) || amph_ip_file_get(fd, &of) != 0)
         return false;
     bool waits = amph_fwd_file_waits(&of->file);
-    fdtab_put(of);
+    amph_fdtab_put(of);
     return waits;
 }
 
@@ -41,20 +41,20 @@ static int64_t clock_ns(void)
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-int64_t fwd_until(const struct timespec *limit)
+int64_t amph_ip_until(const struct timespec *limit)
 {
     int64_t now = clock_ns();
     bool far = !limit || limit->tv_sec >= (INT64_MAX - now) / NS_PER_S - 1;
     return far ? INT64_MAX : now + limit->tv_sec * NS_PER_S + limit->tv_nsec;
 }
 
-int64_t fwd_left(int64_t until)
+int64_t amph_ip_left(int64_t until)
 {
     int64_t now = until == INT64_MAX ? 0 : clock_ns();
     return until > now ? until - now : 0;
 }
 
-struct timespec fwd_span(int64_t ns)
+struct timespec amph_ip_span(int64_t ns)
 {
     return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }
@@ -64,7 +64,7 @@ struct timespec fwd_span(int64_t ns)
 struct wait {
     struct pollfd *p, *q; /* the program's; what the kernel is asked for, without the forwarded ones and with the bells behind */
     nfds_t n;
-    struct amph_fwd_bell bell[BELLS];
+    struct amph_fwd_notifier bell[BELLS];
     bool fresh[BELLS];    /* the next request is the first that it is used for in this round */
     unsigned nbells;
     void *memory;
@@ -76,19 +76,19 @@ static void let_go(void *arg)
 {
     struct wait *w = arg;
     for (unsigned i = 0; i < w->nbells; i++)
-        fwd_core.bell_give(&w->bell[i], false);
+        amph_ip_client.notifier_release(&w->bell[i], false);
     w->nbells = 0;
     if (w->memory)
-        fwd_give_back(w->memory, w->bytes);
+        amph_ip_give_back(w->memory, w->bytes);
 }
 
 /* The bell of a server for this wait, or NULL. */
-static struct amph_fwd_bell *bell_of(struct wait *w, uint32_t server, bool **fresh_p)
+static struct amph_fwd_notifier *bell_of(struct wait *w, uint32_t server, bool **fresh_p)
 {
     unsigned i = 0;
     while (i < w->nbells && w->bell[i].server != server)
         i++;
-    if (i == BELLS || (i == w->nbells && fwd_core.bell_take(fwd_core.client, server, false, &w->bell[i]) != 0))
+    if (i == BELLS || (i == w->nbells && amph_ip_client.notifier_acquire(amph_ip_client.client, server, false, &w->bell[i]) != 0))
         return NULL;
     if (i == w->nbells) {
         w->fresh[i] = true;
@@ -102,11 +102,11 @@ static struct amph_fwd_bell *bell_of(struct wait *w, uint32_t server, bool **fre
 static void hush(struct wait *w)
 {
     for (unsigned i = 0; i < w->nbells; i++) {
-        if (fwd_core.bell_hear(&w->bell[i])) {
+        if (amph_ip_client.notifier_drain(&w->bell[i])) {
             w->fresh[i] = true;
             continue;
         }
-        fwd_core.bell_give(&w->bell[i], true);
+        amph_ip_client.notifier_release(&w->bell[i], true);
         w->bell[i] = w->bell[--w->nbells];
         i--;
     }
@@ -117,33 +117,33 @@ static short all_events(const struct wait *w, const struct amph_fwd_file *file)
 {
     short events = 0;
     for (nfds_t i = 0; i < w->n; i++) {
-        struct fwd_ofile *of = w->p[i].fd >= 0 && w->q[i].fd < 0 ? fdtab_get(w->p[i].fd) : NULL;
+        struct amph_fd_file *of = w->p[i].fd >= 0 && w->q[i].fd < 0 ? amph_fdtab_get(w->p[i].fd) : NULL;
         if (of && of->file.part[0].handle == file->part[0].handle && of->file.part[0].server == file->part[0].server)
             events |= w->p[i].events;
         if (of)
-            fdtab_put(of);
+            amph_fdtab_put(of);
     }
     return events;
 }
 
 static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
 {
-    struct fwd_ofile *of;
-    struct amph_fwd_bell *bell = NULL;
+    struct amph_fd_file *of;
+    struct amph_fwd_notifier *bell = NULL;
     bool *fresh = NULL;
     size_t ready = 0;
-    int err = fwd_file_get(p->fd, &of);
+    int err = amph_ip_file_get(p->fd, &of);
     if (err)
         return POLLNVAL;
-    err = fwd_core_enter();
+    err = amph_ip_client_enter();
     if (!err && armed && !(bell = bell_of(w, of->file.part[0].server, &fresh)))
         err = EIO;
     if (!err)
-        err = fwd_core.poll(fwd_core.client, &of->file, (unsigned short)(armed ? all_events(w, &of->file) : p->events),
+        err = amph_ip_client.poll(amph_ip_client.client, &of->file, (unsigned short)(armed ? all_events(w, &of->file) : p->events),
                             bell ? bell->number : 0, bell && *fresh, &ready);
     if (!err && bell)
         *fresh = false;
-    fdtab_put(of);
+    amph_fdtab_put(of);
     return err ? POLLERR : (short)(ready & ((unsigned short)p->events | POLLERR | POLLHUP | POLLNVAL));
 }
 
@@ -175,17 +175,17 @@ static int wait_for(struct wait *w, int64_t until, const sigset_t *mask)
 {
     for (bool armed = false;; armed = true) {
         int n = ask_all(w, armed);
-        int64_t left = n ? 0 : fwd_left(until);
+        int64_t left = n ? 0 : amph_ip_left(until);
         if (!armed && left > 0)
             continue;
-        struct timespec span_left = fwd_span(left);
+        struct timespec span_left = amph_ip_span(left);
         for (unsigned i = 0; i < w->nbells; i++)
             w->q[w->n + i] = (struct pollfd){ .fd = w->bell[i].fd, .events = POLLIN };
-        int local = real_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left, mask);
+        int local = libc_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left, mask);
         if (local < 0 && !(n && errno == EINTR))
             return -1;
         n += local > 0 ? take_local(w) : 0;
-        if (n || left == 0 || (until != INT64_MAX && fwd_left(until) == 0 && local == 0))
+        if (n || left == 0 || (until != INT64_MAX && amph_ip_left(until) == 0 && local == 0))
             return n;
     }
 }
@@ -195,7 +195,7 @@ static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *sma
     *w = (struct wait){ .p = p, .q = small, .n = n };
     if (n > SMALL) {
         w->bytes = (n + BELLS) * sizeof *p;
-        w->memory = fwd_borrow(w->bytes);
+        w->memory = amph_ip_borrow(w->bytes);
         if (!w->memory)
             return false;
         w->q = w->memory;
@@ -203,7 +203,7 @@ static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *sma
     for (nfds_t i = 0; i < n; i++) {
         w->q[i] = p[i];
         p[i].revents = 0;
-        if (p[i].fd >= 0 && fwd_waits(p[i].fd))
+        if (p[i].fd >= 0 && amph_ip_waits(p[i].fd))
             w->q[i].fd = -1;
     }
     return true;
@@ -216,12 +216,12 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
     volatile int saved = errno; /* it is the same after the clean-up's setjmp */
     int result, kind;
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= NS_PER_S))
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     /* only where it is the kernel that waits may the thread be cancelled; the client sees to that for its calls */
     if (!begin(&w, p, n, small))
-        return fwd_fail(ENOMEM);
+        return amph_ip_fail(ENOMEM);
     pthread_cleanup_push(let_go, &w);
-    result = wait_for(&w, fwd_until(limit), mask);
+    result = wait_for(&w, amph_ip_until(limit), mask);
     kind = errno;
     pthread_cleanup_pop(1);
     errno = result < 0 ? kind : saved;
@@ -229,27 +229,27 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
 }
 
 /* Is there one among them that only its server knows? */
-bool fwd_poll_waits(const struct pollfd *p, nfds_t n)
+bool amph_ip_poll_waits(const struct pollfd *p, nfds_t n)
 {
-    if (n > FDTAB_MAX || !fwd_can_read(p, n * sizeof *p))
+    if (n > FDTAB_MAX || !amph_ip_can_read(p, n * sizeof *p))
         return false; /* the kernel says what is wrong with it */
     for (nfds_t i = 0; i < n; i++)
-        if (p[i].fd >= 0 && fwd_waits(p[i].fd))
-            return fwd_can_write(p, n * sizeof *p);
+        if (p[i].fd >= 0 && amph_ip_waits(p[i].fd))
+            return amph_ip_can_write(p, n * sizeof *p);
     return false;
 }
 
-int x_poll(struct pollfd *p, nfds_t n, int timeout)
+int amph_do_poll(struct pollfd *p, nfds_t n, int timeout)
 {
     const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
-    if (!fwd_poll_waits(p, n))
-        return real_poll(p, n, timeout);
+    if (!amph_ip_poll_waits(p, n))
+        return libc_poll(p, n, timeout);
     return wait_here(p, n, timeout < 0 ? NULL : &limit, NULL);
 }
 
-int x_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask)
+int amph_do_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask)
 {
-    return fwd_poll_waits(p, n) ? wait_here(p, n, limit, mask) : real_ppoll(p, n, limit, mask);
+    return amph_ip_poll_waits(p, n) ? wait_here(p, n, limit, mask) : libc_ppoll(p, n, limit, mask);
 }
 
 /* ---- select ---- */
@@ -290,7 +290,7 @@ static nfds_t look(int n, long *const sets[NSETS], bool *waits_p)
             if (fd >= n)
                 break;
             count++;
-            *waits_p = *waits_p || fwd_waits(fd);
+            *waits_p = *waits_p || amph_ip_waits(fd);
         }
     }
     return count;
@@ -312,7 +312,7 @@ static int from_poll(int n, long *const sets[NSETS], const struct pollfd *p, nfd
     int ready = 0;
     for (nfds_t i = 0; i < count; i++)
         if (p[i].revents & POLLNVAL)
-            return fwd_fail(EBADF);
+            return amph_ip_fail(EBADF);
     for (int k = 0; k < NSETS; k++) {
         if (!sets[k])
             continue;
@@ -329,7 +329,7 @@ static int from_poll(int n, long *const sets[NSETS], const struct pollfd *p, nfd
 static bool are_there(int n, long *const sets[NSETS])
 {
     for (int k = 0; k < NSETS; k++)
-        if (sets[k] && !fwd_can_write(sets[k], set_bytes(n)))
+        if (sets[k] && !amph_ip_can_write(sets[k], set_bytes(n)))
             return false;
     return true;
 }
@@ -344,9 +344,9 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
     if (!waits)
         return false;
     size_t bytes = count * sizeof(struct pollfd);
-    struct pollfd *p = fwd_borrow(bytes);
+    struct pollfd *p = amph_ip_borrow(bytes);
     if (!p) {
-        *result_p = fwd_fail(ENOMEM);
+        *result_p = amph_ip_fail(ENOMEM);
         return true;
     }
     to_poll(n, sets, p);
@@ -356,11 +356,11 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
     if (*result_p >= 0)
         *result_p = from_poll(n, sets, p, count);
     pthread_cleanup_pop(0);
-    fwd_give_back(p, bytes);
+    amph_ip_give_back(p, bytes);
     return true;
 }
 
-bool fwd_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
+bool amph_ip_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
 {
     long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
     bool waits = false;
@@ -370,31 +370,31 @@ bool fwd_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
     return waits;
 }
 
-int x_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask)
+int amph_do_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask)
 {
     long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
     int result;
-    return selected(n, sets, limit, mask, &result) ? result : real_pselect(n, reads, writes, excepts, limit, mask);
+    return selected(n, sets, limit, mask, &result) ? result : libc_pselect(n, reads, writes, excepts, limit, mask);
 }
 
 /* It says in its limit what is left of it, as Linux does. */
-int x_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *limit)
+int amph_do_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *limit)
 {
     long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
     struct timespec span_given = { 0, 0 };
     int64_t until = INT64_MAX;
     int result;
-    if (limit && !fwd_can_read(limit, sizeof *limit))
-        return real_select(n, reads, writes, excepts, limit);
+    if (limit && !amph_ip_can_read(limit, sizeof *limit))
+        return libc_select(n, reads, writes, excepts, limit);
     if (limit) {
         int64_t more = limit->tv_usec / 1000000; /* Linux takes more than a second of these */
         span_given = (struct timespec){ .tv_sec = limit->tv_sec + (time_t)more, .tv_nsec = limit->tv_usec % 1000000 * 1000 };
-        until = span_given.tv_sec >= 0 && span_given.tv_nsec >= 0 ? fwd_until(&span_given) : INT64_MAX;
+        until = span_given.tv_sec >= 0 && span_given.tv_nsec >= 0 ? amph_ip_until(&span_given) : INT64_MAX;
     }
     if (!selected(n, sets, limit ? &span_given : NULL, NULL, &result))
-        return real_select(n, reads, writes, excepts, limit);
-    if (limit && until != INT64_MAX && fwd_can_write(limit, sizeof *limit)) {
-        int64_t left = fwd_left(until);
+        return libc_select(n, reads, writes, excepts, limit);
+    if (limit && until != INT64_MAX && amph_ip_can_write(limit, sizeof *limit)) {
+        int64_t left = amph_ip_left(until);
         *limit = (struct timeval){ .tv_sec = (time_t)(left / NS_PER_S), .tv_usec = (suseconds_t)(left % NS_PER_S / 1000) };
     }
     return result;

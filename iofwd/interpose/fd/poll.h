@@ -8,11 +8,11 @@
 #include <time.h>
 
 /* Is it a forwarded file of which only its server knows whether it is ready? */
-bool fwd_waits(int fd);
+bool amph_ip_waits(int fd);
 
 /* Times of the monotonic clock, ns: the end of a wait (NULL: INT64_MAX, for ever), and how much is left of it. */
-int64_t fwd_until(const struct timespec *limit);
-int64_t fwd_left(int64_t until);
-struct timespec fwd_span(int64_t ns);
+int64_t amph_ip_until(const struct timespec *limit);
+int64_t amph_ip_left(int64_t until);
+struct timespec amph_ip_span(int64_t ns);
 
 #endif

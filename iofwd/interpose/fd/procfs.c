@@ -47,7 +47,7 @@ static bool take_process(const char **at, bool *own_p)
 }
 
 /* What stands behind the link: it must be a directory if anything does. */
-static bool take_rest(const char *at, struct fwd_numbered *n)
+static bool take_rest(const char *at, struct amph_ip_numbered *n)
 {
     if (*at && *at != '/')
         return false;
@@ -57,31 +57,31 @@ static bool take_rest(const char *at, struct fwd_numbered *n)
     return true;
 }
 
-static bool by_standard_name(const char *at, struct fwd_numbered *n)
+static bool by_standard_name(const char *at, struct amph_ip_numbered *n)
 {
     static const char *const names[] = { "stdin", "stdout", "stderr" };
-    n->what = FWD_NUMBERED_OWN;
+    n->what = AMPH_IP_NUMBERED_OWN;
     n->alias = true;
     for (n->fd = 0; n->fd < (int)AMPH_COUNTOF(names); n->fd++) {
         const char *behind = at;
         if (take(&behind, names[n->fd]) && take_rest(behind, n))
-            return fwd_fd(n->fd);
+            return amph_ip_fd(n->fd);
     }
     return false;
 }
 
-bool fwd_numbered(const char *path, struct fwd_numbered *n)
+bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
 {
     const char *at = path;
     bool own = true;
-    if (AMPH_LIKELY(!fwd_may_be_numbered(path)))
+    if (AMPH_LIKELY(!amph_ip_may_be_numbered(path)))
         return false;
     skip_nothing(&at);
     bool dev = take(&at, "dev/");
     if (!dev && (!take(&at, "proc/") || !take_process(&at, &own)))
         return false;
-    if (!dev && own && fwd_state.cwd && take(&at, "cwd")) {
-        n->what = FWD_NUMBERED_CWD;
+    if (!dev && own && amph_ip_state.cwd && take(&at, "cwd")) {
+        n->what = AMPH_IP_NUMBERED_CWD;
         n->alias = false;
         return take_rest(at, n);
     }
@@ -91,36 +91,36 @@ bool fwd_numbered(const char *path, struct fwd_numbered *n)
     long fd = take_number(&at);
     if (fd < 0 || fd >= FDTAB_MAX || !take_rest(at, n))
         return false;
-    n->what = own ? FWD_NUMBERED_OWN : FWD_NUMBERED_OTHER;
+    n->what = own ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_OTHER;
     n->fd = (int)fd;
     n->alias = false;
     if (own)
-        return fwd_fd((int)fd);
+        return amph_ip_fd((int)fd);
     int len = snprintf(n->link, sizeof n->link, "%.*sfd/%ld", (int)dir_len, path, fd);
     return len > 0 && (size_t)len < sizeof n->link;
 }
 
 /* The offset of another process's descriptor, or -1. */
-static int64_t offset_of(const struct fwd_numbered *n)
+static int64_t offset_of(const struct amph_ip_numbered *n)
 {
     static const char before[] = "pos:";
     char path[sizeof n->link + 8], text[64];
     size_t dir = (size_t)(strrchr(n->link, '/') - n->link);
     snprintf(path, sizeof path, "%.*sinfo/%d", (int)dir, n->link, n->fd);
-    int fd = fwd_kernel_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    ssize_t got = fd < 0 ? -1 : fwd_kernel_read(fd, text, sizeof text - 1);
+    int fd = amph_ip_kernel_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    ssize_t got = fd < 0 ? -1 : amph_ip_kernel_read(fd, text, sizeof text - 1);
     if (fd >= 0)
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     text[got > 0 ? got : 0] = 0;
     return strncmp(text, before, sizeof before - 1) == 0 ? strtoll(text + sizeof before - 1, NULL, 10) : -1;
 }
 
-int fwd_file_of_other(const struct fwd_numbered *n, struct fwd_ofile **of_p)
+int amph_ip_file_of_other(const struct amph_ip_numbered *n, struct amph_fd_file **of_p)
 {
     char text[AMPH_FWD_TEXT_BYTES];
     *of_p = NULL;
-    if (!fwd_placeholder_link(n->link, text, sizeof text) || !amph_fwd_text_complete(text, sizeof text, offset_of(n)))
+    if (!amph_ip_placeholder_link(n->link, text, sizeof text) || !amph_fwd_text_complete(text, sizeof text, offset_of(n)))
         return 0;
-    int err = fwd_core_enter();
-    return err ? err : fwd_file_adopt(text, of_p);
+    int err = amph_ip_client_enter();
+    return err ? err : amph_ip_file_adopt(text, of_p);
 }

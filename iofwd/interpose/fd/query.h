@@ -8,23 +8,23 @@
 #include "iofwd/interpose/entry/targets.h"
 
 /* Access mode and O_APPEND: what the kernel looks at first.  -1 with errno. */
-static inline int fwd_any_flags(int fd)
+static inline int amph_ip_fd_flags(int fd)
 {
-    int flags = fwd_fd(fd) ? x_fcntl(fd, F_GETFL, NULL) : real_fcntl64(fd, F_GETFL, NULL);
-    return flags >= 0 && (flags & O_PATH) ? fwd_fail(EBADF) : flags;
+    int flags = amph_ip_fd(fd) ? amph_do_fcntl(fd, F_GETFL, NULL) : libc_fcntl64(fd, F_GETFL, NULL);
+    return flags >= 0 && (flags & O_PATH) ? amph_ip_fail(EBADF) : flags;
 }
 
-static inline int fwd_any_stat(int fd, struct stat *st)
+static inline int amph_ip_fd_stat(int fd, struct stat *st)
 {
-    return fwd_fd(fd) ? x_fstat(fd, st) : real_fstat64(fd, st);
+    return amph_ip_fd(fd) ? amph_do_fstat(fd, st) : libc_fstat64(fd, st);
 }
 
-static inline bool fwd_may_read(int flags)
+static inline bool amph_ip_may_read(int flags)
 {
     return (flags & O_ACCMODE) != O_WRONLY;
 }
 
-static inline bool fwd_may_write(int flags)
+static inline bool amph_ip_may_write(int flags)
 {
     return (flags & O_ACCMODE) != O_RDONLY;
 }

@@ -27,11 +27,11 @@
 static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH_BYTES + 1])
 {
     const struct sockaddr_un *un = (const void *)addr;
-    if (AMPH_LIKELY(!addr || len <= PATH_AT || len > sizeof *un || !fwd_can_read(addr, len) || addr->sa_family != AF_UNIX))
+    if (AMPH_LIKELY(!addr || len <= PATH_AT || len > sizeof *un || !amph_ip_can_read(addr, len) || addr->sa_family != AF_UNIX))
         return false;
     memcpy(path, un->sun_path, len - PATH_AT);
     path[len - PATH_AT] = 0;
-    return path[0] && fwd_path(path);
+    return path[0] && amph_ip_path(path);
 }
 
 /* The folder, which belongs to the user alone. */
@@ -39,9 +39,9 @@ static bool make_folder(char *name, size_t cap_bytes)
 {
     struct stat st;
     snprintf(name, cap_bytes, FOLDER "%u", (unsigned)geteuid());
-    if (real_mkdir(name, 0700) != 0 && errno != EEXIST)
+    if (libc_mkdir(name, 0700) != 0 && errno != EEXIST)
         return false;
-    if (real_fstatat64(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (libc_fstatat64(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
     if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077))
         return true;
@@ -54,7 +54,7 @@ static bool address_of(const char *path, struct sockaddr_un *un)
 {
     struct statx stx;
     char folder[sizeof FOLDER + 12];
-    if (x_statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &stx) != 0)
+    if (amph_do_statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &stx) != 0)
         return false;
     if (!S_ISSOCK(stx.stx_mode)) {
         errno = ECONNREFUSED;
@@ -73,7 +73,7 @@ static int binding(int fd)
 {
     struct sockaddr_un un;
     socklen_t len = sizeof un;
-    if (real_getsockname(fd, (void *)&un, &len) != 0 || un.sun_family != AF_UNIX)
+    if (libc_getsockname(fd, (void *)&un, &len) != 0 || un.sun_family != AF_UNIX)
         return ENOTSOCK;
     return len > PATH_AT ? EINVAL : 0;
 }
@@ -81,12 +81,12 @@ static int binding(int fd)
 /* Does a name below a prefix lead to a file of this host? */
 static int is_local(const char *path)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     bool local = w.local;
     if (!local)
-        fwd_where_end(&w, 0);
+        amph_ip_resolve_end(&w, 0);
     return local;
 }
 
@@ -100,9 +100,9 @@ static void note_name(const char *local, const char *path)
 {
     char link[PATH_BYTES + sizeof LINK];
     link_of(local, link);
-    real_unlinkat(AT_FDCWD, local, 0);
-    real_unlinkat(AT_FDCWD, link, 0);
-    (void)!real_symlinkat(path, AT_FDCWD, link);
+    libc_unlinkat(AT_FDCWD, local, 0);
+    libc_unlinkat(AT_FDCWD, link, 0);
+    (void)!libc_symlinkat(path, AT_FDCWD, link);
 }
 
 /* Nobody has it: one of any kind says something else to a datagram socket. */
@@ -113,8 +113,8 @@ static bool is_dead(const char *local)
     if (fd < 0)
         return false;
     memcpy(un.sun_path, local, strnlen(local, sizeof un.sun_path - 1));
-    bool dead = real_connect(fd, (void *)&un, sizeof un) != 0 && (errno == ECONNREFUSED || errno == ENOENT);
-    real_close(fd);
+    bool dead = libc_connect(fd, (void *)&un, sizeof un) != 0 && (errno == ECONNREFUSED || errno == ENOENT);
+    libc_close(fd);
     return dead;
 }
 
@@ -125,7 +125,7 @@ static void sweep_one(const char *folder, size_t folder_len, const char *name)
     struct stat st;
     struct timespec now;
     int n = snprintf(path, sizeof path, "%.*s/%s", (int)folder_len, folder, name);
-    if (n < 0 || (size_t)n >= sizeof path || real_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (n < 0 || (size_t)n >= sizeof path || libc_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     size_t len = (size_t)n, tail = sizeof LINK - 1;
     memcpy(socket_path, path, len + 1);
@@ -133,7 +133,7 @@ static void sweep_one(const char *folder, size_t folder_len, const char *name)
         socket_path[len - tail] = 0;
     clock_gettime(CLOCK_REALTIME, &now);
     if (now.tv_sec - st.st_mtim.tv_sec > OLD_S && is_dead(socket_path))
-        real_unlinkat(AT_FDCWD, path, 0);
+        libc_unlinkat(AT_FDCWD, path, 0);
 }
 
 /* Links go before their sockets or after them, as they come. */
@@ -142,9 +142,9 @@ static void sweep(const char *local)
     size_t len = (size_t)(strrchr(local, '/') - local);
     char folder[PATH_BYTES + 1], buf[4096];
     snprintf(folder, sizeof folder, "%.*s", (int)len, local);
-    int dir = real_open64(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int dir = libc_open64(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     long n;
-    while (dir >= 0 && (n = real_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0)) > 0)
+    while (dir >= 0 && (n = libc_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0)) > 0)
         for (long at = 0; at < n;) {
             const struct dirent *entry = (const struct dirent *)(buf + at);
             at += entry->d_reclen;
@@ -152,32 +152,32 @@ static void sweep(const char *local)
                 sweep_one(folder, len, entry->d_name);
         }
     if (dir >= 0)
-        real_close(dir);
+        libc_close(dir);
 }
 
-int x_bind(int fd, const struct sockaddr *addr, socklen_t len)
+int amph_do_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
     char path[PATH_BYTES + 1];
     struct sockaddr_un un;
     if (!forwarded(addr, len, path))
-        return real_bind(fd, addr, len);
+        return libc_bind(fd, addr, len);
     int wrong = binding(fd);
     if (wrong)
-        return wrong == EINVAL ? fwd_fail(EINVAL) : real_bind(fd, addr, len);
+        return wrong == EINVAL ? amph_ip_fail(EINVAL) : libc_bind(fd, addr, len);
     int local = is_local(path);
     if (local)
-        return local < 0 ? -1 : real_bind(fd, addr, len);
-    if (x_mknodat(AT_FDCWD, path, S_IFSOCK | 0777, 0) != 0)
-        return fwd_fail(errno == EEXIST ? EADDRINUSE : errno);
+        return local < 0 ? -1 : libc_bind(fd, addr, len);
+    if (amph_do_mknodat(AT_FDCWD, path, S_IFSOCK | 0777, 0) != 0)
+        return amph_ip_fail(errno == EEXIST ? EADDRINUSE : errno);
     if (address_of(path, &un)) {
         sweep(un.sun_path);
         note_name(un.sun_path, path);
-        if (real_bind(fd, (void *)&un, sizeof un) == 0)
+        if (libc_bind(fd, (void *)&un, sizeof un) == 0)
             return 0;
     }
     int err = errno;
-    x_unlinkat(AT_FDCWD, path, 0);
-    return fwd_fail(err);
+    amph_do_unlinkat(AT_FDCWD, path, 0);
+    return amph_ip_fail(err);
 }
 
 /* What the kernel is to be given in place of addr: addr itself, or its stead in *un; NULL: errno says why not. */
@@ -189,7 +189,7 @@ static const struct sockaddr *target(const struct sockaddr *addr, socklen_t *len
     int local = is_local(path);
     if (local)
         return local < 0 ? NULL : addr;
-    if (!address_of(path, un) || x_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+    if (!address_of(path, un) || amph_do_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return NULL;
     *len = sizeof *un;
     return (void *)un;
@@ -203,45 +203,45 @@ static ssize_t met(ssize_t result, const struct sockaddr *asked, const struct so
     return result;
 }
 
-int x_connect(int fd, const struct sockaddr *addr, socklen_t len)
+int amph_do_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
     struct sockaddr_un un;
     const struct sockaddr *to = target(addr, &len, &un);
-    return addr && !to ? -1 : (int)met(real_connect(fd, to, len), addr, to);
+    return addr && !to ? -1 : (int)met(libc_connect(fd, to, len), addr, to);
 }
 
-ssize_t x_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr, socklen_t len)
+ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr, socklen_t len)
 {
     struct sockaddr_un un;
     const struct sockaddr *to = target(addr, &len, &un);
-    return addr && !to ? -1 : met(real_sendto(fd, buf, n, flags, to, len), addr, to);
+    return addr && !to ? -1 : met(libc_sendto(fd, buf, n, flags, to, len), addr, to);
 }
 
 /* Descriptors in the message are the receiver's, too. */
 static void share(const struct msghdr *msg)
 {
     struct msghdr m = *msg;
-    if (!fwd_core.loaded || !m.msg_control || !m.msg_controllen || !fwd_can_read(m.msg_control, m.msg_controllen))
+    if (!amph_ip_client.loaded || !m.msg_control || !m.msg_controllen || !amph_ip_can_read(m.msg_control, m.msg_controllen))
         return;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-            fwd_core.share();
+            amph_ip_client.share();
             return;
         }
 }
 
-ssize_t x_sendmsg(int fd, const struct msghdr *msg, int flags)
+ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
     struct sockaddr_un un;
-    if (!msg || !fwd_can_read(msg, sizeof *msg))
-        return real_sendmsg(fd, msg, flags);
+    if (!msg || !amph_ip_can_read(msg, sizeof *msg))
+        return libc_sendmsg(fd, msg, flags);
     share(msg);
     if (!msg->msg_name)
-        return real_sendmsg(fd, msg, flags);
+        return libc_sendmsg(fd, msg, flags);
     struct msghdr other = *msg;
     const struct sockaddr *to = target(msg->msg_name, &other.msg_namelen, &un);
     other.msg_name = (void *)to;
-    return to ? met(real_sendmsg(fd, &other, flags), msg->msg_name, to) : -1;
+    return to ? met(libc_sendmsg(fd, &other, flags), msg->msg_name, to) : -1;
 }
 
 /* The kernel has answered with the name of a socket of the folder's: the program gets its own. */
@@ -253,7 +253,7 @@ static int answered(int result, struct sockaddr *addr, socklen_t room, socklen_t
     memcpy(&un, addr, *len < room ? *len : room);
     char link[PATH_BYTES + sizeof LINK], path[PATH_BYTES + 1];
     link_of(un.sun_path, link);
-    ssize_t n = strncmp(un.sun_path, FOLDER, sizeof FOLDER - 1) == 0 ? real_readlink(link, path, PATH_BYTES) : -1;
+    ssize_t n = strncmp(un.sun_path, FOLDER, sizeof FOLDER - 1) == 0 ? libc_readlink(link, path, PATH_BYTES) : -1;
     if (n <= 0)
         return 0;
     memset(un.sun_path, 0, sizeof un.sun_path);
@@ -263,14 +263,14 @@ static int answered(int result, struct sockaddr *addr, socklen_t room, socklen_t
     return 0;
 }
 
-int x_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
+int amph_do_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
-    socklen_t room = len && fwd_can_read(len, sizeof *len) ? *len : 0;
-    return answered(real_getsockname(fd, addr, len), addr, room, len);
+    socklen_t room = len && amph_ip_can_read(len, sizeof *len) ? *len : 0;
+    return answered(libc_getsockname(fd, addr, len), addr, room, len);
 }
 
-int x_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+int amph_do_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 {
-    socklen_t room = len && fwd_can_read(len, sizeof *len) ? *len : 0;
-    return answered(real_getpeername(fd, addr, len), addr, room, len);
+    socklen_t room = len && amph_ip_can_read(len, sizeof *len) ? *len : 0;
+    return answered(libc_getpeername(fd, addr, len), addr, room, len);
 }

@@ -120,15 +120,15 @@ static bool open_image(struct image *im, int fd, bool writable)
 {
     struct stat st;
     *im = (struct image){ .at = MAP_FAILED };
-    if (real_fstat64(fd, &st) != 0 || st.st_size < (off_t)sizeof(ElfW(Ehdr)))
+    if (libc_fstat64(fd, &st) != 0 || st.st_size < (off_t)sizeof(ElfW(Ehdr)))
         return false;
     im->len = (size_t)st.st_size;
-    im->at = fwd_kernel_mmap(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0), writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    im->at = amph_ip_kernel_mmap(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0), writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
     if (im->at == MAP_FAILED)
         return false;
     if (view(im))
         return true;
-    fwd_kernel_munmap(im->at, im->len);
+    amph_ip_kernel_munmap(im->at, im->len);
     return false;
 }
 
@@ -188,7 +188,7 @@ static ElfW(Addr) round_up(ElfW(Addr) n)
 /* fd's file, which im shows, gets the new names. */
 static bool apply(struct image *im, int fd, const struct change *change, size_t n)
 {
-    char text[CHANGES_MAX * FWD_NEEDS_NAME];
+    char text[CHANGES_MAX * AMPH_IP_ELF_DEPS_NAME];
     size_t spare = spare_segment(im), len = 0, at[CHANGES_MAX];
     ElfW(Addr) end = 0;
     for (size_t i = 0; i < im->eh->e_phnum; i++)
@@ -201,7 +201,7 @@ static bool apply(struct image *im, int fd, const struct change *change, size_t 
     ElfW(Addr) address = round_up(end);
     size_t offset = round_up(im->len);
     if (spare == SIZE_MAX || address - im->strings_at > UINT32_MAX - sizeof text || address < im->strings_at ||
-        real_pwrite64(fd, text, len, (off_t)offset) != (ssize_t)len)
+        libc_pwrite64(fd, text, len, (off_t)offset) != (ssize_t)len)
         return false;
     for (size_t i = 0; i < n; i++) {
         ElfW(Addr) fresh = address - im->strings_at + at[i];
@@ -219,9 +219,9 @@ enum place { PLACE_NOWHERE, PLACE_LOCAL, PLACE_FORWARDED };
 
 static enum place look(const char *path)
 {
-    if (!fwd_path(path) || !fwd_is_forwarded(path))
-        return real_access(path, R_OK) == 0 ? PLACE_LOCAL : PLACE_NOWHERE;
-    return x_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? PLACE_FORWARDED : PLACE_NOWHERE;
+    if (!amph_ip_path(path) || !amph_ip_is_forwarded(path))
+        return libc_access(path, R_OK) == 0 ? PLACE_LOCAL : PLACE_NOWHERE;
+    return amph_do_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? PLACE_FORWARDED : PLACE_NOWHERE;
 }
 
 /* One entry of a list of directories, with the origin put in; false: it does not fit, or says what only the linker knows. */
@@ -264,7 +264,7 @@ static enum place search(const char *list, const char *origin, const char *name,
 }
 
 /* Where what an object needs is found; the places after these are local ones. */
-static enum place find(const struct fwd_needs *needs, const struct image *im, const struct chain *own, const char *name, char out[PATH_MAX])
+static enum place find(const struct amph_ip_elf_deps *needs, const struct image *im, const struct chain *own, const char *name, char out[PATH_MAX])
 {
     enum place place = PLACE_NOWHERE;
     if (strchr(name, '/'))
@@ -276,17 +276,17 @@ static enum place find(const struct fwd_needs *needs, const struct image *im, co
     return place == PLACE_NOWHERE ? search(im->runpath, own->origin, name, out) : place;
 }
 
-bool fwd_needs_find(const struct fwd_needs *needs, const char *name, char out[PATH_MAX])
+bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *needs, const char *name, char out[PATH_MAX])
 {
     return search(needs->search, NULL, name, out) == PLACE_FORWARDED;
 }
 
-bool fwd_needs_search(const char *list)
+bool amph_ip_elf_deps_search(const char *list)
 {
     char dir[PATH_MAX];
     for (const char *at = list; at && *at;) {
         size_t len = strcspn(at, ":;");
-        if (expand(at, len, NULL, dir, sizeof dir) && fwd_path(dir[0] ? dir : "."))
+        if (expand(at, len, NULL, dir, sizeof dir) && amph_ip_path(dir[0] ? dir : "."))
             return true;
         at += len + (at[len] != 0);
     }
@@ -300,7 +300,7 @@ struct known {
     struct known *next;
     dev_t dev;
     ino_t ino;
-    char name[FWD_NEEDS_NAME];
+    char name[AMPH_IP_ELF_DEPS_NAME];
 };
 static struct known *known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -315,12 +315,12 @@ static void *still_loaded(const struct stat *st, char *name)
     if (k)
         strcpy(name, k->name);
     pthread_mutex_unlock(&lock);
-    if (k && !(held = real_dlopen(name, RTLD_LAZY | RTLD_NOLOAD)))
+    if (k && !(held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD)))
         dlerror();
     return held;
 }
 
-static void make_known(const struct fwd_need *need)
+static void make_known(const struct amph_ip_elf_dep *need)
 {
     pthread_mutex_lock(&lock);
     struct known *k = known;
@@ -336,42 +336,42 @@ static void make_known(const struct fwd_need *need)
 }
 
 /* The linker knows objects by name, and descriptors' numbers come again: each copy's name is spelled in a way of its own. */
-static void spell(char name[FWD_NEEDS_NAME], int fd, unsigned serial)
+static void spell(char name[AMPH_IP_ELF_DEPS_NAME], int fd, unsigned serial)
 {
-    int n = snprintf(name, FWD_NEEDS_NAME, "/proc/self");
+    int n = snprintf(name, AMPH_IP_ELF_DEPS_NAME, "/proc/self");
     for (; serial; serial >>= 1)
-        n += snprintf(name + n, FWD_NEEDS_NAME - (size_t)n, "%s", serial & 1 ? "/." : "//");
-    snprintf(name + n, FWD_NEEDS_NAME - (size_t)n, "/fd/%d", fd);
+        n += snprintf(name + n, AMPH_IP_ELF_DEPS_NAME - (size_t)n, "%s", serial & 1 ? "/." : "//");
+    snprintf(name + n, AMPH_IP_ELF_DEPS_NAME - (size_t)n, "/fd/%d", fd);
 }
 
-static void complete(struct fwd_needs *needs, int fd, const char *path, const struct chain *up);
+static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path, const struct chain *up);
 
-static const struct fwd_need *fetch(struct fwd_needs *needs, const char *path, const struct chain *up)
+static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const char *path, const struct chain *up)
 {
     static unsigned serial;
     struct stat st;
-    if (x_fstatat(AT_FDCWD, path, &st, 0) != 0)
+    if (amph_do_fstatat(AT_FDCWD, path, &st, 0) != 0)
         return NULL;
     for (size_t i = 0; i < needs->n; i++)
         if (needs->item[i].dev == st.st_dev && needs->item[i].ino == st.st_ino)
             return &needs->item[i];
-    if (needs->n == FWD_NEEDS_MAX || (up && up->depth == DEPTH_MAX)) {
+    if (needs->n == AMPH_IP_ELF_DEPS_MAX || (up && up->depth == DEPTH_MAX)) {
         errno = ENOMEM;
         return NULL;
     }
-    struct fwd_need *need = &needs->item[needs->n];
-    *need = (struct fwd_need){ .fd = -1, .dev = st.st_dev, .ino = st.st_ino };
+    struct amph_ip_elf_dep *need = &needs->item[needs->n];
+    *need = (struct amph_ip_elf_dep){ .fd = -1, .dev = st.st_dev, .ino = st.st_ino };
     if (needs->loading && !needs->apart && (need->held = still_loaded(&st, need->name)) != NULL) {
         needs->n++;
         return need;
     }
-    int low = fwd_copy_in(path, R_OK);
+    int low = amph_ip_copy_in(path, R_OK);
     if (low < 0)
         return NULL;
-    need->fd = real_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)ABOVE);
+    need->fd = libc_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)ABOVE);
     if (need->fd < 0)
-        need->fd = real_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)3L);
-    real_close(low);
+        need->fd = libc_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)3L);
+    libc_close(low);
     if (need->fd < 0)
         return NULL;
     spell(need->name, need->fd, needs->loading ? __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED) : 0);
@@ -383,7 +383,7 @@ static const struct fwd_need *fetch(struct fwd_needs *needs, const char *path, c
 /* Is a library of that name loaded?  Then the linker takes that one, wherever another may lie. */
 static bool is_loaded(const char *name)
 {
-    void *held = real_dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    void *held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
     if (held)
         dlclose(held);
     else
@@ -392,11 +392,11 @@ static bool is_loaded(const char *name)
 }
 
 /* What of an object's needs is forwarded: the changes that name copies. */
-static size_t resolve(struct fwd_needs *needs, const struct image *im, const char *path, const struct chain *up, struct change *change)
+static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, const char *path, const struct chain *up, struct change *change)
 {
     char origin[PATH_MAX], found[PATH_MAX];
     size_t n = 0;
-    if (up || needs->loading || !x_realpath(path, origin)) /* links count for a program only */
+    if (up || needs->loading || !amph_do_realpath(path, origin)) /* links count for a program only */
         snprintf(origin, sizeof origin, "%s", path);
     char *slash = strrchr(origin, '/');
     if (slash)
@@ -406,14 +406,14 @@ static size_t resolve(struct fwd_needs *needs, const struct image *im, const cha
         const char *name = im->dyn[i].d_tag == DT_NEEDED ? string(im, im->dyn[i].d_un.d_val) : NULL;
         if (!name || find(needs, im, &own, name, found) != PLACE_FORWARDED || (needs->loading && !needs->apart && is_loaded(name)))
             continue;
-        const struct fwd_need *need = fetch(needs, found, &own);
+        const struct amph_ip_elf_dep *need = fetch(needs, found, &own);
         if (need)
             change[n++] = (struct change){ i, need->name };
     }
     return n;
 }
 
-static void complete(struct fwd_needs *needs, int fd, const char *path, const struct chain *up)
+static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path, const struct chain *up)
 {
     struct change change[CHANGES_MAX];
     struct image im;
@@ -422,16 +422,16 @@ static void complete(struct fwd_needs *needs, int fd, const char *path, const st
         size_t n = resolve(needs, &im, path, up, change);
         if (n)
             apply(&im, fd, change, n);
-        fwd_kernel_munmap(im.at, im.len);
+        amph_ip_kernel_munmap(im.at, im.len);
     }
     errno = saved;
 }
 
 /* ---- for who starts and loads ---- */
 
-struct fwd_needs *fwd_needs_new(const char *search, bool loading)
+struct amph_ip_elf_deps *amph_ip_elf_deps_new(const char *search, bool loading)
 {
-    struct fwd_needs *needs = fwd_borrow(sizeof *needs);
+    struct amph_ip_elf_deps *needs = amph_ip_borrow(sizeof *needs);
     if (needs) {
         needs->search = search;
         needs->loading = loading;
@@ -439,28 +439,28 @@ struct fwd_needs *fwd_needs_new(const char *search, bool loading)
     return needs;
 }
 
-void fwd_needs_end(struct fwd_needs *needs)
+void amph_ip_elf_deps_end(struct amph_ip_elf_deps *needs)
 {
     int saved = errno;
     for (size_t i = 0; needs && i < needs->n; i++) {
         if (needs->item[i].held)
             dlclose(needs->item[i].held);
         if (needs->item[i].fd >= 0)
-            real_close(needs->item[i].fd);
+            libc_close(needs->item[i].fd);
         if (needs->loading && !needs->apart && needs->item[i].fd >= 0)
             make_known(&needs->item[i]);
     }
     if (needs)
-        fwd_kernel_munmap(needs, sizeof *needs);
+        amph_ip_kernel_munmap(needs, sizeof *needs);
     errno = saved;
 }
 
-void fwd_needs_complete(struct fwd_needs *needs, int fd, const char *path)
+void amph_ip_elf_deps_complete(struct amph_ip_elf_deps *needs, int fd, const char *path)
 {
     complete(needs, fd, path, NULL);
 }
 
-int fwd_needs_of_local(struct fwd_needs *needs, int fd, const char *path)
+int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char *path)
 {
     struct change change[CHANGES_MAX];
     struct image im, copied;
@@ -468,23 +468,23 @@ int fwd_needs_of_local(struct fwd_needs *needs, int fd, const char *path)
     if (!open_image(&im, fd, false))
         return -1;
     size_t n = resolve(needs, &im, path, NULL, change);
-    if (n && (copy = fwd_memory_file(path)) >= 0) {
-        bool ok = real_write(copy, im.at, im.len) == (ssize_t)im.len && open_image(&copied, copy, true);
+    if (n && (copy = amph_ip_memory_file(path)) >= 0) {
+        bool ok = libc_write(copy, im.at, im.len) == (ssize_t)im.len && open_image(&copied, copy, true);
         if (ok) {
             ok = apply(&copied, copy, change, n);
-            fwd_kernel_munmap(copied.at, copied.len);
+            amph_ip_kernel_munmap(copied.at, copied.len);
         }
         if (!ok) {
-            real_close(copy);
+            libc_close(copy);
             copy = -1;
         }
     }
-    fwd_kernel_munmap(im.at, im.len);
+    amph_ip_kernel_munmap(im.at, im.len);
     errno = saved;
     return copy;
 }
 
-const struct fwd_need *fwd_needs_library(struct fwd_needs *needs, const char *path)
+const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *needs, const char *path)
 {
     return fetch(needs, path, NULL);
 }
@@ -497,19 +497,19 @@ static size_t preload_name(const char *at, char out[PATH_MAX])
     return len;
 }
 
-bool fwd_needs_preload(const char *list, const char *search)
+bool amph_ip_elf_deps_preload(const char *list, const char *search)
 {
     char name[PATH_MAX];
-    bool searched = search && fwd_needs_search(search);
+    bool searched = search && amph_ip_elf_deps_search(search);
     for (const char *at = list; *at; at += *at != 0) {
         at += preload_name(at, name);
-        if (strchr(name, '/') ? fwd_path(name) : searched && name[0])
+        if (strchr(name, '/') ? amph_ip_path(name) : searched && name[0])
             return true;
     }
     return false;
 }
 
-bool fwd_needs_complete_preload(struct fwd_needs *needs, const char *entry)
+bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *needs, const char *entry)
 {
     char name[PATH_MAX], found[PATH_MAX];
     size_t start = strcspn(entry, "=") + 1, n = start, before = needs->n;
@@ -517,40 +517,40 @@ bool fwd_needs_complete_preload(struct fwd_needs *needs, const char *entry)
     snprintf(needs->preload, sizeof needs->preload, "%.*s", (int)start, entry);
     for (const char *at = entry + start; *at && n < sizeof needs->preload; at += *at != 0) {
         at += preload_name(at, name);
-        bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED : name[0] && fwd_needs_find(needs, name, found);
-        const struct fwd_need *need = here ? fetch(needs, found, NULL) : NULL;
+        bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED : name[0] && amph_ip_elf_deps_find(needs, name, found);
+        const struct amph_ip_elf_dep *need = here ? fetch(needs, found, NULL) : NULL;
         changed = changed || need;
         n += (size_t)snprintf(needs->preload + n, sizeof needs->preload - n, "%s%.1s", need ? need->name : name, at);
     }
     bool fits = n < sizeof needs->preload &&
-                (size_t)snprintf(needs->told, sizeof needs->told, FWD_NEEDS_TOLD "%s", entry) < sizeof needs->told;
+                (size_t)snprintf(needs->told, sizeof needs->told, AMPH_IP_ELF_DEPS_REPORTED "%s", entry) < sizeof needs->told;
     for (size_t i = before; !fits && i < needs->n; i++)
-        real_close(needs->item[i].fd);
+        libc_close(needs->item[i].fd);
     if (!fits)
         needs->n = before;
     return changed && fits;
 }
 
-bool fwd_needs_setting(const struct fwd_needs *needs, char *buf, size_t cap)
+bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *needs, char *buf, size_t cap)
 {
-    int n = snprintf(buf, cap, FWD_NEEDS_SETTING "=");
+    int n = snprintf(buf, cap, AMPH_IP_ELF_DEPS_SETTING "=");
     for (size_t i = 0; i < needs->n && (size_t)n < cap; i++)
         n += snprintf(buf + n, cap - (size_t)n, "%s%d.%llx.%llx", i ? "," : "", needs->item[i].fd,
                       (unsigned long long)needs->item[i].dev, (unsigned long long)needs->item[i].ino);
     return needs->n && (size_t)n < cap;
 }
 
-void fwd_needs_loaded(const char *value)
+void amph_ip_elf_deps_loaded(const char *value)
 {
     static const char mark[] = "/memfd:";
     char link[40], name[sizeof mark];
     unsigned long long dev, ino;
-    struct fwd_need need;
+    struct amph_ip_elf_dep need;
     for (int used; sscanf(value, "%d.%llx.%llx%n", &need.fd, &dev, &ino, &used) == 3; value += used + (value[used] == ',')) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", need.fd);
-        if (need.fd < 3 || real_readlink(link, name, sizeof name - 1) != sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
+        if (need.fd < 3 || libc_readlink(link, name, sizeof name - 1) != sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
             continue;
-        real_close(need.fd);
+        libc_close(need.fd);
         need.dev = (dev_t)dev;
         need.ino = (ino_t)ino;
         spell(need.name, need.fd, 0);

@@ -14,38 +14,38 @@
 #include "iofwd/interpose/path/resolve.h"
 
 static const char *library_path; /* LD_LIBRARY_PATH as the linker has read it */
-bool fwd_library_path;           /* it names forwarded directories */
+bool amph_ip_library_path;           /* it names forwarded directories */
 
-void fwd_library_path_keep(const char *list)
+void amph_ip_library_path_keep(const char *list)
 {
     library_path = list ? strdup(list) : NULL;
-    fwd_library_path = fwd_needs_search(library_path);
+    amph_ip_library_path = amph_ip_elf_deps_search(library_path);
 }
 
-bool fwd_is_forwarded(const char *path)
+bool amph_ip_is_forwarded(const char *path)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return false;
     bool forwarded = !w.local;
     if (forwarded)
-        fwd_where_end(&w, 0);
+        amph_ip_resolve_end(&w, 0);
     return forwarded;
 }
 
 /* dlopen, or with space dlmopen. */
 static void *load(const char *path, int flags, const long *space)
 {
-    return space ? real_dlmopen(*space, path, flags) : real_dlopen(path, flags);
+    return space ? libc_dlmopen(*space, path, flags) : libc_dlopen(path, flags);
 }
 
 /* The linker maps copies in memory: of the library and of the forwarded ones that it needs. */
-static void *load_copy(struct fwd_needs *needs, const char *path, int flags, const long *space)
+static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int flags, const long *space)
 {
     needs->apart = space;
-    const struct fwd_need *need = fwd_needs_library(needs, path);
+    const struct amph_ip_elf_dep *need = amph_ip_elf_deps_library(needs, path);
     void *library = load(need ? need->name : path, flags, space); /* without a copy the linker says in words that it finds nothing */
-    fwd_needs_end(needs);
+    amph_ip_elf_deps_end(needs);
     return library;
 }
 
@@ -53,37 +53,37 @@ static void *load_copy(struct fwd_needs *needs, const char *path, int flags, con
 static void *load_found(const char *path, int flags, const long *space)
 {
     char found[PATH_MAX];
-    struct fwd_needs *needs = NULL;
-    void *loaded = space ? NULL : real_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    bool ours = !loaded && (needs = fwd_needs_new(library_path, true)) != NULL && fwd_needs_find(needs, path, found);
+    struct amph_ip_elf_deps *needs = NULL;
+    void *loaded = space ? NULL : libc_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    bool ours = !loaded && (needs = amph_ip_elf_deps_new(library_path, true)) != NULL && amph_ip_elf_deps_find(needs, path, found);
     if (ours)
         return load_copy(needs, found, flags, space);
-    fwd_needs_end(needs);
+    amph_ip_elf_deps_end(needs);
     void *library = load(path, flags, space);
     if (loaded)
         dlclose(loaded);
     return library;
 }
 
-static void *x_load(const char *path, int flags, const long *space)
+static void *amph_do_load(const char *path, int flags, const long *space)
 {
     if (!strchr(path, '/'))
         return load_found(path, flags, space);
-    struct fwd_needs *needs = fwd_is_forwarded(path) ? fwd_needs_new(library_path, true) : NULL;
+    struct amph_ip_elf_deps *needs = amph_ip_is_forwarded(path) ? amph_ip_elf_deps_new(library_path, true) : NULL;
     return needs ? load_copy(needs, path, flags, space) : load(path, flags, space);
 }
 
-void *x_dlopen(const char *path, int flags)
+void *amph_do_dlopen(const char *path, int flags)
 {
-    return x_load(path, flags, NULL);
+    return amph_do_load(path, flags, NULL);
 }
 
-void *x_dlmopen(long space, const char *path, int flags)
+void *amph_do_dlmopen(long space, const char *path, int flags)
 {
-    return x_load(path, flags, &space);
+    return amph_do_load(path, flags, &space);
 }
 
-void x_backtrace_symbols_fd(void *const *frames, int n, int fd)
+void amph_do_backtrace_symbols_fd(void *const *frames, int n, int fd)
 {
     char **names = backtrace_symbols(frames, n);
     for (int i = 0; names && i < n; i++)
@@ -91,10 +91,10 @@ void x_backtrace_symbols_fd(void *const *frames, int n, int fd)
     free(names);
 }
 
-key_t x_ftok(const char *path, int project)
+key_t amph_do_ftok(const char *path, int project)
 {
     struct stat st;
-    if (x_fstatat(AT_FDCWD, path, &st, 0) != 0)
+    if (amph_do_fstatat(AT_FDCWD, path, &st, 0) != 0)
         return -1;
     return (key_t)((st.st_ino & 0xffff) | ((st.st_dev & 0xff) << 16) | ((unsigned)(project & 0xff) << 24));
 }

@@ -3,7 +3,7 @@
  * The calls that move a file's data, in a process that maps forwarded files: what they read has in it what was changed in memory, and what
  * they write appears there.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
  *
- * They take their places in fwd_core when the first shared map is made, so that other processes do not pay for them.
+ * They take their places in amph_ip_client when the first shared map is made, so that other processes do not pay for them.
  */
 #include "iofwd/interpose/memory/pages.h"
 
@@ -12,41 +12,41 @@
 
 #define APPENDS 16 /* RWF_APPEND */
 
-struct fwd_core fwd_under;
+struct amph_ip_client amph_ip_under;
 
-/* The pages of file, with the lock that fwd_pages_lock takes and between fwd_pages_begin and _end; NULL: there are none, and no lock. */
-static struct fwd_pages *enter(const struct amph_fwd_file *file, struct fwd_pages_guard *g)
+/* The pages of file, with the lock that amph_ip_pages_lock takes and between amph_ip_pages_begin and _end; NULL: there are none, and no lock. */
+static struct amph_ip_pages *enter(const struct amph_fwd_file *file, struct amph_ip_pages_guard *g)
 {
-    fwd_pages_lock(g);
-    struct fwd_pages *p = fwd_pages_of(file, true);
+    amph_ip_pages_lock(g);
+    struct amph_ip_pages *p = amph_ip_pages_of(file, true);
     if (p)
-        fwd_pages_begin(p);
+        amph_ip_pages_begin(p);
     else
-        fwd_pages_unlock(g);
+        amph_ip_pages_unlock(g);
     return p;
 }
 
-static void leave(struct fwd_pages *p, const struct fwd_pages_guard *g)
+static void leave(struct amph_ip_pages *p, const struct amph_ip_pages_guard *g)
 {
-    fwd_pages_end(p);
-    fwd_pages_unlock(g);
+    amph_ip_pages_end(p);
+    amph_ip_pages_unlock(g);
 }
 
 /* The place that a call at the offset has done len bytes at. */
 static off_t place(struct amph_fwd_client *c, const struct amph_fwd_file *file, size_t len)
 {
     off_t at;
-    return fwd_under.lseek(c, file, 0, SEEK_CUR, &at) ? 0 : at - (off_t)len;
+    return amph_ip_under.lseek(c, file, 0, SEEK_CUR, &at) ? 0 : at - (off_t)len;
 }
 
 static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, void *buf, size_t cap, size_t *len_p)
 {
-    struct fwd_pages_guard g;
-    int err = fwd_under.read(c, file, buf, cap, len_p);
-    struct fwd_pages *p = err || !*len_p ? NULL : enter(file, &g);
+    struct amph_ip_pages_guard g;
+    int err = amph_ip_under.read(c, file, buf, cap, len_p);
+    struct amph_ip_pages *p = err || !*len_p ? NULL : enter(file, &g);
     if (p) {
-        if (fwd_pages_changed(p))
-            fwd_pages_overlay(p, buf, place(c, file, *len_p), *len_p);
+        if (amph_ip_pages_changed(p))
+            amph_ip_pages_overlay(p, buf, place(c, file, *len_p), *len_p);
         leave(p, &g);
     }
     return err;
@@ -54,11 +54,11 @@ static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, 
 
 static int co_pread(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t off, void *buf, size_t cap, size_t *len_p)
 {
-    struct fwd_pages_guard g;
-    int err = fwd_under.pread(c, file, off, buf, cap, len_p);
-    struct fwd_pages *p = err || !*len_p ? NULL : enter(file, &g);
+    struct amph_ip_pages_guard g;
+    int err = amph_ip_under.pread(c, file, off, buf, cap, len_p);
+    struct amph_ip_pages *p = err || !*len_p ? NULL : enter(file, &g);
     if (p) {
-        fwd_pages_overlay(p, buf, off, *len_p);
+        amph_ip_pages_overlay(p, buf, off, *len_p);
         leave(p, &g);
     }
     return err;
@@ -66,12 +66,12 @@ static int co_pread(struct amph_fwd_client *c, const struct amph_fwd_file *file,
 
 static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file, const void *data, size_t len, size_t *done_p)
 {
-    struct fwd_pages_guard g;
-    struct fwd_pages *p = enter(file, &g);
-    int err = fwd_under.write(c, file, data, len, done_p);
+    struct amph_ip_pages_guard g;
+    struct amph_ip_pages *p = enter(file, &g);
+    int err = amph_ip_under.write(c, file, data, len, done_p);
     if (p) {
         if (!err)
-            err = fwd_pages_written(p, file, data, place(c, file, *done_p), *done_p);
+            err = amph_ip_pages_written(p, file, data, place(c, file, *done_p), *done_p);
         leave(p, &g);
     }
     return err;
@@ -81,20 +81,20 @@ static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file,
 static bool appends(struct amph_fwd_client *c, const struct amph_fwd_file *file)
 {
     int flags;
-    return (file->rwf & APPENDS) || (fwd_under.getflags(c, file, &flags) == 0 && (flags & O_APPEND));
+    return (file->rwf & APPENDS) || (amph_ip_under.getflags(c, file, &flags) == 0 && (flags & O_APPEND));
 }
 
 static int co_pwrite(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t off, const void *data, size_t len, size_t *done_p)
 {
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
     struct stat st;
-    struct fwd_pages *p = enter(file, &g);
-    int err = fwd_under.pwrite(c, file, off, data, len, done_p);
+    struct amph_ip_pages *p = enter(file, &g);
+    int err = amph_ip_under.pwrite(c, file, off, data, len, done_p);
     if (p) {
-        if (!err && appends(c, file) && (err = fwd_under.fstat(c, file, &st)) == 0)
+        if (!err && appends(c, file) && (err = amph_ip_under.fstat(c, file, &st)) == 0)
             off = st.st_size - (off_t)*done_p;
         if (!err)
-            err = fwd_pages_written(p, file, data, off, *done_p);
+            err = amph_ip_pages_written(p, file, data, off, *done_p);
         leave(p, &g);
     }
     return err;
@@ -102,12 +102,12 @@ static int co_pwrite(struct amph_fwd_client *c, const struct amph_fwd_file *file
 
 static int co_ftruncate(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t length)
 {
-    struct fwd_pages_guard g;
-    struct fwd_pages *p = enter(file, &g);
-    int err = fwd_under.ftruncate(c, file, length);
+    struct amph_ip_pages_guard g;
+    struct amph_ip_pages *p = enter(file, &g);
+    int err = amph_ip_under.ftruncate(c, file, length);
     if (p) {
         if (!err)
-            err = fwd_pages_resize(p, file);
+            err = amph_ip_pages_resize(p, file);
         leave(p, &g);
     }
     return err;
@@ -115,16 +115,16 @@ static int co_ftruncate(struct amph_fwd_client *c, const struct amph_fwd_file *f
 
 static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *file, int how, off_t off, off_t length)
 {
-    struct fwd_pages_guard g;
-    struct fwd_pages *p = enter(file, &g);
+    struct amph_ip_pages_guard g;
+    struct amph_ip_pages *p = enter(file, &g);
     if (p && (how & ~FALLOC_FL_KEEP_SIZE)) /* it may move data to other places */
-        (void)fwd_pages_flush(p, file, 0, INT64_MAX);
-    int err = fwd_under.fallocate(c, file, how, off, length);
+        (void)amph_ip_pages_flush(p, file, 0, INT64_MAX);
+    int err = amph_ip_under.fallocate(c, file, how, off, length);
     if (p) {
         bool moves = how & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
         if (!err)
-            err = how & ~FALLOC_FL_KEEP_SIZE ? fwd_pages_replaced(p, file, off, moves ? INT64_MAX : off + length)
-                                             : fwd_pages_resize(p, file);
+            err = how & ~FALLOC_FL_KEEP_SIZE ? amph_ip_pages_replaced(p, file, off, moves ? INT64_MAX : off + length)
+                                             : amph_ip_pages_resize(p, file);
         leave(p, &g);
     }
     return err;
@@ -132,27 +132,27 @@ static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *f
 
 static int co_truncate(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path, off_t length)
 {
-    int err = fwd_under.truncate(c, dir, path, length);
+    int err = amph_ip_under.truncate(c, dir, path, length);
     if (!err)
-        fwd_maps_resize();
+        amph_ip_maps_resize();
     return err;
 }
 
 static int co_open(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path, int flags, mode_t mode,
                    struct amph_fwd_file *file)
 {
-    int err = fwd_under.open(c, dir, path, flags, mode, file);
+    int err = amph_ip_under.open(c, dir, path, flags, mode, file);
     if (!err && (flags & O_TRUNC))
-        fwd_maps_resize();
+        amph_ip_maps_resize();
     return err;
 }
 
-void fwd_coherent_begin(void)
+void amph_ip_coherent_begin(void)
 {
-    if (fwd_under.loaded)
+    if (amph_ip_under.loaded)
         return;
-    fwd_under = fwd_core;
-#define PUT(name) __atomic_store_n(&fwd_core.name, co_##name, __ATOMIC_RELEASE)
+    amph_ip_under = amph_ip_client;
+#define PUT(name) __atomic_store_n(&amph_ip_client.name, co_##name, __ATOMIC_RELEASE)
     PUT(read);
     PUT(pread);
     PUT(write);

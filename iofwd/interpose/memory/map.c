@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Maps of forwarded files.  Layer: iofwd (preload).  Thread rule: any thread; the list is under fwd_pages_lock.
+ * Maps of forwarded files.  Layer: iofwd (preload).  Thread rule: any thread; the list is under amph_ip_pages_lock.
  *
  * A private map is memory that is read in when the map is made.  A shared one is a map of the file's pages, which all processes of this
  * host share (pages.h).  What was changed there goes to the server at msync, munmap, fsync, close, exec and exit.
@@ -8,7 +8,7 @@
  * A program's map, and its end, pass the C library's function once: a registration cache may have overwritten it, and has to
  * see them.  What the program maps by syscall() does not pass it (kernel.h).  The client's own maps do, as any library's: its
  * network library may keep such a cache.  What the cache then calls by syscall() goes to the kernel, since the client is
- * inside of Amphora (fwd_inside).
+ * inside of Amphora (amph_ip_inside).
  */
 #include <sys/mman.h>
 
@@ -26,24 +26,24 @@ struct map {
     char *at;
     size_t len;
     off_t off;
-    struct fwd_ofile *of; /* with a reference: it stays open for the map */
-    struct fwd_pages *pages;
+    struct amph_fd_file *of; /* with a reference: it stays open for the map */
+    struct amph_ip_pages *pages;
     bool may_write;       /* through of */
 };
 
 static struct map *maps;
-int fwd_maps;
+int amph_ip_maps;
 
-void fwd_maps_fork_lock(bool take)
+void amph_ip_maps_fork_lock(bool take)
 {
-    fwd_pages_fork_lock(take);
+    amph_ip_pages_fork_lock(take);
 }
 
-void fwd_maps_recount(void)
+void amph_ip_maps_recount(void)
 {
     for (struct map *m = maps; m; m = m->next)
         m->of->refs++;
-    fwd_pages_forked();
+    amph_ip_pages_forked();
 }
 
 /* This thread is in the C library's mremap for a forwarded map.  Where that has been overwritten, the call that it
@@ -58,28 +58,28 @@ static void *failed(int err)
 
 /* ---- the ways of a call ---- */
 
-static void *mmap_by(enum fwd_way way, void *at, size_t len, int prot, int flags, int fd, off_t off)
+static void *mmap_by(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
-    if (way == FWD_KERNEL)
-        return fwd_kernel_mmap(at, len, prot, flags, fd, off);
-    return real_mmap64(at, len, prot, flags, fd, off);
+    if (way == AMPH_IP_KERNEL)
+        return amph_ip_kernel_mmap(at, len, prot, flags, fd, off);
+    return libc_mmap64(at, len, prot, flags, fd, off);
 }
 
-static int munmap_by(enum fwd_way way, void *at, size_t len)
+static int munmap_by(enum amph_client_route way, void *at, size_t len)
 {
-    return way == FWD_LIBC ? real_munmap(at, len) : fwd_kernel_munmap(at, len);
+    return way == AMPH_IP_LIBC ? libc_munmap(at, len) : amph_ip_kernel_munmap(at, len);
 }
 
-static int mprotect_by(enum fwd_way way, void *at, size_t len, int prot)
+static int mprotect_by(enum amph_client_route way, void *at, size_t len, int prot)
 {
-    return way == FWD_LIBC ? real_mprotect(at, len, prot) : fwd_kernel_mprotect(at, len, prot);
+    return way == AMPH_IP_LIBC ? libc_mprotect(at, len, prot) : amph_ip_kernel_mprotect(at, len, prot);
 }
 
-static void *mremap_by(enum fwd_way way, void *old, size_t old_len, size_t len, int flags, void *at)
+static void *mremap_by(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags, void *at)
 {
-    if (way == FWD_KERNEL)
-        return fwd_kernel_mremap(old, old_len, len, flags, at);
-    return real_mremap(old, old_len, len, flags, at);
+    if (way == AMPH_IP_KERNEL)
+        return amph_ip_kernel_mremap(old, old_len, len, flags, at);
+    return libc_mremap(old, old_len, len, flags, at);
 }
 
 static size_t page_bytes(void)
@@ -97,56 +97,56 @@ static size_t whole_pages(size_t len)
 /* The changed bytes of m from `from` to `to`. */
 static int flush(struct map *m, size_t from, size_t to)
 {
-    int err = m->may_write ? fwd_core_enter() : 0;
-    if (!m->may_write || err || !fwd_pages_changed(m->pages))
+    int err = m->may_write ? amph_ip_client_enter() : 0;
+    if (!m->may_write || err || !amph_ip_pages_changed(m->pages))
         return err;
-    fwd_pages_begin(m->pages);
-    err = fwd_pages_flush(m->pages, &m->of->file, m->off + (off_t)from, m->off + (off_t)to);
-    fwd_pages_end(m->pages);
+    amph_ip_pages_begin(m->pages);
+    err = amph_ip_pages_flush(m->pages, &m->of->file, m->off + (off_t)from, m->off + (off_t)to);
+    amph_ip_pages_end(m->pages);
     return err;
 }
 
-static int flush_if(const struct fwd_ofile *of)
+static int flush_if(const struct amph_fd_file *of)
 {
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
     int err = 0;
-    fwd_pages_lock(&g);
-    const struct fwd_pages *p = of ? fwd_pages_of(&of->file, false) : NULL;
+    amph_ip_pages_lock(&g);
+    const struct amph_ip_pages *p = of ? amph_ip_pages_of(&of->file, false) : NULL;
     for (struct map *m = maps; m; m = m->next)
         if (!of || m->of == of || m->pages == p) {
             int one = flush(m, 0, m->len);
             err = err ? err : one;
         }
-    fwd_pages_unlock(&g);
+    amph_ip_pages_unlock(&g);
     return err;
 }
 
-int fwd_maps_flush(const struct fwd_ofile *of)
+int amph_ip_maps_flush(const struct amph_fd_file *of)
 {
-    return AMPH_LIKELY(!__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED)) ? 0 : flush_if(of);
+    return AMPH_LIKELY(!__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED)) ? 0 : flush_if(of);
 }
 
-void fwd_maps_resize(void)
+void amph_ip_maps_resize(void)
 {
-    struct fwd_pages_guard g;
-    fwd_pages_lock(&g);
+    struct amph_ip_pages_guard g;
+    amph_ip_pages_lock(&g);
     for (struct map *m = maps; m; m = m->next) {
-        fwd_pages_begin(m->pages);
-        (void)fwd_pages_resize(m->pages, &m->of->file);
-        fwd_pages_end(m->pages);
+        amph_ip_pages_begin(m->pages);
+        (void)amph_ip_pages_resize(m->pages, &m->of->file);
+        amph_ip_pages_end(m->pages);
     }
-    fwd_pages_unlock(&g);
+    amph_ip_pages_unlock(&g);
 }
 
 static void __attribute__((destructor)) at_exit(void)
 {
-    struct fwd_pages_guard g;
-    if (!__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED))
+    struct amph_ip_pages_guard g;
+    if (!__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED))
         return;
     flush_if(NULL);
-    fwd_pages_lock(&g);
-    fwd_pages_ending();
-    fwd_pages_unlock(&g);
+    amph_ip_pages_lock(&g);
+    amph_ip_pages_ending();
+    amph_ip_pages_unlock(&g);
 }
 
 /* ---- the list ---- */
@@ -157,9 +157,9 @@ static void cut(struct map **place, size_t from, size_t to)
     struct map *m = *place;
     if (from == 0 && to == m->len) {
         *place = m->next;
-        __atomic_sub_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
-        fwd_pages_leave(m->pages);
-        fdtab_put(m->of);
+        __atomic_sub_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
+        amph_ip_pages_leave(m->pages);
+        amph_fdtab_put(m->of);
         free(m);
         return;
     }
@@ -171,7 +171,7 @@ static void cut(struct map **place, size_t from, size_t to)
         rest->len -= to;
         rest->pages->maps++;
         __atomic_add_fetch(&rest->of->refs, 1, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
         m->next = rest;
     }
     if (from > 0) {
@@ -197,9 +197,9 @@ static bool common(const struct map *m, const char *at, size_t len, size_t *from
 /* Nothing of the list lies in [at, at + len) any more; what was changed there is written. */
 static void forget(const void *at, size_t len)
 {
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
     size_t from, to;
-    fwd_pages_lock(&g);
+    amph_ip_pages_lock(&g);
     for (struct map **place = &maps; *place;) {
         struct map *m = *place;
         if (!common(m, at, len, &from, &to)) {
@@ -211,15 +211,15 @@ static void forget(const void *at, size_t len)
         if (*place == m)
             place = &m->next;
     }
-    fwd_pages_unlock(&g);
+    amph_ip_pages_unlock(&g);
 }
 
 /* ---- making maps ---- */
 
 /* What the kernel would say to such a map of such a file. */
-static int refused(const struct fwd_ofile *of, int prot, bool shared, struct stat *st, int *access_p)
+static int refused(const struct amph_fd_file *of, int prot, bool shared, struct stat *st, int *access_p)
 {
-    int flags, err = fwd_core.getflags(fwd_core.client, &of->file, &flags);
+    int flags, err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
     if (err)
         return err;
     *access_p = flags & O_ACCMODE;
@@ -227,7 +227,7 @@ static int refused(const struct fwd_ofile *of, int prot, bool shared, struct sta
         return EBADF;
     if (*access_p == O_WRONLY || (shared && (prot & PROT_WRITE) && *access_p != O_RDWR))
         return EACCES;
-    if ((err = fwd_core.fstat(fwd_core.client, &of->file, st)) != 0)
+    if ((err = amph_ip_client.fstat(amph_ip_client.client, &of->file, st)) != 0)
         return err;
     return S_ISREG(st->st_mode) ? 0 : ENODEV;
 }
@@ -235,15 +235,15 @@ static int refused(const struct fwd_ofile *of, int prot, bool shared, struct sta
 /* Memory beyond a file's last page is a SIGBUS, as a map of an empty file is. */
 static int end_map(char *at, size_t len)
 {
-    int fd = fwd_kernel_memfd_create("iofwd", MFD_CLOEXEC);
-    char *end = fd < 0 ? MAP_FAILED : fwd_kernel_mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+    int fd = amph_ip_kernel_memfd_create("iofwd", MFD_CLOEXEC);
+    char *end = fd < 0 ? MAP_FAILED : amph_ip_kernel_mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
     int err = end == MAP_FAILED ? errno : 0;
     if (fd >= 0)
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     return err;
 }
 
-static void *map_private(enum fwd_way way, const struct fwd_ofile *of, void *at, size_t len, int prot, int flags,
+static void *map_private(enum amph_client_route way, const struct amph_fd_file *of, void *at, size_t len, int prot, int flags,
                          off_t off, off_t size)
 {
     int own_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
@@ -251,7 +251,7 @@ static void *map_private(enum fwd_way way, const struct fwd_ofile *of, void *at,
     if (map == MAP_FAILED)
         return MAP_FAILED;
     size_t there = off < size ? whole_pages((size_t)(size - off)) : 0;
-    int err = fwd_read_in(&of->file, map, len, off);
+    int err = amph_ip_read_in(&of->file, map, len, off);
     if (!err && there < len)
         err = end_map(map + there, len - there);
     if (err) {
@@ -259,12 +259,12 @@ static void *map_private(enum fwd_way way, const struct fwd_ofile *of, void *at,
         return failed(err);
     }
     if (prot != (PROT_READ | PROT_WRITE))
-        fwd_kernel_mprotect(map, len, prot);
+        amph_ip_kernel_mprotect(map, len, prot);
     return map;
 }
 
 /* Puts a map into the list, which takes over a use of the pages. */
-static bool enlist(char *at, size_t len, off_t off, struct fwd_ofile *of, struct fwd_pages *pages, bool may_write)
+static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of, struct amph_ip_pages *pages, bool may_write)
 {
     struct map *m = malloc(sizeof *m);
     if (!m)
@@ -272,48 +272,48 @@ static bool enlist(char *at, size_t len, off_t off, struct fwd_ofile *of, struct
     __atomic_add_fetch(&of->refs, 1, __ATOMIC_RELAXED);
     *m = (struct map){ .next = maps, .at = at, .len = whole_pages(len), .off = off, .of = of, .pages = pages, .may_write = may_write };
     maps = m;
-    __atomic_add_fetch(&fwd_maps, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
     return true;
 }
 
 /* The pages are there, and in step with the file. */
-static int prepare(struct fwd_pages *p, const struct fwd_ofile *of, size_t len, int prot, off_t off)
+static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_t len, int prot, off_t off)
 {
-    fwd_pages_begin(p);
-    int err = fwd_pages_load(p, &of->file, off, (off_t)len);
+    amph_ip_pages_begin(p);
+    int err = amph_ip_pages_load(p, &of->file, off, (off_t)len);
     if (!err && (prot & PROT_WRITE))
-        err = fwd_pages_writable(p);
-    fwd_pages_end(p);
+        err = amph_ip_pages_writable(p);
+    amph_ip_pages_end(p);
     return err;
 }
 
 /* Pages for a new map, and a descriptor of them. */
-static int take_pages(struct fwd_ofile *of, size_t len, int prot, off_t off, off_t size, bool may_write,
-                      struct fwd_pages **pages_p, int *fd_p)
+static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, off_t size, bool may_write,
+                      struct amph_ip_pages **pages_p, int *fd_p)
 {
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
 
-    fwd_pages_lock(&g);
-    int err = fwd_pages_join(&of->file, size, (prot & PROT_WRITE) && of->locked, pages_p);
+    amph_ip_pages_lock(&g);
+    int err = amph_ip_pages_join(&of->file, size, (prot & PROT_WRITE) && of->locked, pages_p);
     if (!err) {
         err = prepare(*pages_p, of, len, prot, off);
-        *fd_p = err ? -1 : fwd_pages_map_fd(*pages_p, may_write);
+        *fd_p = err ? -1 : amph_ip_pages_map_fd(*pages_p, may_write);
         if (!err && *fd_p < 0)
             err = errno;
         if (err)
-            fwd_pages_leave(*pages_p);
+            amph_ip_pages_leave(*pages_p);
     }
-    fwd_pages_unlock(&g);
+    amph_ip_pages_unlock(&g);
     return err;
 }
 
 /* No lock is held over the call that makes the map: what has overwritten the C library's function may use forwarded
  * files. */
-static void *map_shared(enum fwd_way way, struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off, off_t size,
+static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len, int prot, int flags, off_t off, off_t size,
                         bool may_write)
 {
-    struct fwd_pages_guard g;
-    struct fwd_pages *p;
+    struct amph_ip_pages_guard g;
+    struct amph_ip_pages *p;
     int fd, err = take_pages(of, len, prot, off, size, may_write, &p, &fd);
     if (err)
         return failed(err);
@@ -321,13 +321,13 @@ static void *map_shared(enum fwd_way way, struct fwd_ofile *of, void *at, size_t
     char *map = mmap_by(way, at, len, prot, flags, fd, off);
     if (map == MAP_FAILED)
         err = errno;
-    fwd_kernel_close(fd);
+    amph_ip_kernel_close(fd);
 
-    fwd_pages_lock(&g);
+    amph_ip_pages_lock(&g);
     bool listed = !err && enlist(map, len, off, of, p, may_write);
     if (!listed)
-        fwd_pages_leave(p);
-    fwd_pages_unlock(&g);
+        amph_ip_pages_leave(p);
+    amph_ip_pages_unlock(&g);
 
     if (!err && !listed) {
         munmap_by(way, map, len);
@@ -336,7 +336,7 @@ static void *map_shared(enum fwd_way way, struct fwd_ofile *of, void *at, size_t
     return err ? failed(err) : map;
 }
 
-static void *map_file(enum fwd_way way, struct fwd_ofile *of, void *at, size_t len, int prot, int flags, off_t off)
+static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len, int prot, int flags, off_t off)
 {
     struct stat st;
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
@@ -345,7 +345,7 @@ static void *map_file(enum fwd_way way, struct fwd_ofile *of, void *at, size_t l
         return failed(err);
     if (!shared)
         return map_private(way, of, at, len, prot, flags, off, st.st_size);
-    fwd_coherent_begin();
+    amph_ip_coherent_begin();
     void *map = map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
     err = errno;
     /* a file that is only read, and cannot be shared: no descriptors are left, files are limited, memory from which no program may run */
@@ -355,67 +355,67 @@ static void *map_file(enum fwd_way way, struct fwd_ofile *of, void *at, size_t l
     return map;
 }
 
-void *fwd_mmap(enum fwd_way way, void *at, size_t len, int prot, int flags, int fd, off_t off)
+void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
 
     if (flags & MAP_FIXED) {
-        fwd_reach_forget();
-        if (__atomic_load_n(&fwd_maps, __ATOMIC_RELAXED))
+        amph_ip_mem_forget();
+        if (__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED))
             forget(at, len);
     }
-    if (!fwd_fd(fd))
+    if (!amph_ip_fd(fd))
         return mmap_by(way, at, len, prot, flags, fd, off);
 
     if (off < 0 || (off & (off_t)(page_bytes() - 1)) || len == 0 || (off_t)len < 0)
         return failed(EINVAL);
-    if (fwd_file_begin(fd, &of) != 0)
+    if (amph_ip_file_begin(fd, &of) != 0)
         return MAP_FAILED;
     void *map = map_file(way, of, at, len, prot, flags, off);
     int saved = errno;
-    fdtab_put(of);
+    amph_fdtab_put(of);
     errno = saved;
     return map;
 }
 
-void *x_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+void *amph_do_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
-    return fwd_mmap(FWD_LIBC, at, len, prot, flags, fd, off);
+    return amph_ip_mmap(AMPH_IP_LIBC, at, len, prot, flags, fd, off);
 }
 
 /* ---- changing them, and other memory ---- */
 
 static bool have_maps(void)
 {
-    return __atomic_load_n(&fwd_maps, __ATOMIC_RELAXED);
+    return __atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED);
 }
 
 static int memory_changed(int result)
 {
-    fwd_reach_forget();
+    amph_ip_mem_forget();
     return result;
 }
 
-int fwd_munmap(enum fwd_way way, void *at, size_t len)
+int amph_ip_munmap(enum amph_client_route way, void *at, size_t len)
 {
     if (have_maps() && ((uintptr_t)at & (page_bytes() - 1)) == 0)
         forget(at, len);
     return memory_changed(munmap_by(way, at, len));
 }
 
-int x_munmap(void *at, size_t len)
+int amph_do_munmap(void *at, size_t len)
 {
-    return fwd_munmap(FWD_LIBC, at, len);
+    return amph_ip_munmap(AMPH_IP_LIBC, at, len);
 }
 
-int fwd_msync(enum fwd_way way, void *at, size_t len, int flags)
+int amph_ip_msync(enum amph_client_route way, void *at, size_t len, int flags)
 {
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
     size_t from, to;
     int err = 0;
-    if ((way == FWD_LIBC ? real_msync(at, len, flags) : fwd_kernel_msync(at, len, flags)) != 0)
+    if ((way == AMPH_IP_LIBC ? libc_msync(at, len, flags) : amph_ip_kernel_msync(at, len, flags)) != 0)
         return -1;
-    fwd_pages_lock(&g);
+    amph_ip_pages_lock(&g);
     for (struct map *m = maps; m && !err; m = m->next) {
         if (!common(m, at, len, &from, &to))
             continue;
@@ -423,34 +423,34 @@ int fwd_msync(enum fwd_way way, void *at, size_t len, int flags)
         if (!err && (flags & MS_INVALIDATE))
             err = prepare(m->pages, m->of, to - from, 0, m->off + (off_t)from);
     }
-    fwd_pages_unlock(&g);
-    return fwd_result(err);
+    amph_ip_pages_unlock(&g);
+    return amph_ip_result(err);
 }
 
-int x_msync(void *at, size_t len, int flags)
+int amph_do_msync(void *at, size_t len, int flags)
 {
-    return fwd_msync(FWD_LIBC, at, len, flags);
+    return amph_ip_msync(AMPH_IP_LIBC, at, len, flags);
 }
 
 /* A shared map that was read-only is to be written. */
-int fwd_mprotect(enum fwd_way way, void *at, size_t len, int prot)
+int amph_ip_mprotect(enum amph_client_route way, void *at, size_t len, int prot)
 {
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
     size_t from, to;
     int err = 0;
     if (!have_maps())
         return memory_changed(mprotect_by(way, at, len, prot));
-    fwd_pages_lock(&g);
+    amph_ip_pages_lock(&g);
     for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next)
         if (m->may_write && common(m, at, len, &from, &to) && !(err = m->of->locked && !m->pages->named ? EACCES : 0))
             err = prepare(m->pages, m->of, to - from, PROT_WRITE, m->off + (off_t)from);
-    fwd_pages_unlock(&g);
-    return err ? fwd_fail(err) : memory_changed(mprotect_by(way, at, len, prot));
+    amph_ip_pages_unlock(&g);
+    return err ? amph_ip_fail(err) : memory_changed(mprotect_by(way, at, len, prot));
 }
 
-int x_mprotect(void *at, size_t len, int prot)
+int amph_do_mprotect(void *at, size_t len, int prot)
 {
-    return fwd_mprotect(FWD_LIBC, at, len, prot);
+    return amph_ip_mprotect(AMPH_IP_LIBC, at, len, prot);
 }
 
 /* The first map of the list in [at, at + len), and where in it. */
@@ -472,14 +472,14 @@ struct moved {
 /* false: none is moved, or it cannot be (*err_p). */
 static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, int *err_p)
 {
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
 
-    fwd_pages_lock(&g);
+    amph_ip_pages_lock(&g);
     struct map *m = map_at(old, old_len ? old_len : 1, &v->from, &v->to);
     if (m) {
         v->was = *m;
         v->off = m->off + (off_t)v->from;
-        *err_p = fwd_core_enter();
+        *err_p = amph_ip_client_enter();
         if (!*err_p)
             *err_p = prepare(m->pages, m->of, len, 0, v->off);
     }
@@ -487,7 +487,7 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
         m->pages->maps++;
         __atomic_add_fetch(&m->of->refs, 1, __ATOMIC_RELAXED);
     }
-    fwd_pages_unlock(&g);
+    amph_ip_pages_unlock(&g);
     return m && !*err_p;
 }
 
@@ -495,9 +495,9 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
 static void move_end(const struct moved *v, char *map, size_t old_len, size_t len, bool keep_old)
 {
     const struct map *was = &v->was;
-    struct fwd_pages_guard g;
+    struct amph_ip_pages_guard g;
 
-    fwd_pages_lock(&g);
+    amph_ip_pages_lock(&g);
     struct map **place = &maps;
     while (*place && ((*place)->at != was->at || (*place)->pages != was->pages))
         place = &(*place)->next;
@@ -506,20 +506,20 @@ static void move_end(const struct moved *v, char *map, size_t old_len, size_t le
         cut(place, v->from, to < was->len ? to : was->len);
     }
     if (map == MAP_FAILED || !enlist(map, len, v->off, was->of, was->pages, was->may_write))
-        fwd_pages_leave(was->pages);
-    fwd_pages_unlock(&g);
+        amph_ip_pages_leave(was->pages);
+    amph_ip_pages_unlock(&g);
 
-    fdtab_put(was->of);
+    amph_fdtab_put(was->of);
 }
 
-void *fwd_mremap(enum fwd_way way, void *old, size_t old_len, size_t len, int flags, void *at)
+void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags, void *at)
 {
     struct moved v;
     int err = 0;
 
-    fwd_reach_forget();
+    amph_ip_mem_forget();
     if (moving)
-        return fwd_kernel_mremap(old, old_len, len, flags, at);
+        return amph_ip_kernel_mremap(old, old_len, len, flags, at);
     if (!have_maps())
         return mremap_by(way, old, old_len, len, flags, at);
     if (flags & MREMAP_FIXED)
@@ -537,7 +537,7 @@ void *fwd_mremap(enum fwd_way way, void *old, size_t old_len, size_t len, int fl
     return map;
 }
 
-void *x_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
+void *amph_do_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
 {
-    return fwd_mremap(FWD_LIBC, old, old_len, len, flags, at);
+    return amph_ip_mremap(AMPH_IP_LIBC, old, old_len, len, flags, at);
 }

@@ -20,7 +20,7 @@
 #define CHUNK ((off_t)1 << 20)      /* what is looked at together */
 #define WINDOW ((off_t)64 << 20)    /* what is read in together */
 #define KEPT_AT PAGE                /* of the control file: a byte for each piece */
-#define SHADOW_AT FWD_PAGES_SHADOW
+#define SHADOW_AT AMPH_IP_PAGES_SHADOW
 #define FAR INT64_MAX
 
 static char ours[CHUNK], theirs[CHUNK], base[CHUNK];
@@ -35,15 +35,15 @@ static off_t most(off_t a, off_t b)
     return a > b ? a : b;
 }
 
-bool fwd_pages_changed(const struct fwd_pages *p)
+bool amph_ip_pages_changed(const struct amph_ip_pages *p)
 {
     return __atomic_load_n(&p->head->shadowed, __ATOMIC_ACQUIRE);
 }
 
-static off_t length_of(const struct fwd_pages *p)
+static off_t length_of(const struct amph_ip_pages *p)
 {
     struct stat st;
-    return real_fstat64(p->data, &st) == 0 ? st.st_size : 0;
+    return libc_fstat64(p->data, &st) == 0 ? st.st_size : 0;
 }
 
 /* ---- the two files ---- */
@@ -53,14 +53,14 @@ static void get(int fd, off_t at, void *buf, size_t len)
 {
     size_t done = 0;
     for (ssize_t n = 1; done < len && n > 0; done += n > 0 ? (size_t)n : 0)
-        n = fwd_kernel_pread(fd, (char *)buf + done, len - done, at + (off_t)done);
+        n = amph_ip_kernel_pread(fd, (char *)buf + done, len - done, at + (off_t)done);
     memset((char *)buf + done, 0, len - done);
 }
 
 static int put(int fd, off_t at, const void *buf, size_t len)
 {
     for (size_t done = 0; done < len;) {
-        ssize_t n = fwd_kernel_pwrite(fd, (const char *)buf + done, len - done, at + (off_t)done);
+        ssize_t n = amph_ip_kernel_pwrite(fd, (const char *)buf + done, len - done, at + (off_t)done);
         if (n <= 0)
             return n < 0 ? errno : EIO;
         done += (size_t)n;
@@ -70,19 +70,19 @@ static int put(int fd, off_t at, const void *buf, size_t len)
 
 static off_t next_in(int fd, off_t start, off_t at)
 {
-    off_t found = fwd_kernel_lseek(fd, start + at, SEEK_DATA);
+    off_t found = amph_ip_kernel_lseek(fd, start + at, SEEK_DATA);
     return found < 0 ? FAR : found - start;
 }
 
 /* The next place that anybody has touched. */
-static off_t next_touched(const struct fwd_pages *p, off_t at)
+static off_t next_touched(const struct amph_ip_pages *p, off_t at)
 {
     off_t data = next_in(p->data, 0, at);
-    return fwd_pages_changed(p) ? least(data, next_in(p->control, SHADOW_AT, at)) : data;
+    return amph_ip_pages_changed(p) ? least(data, next_in(p->control, SHADOW_AT, at)) : data;
 }
 
 /* The end of the pieces from at on that are all kept, or all not. */
-static off_t end_of_run(const struct fwd_pages *p, off_t at, off_t end, bool *kept_p)
+static off_t end_of_run(const struct amph_ip_pages *p, off_t at, off_t end, bool *kept_p)
 {
     char kept[512];
     off_t piece = at / PIECE;
@@ -97,7 +97,7 @@ static off_t end_of_run(const struct fwd_pages *p, off_t at, off_t end, bool *ke
     return end;
 }
 
-static int keep(const struct fwd_pages *p, off_t from, off_t end)
+static int keep(const struct amph_ip_pages *p, off_t from, off_t end)
 {
     char kept[512];
     int err = 0;
@@ -113,7 +113,7 @@ static int read_whole(const struct amph_fwd_file *file, char *to, size_t len, of
 {
     size_t done = 0;
     for (size_t n = 1; done < len && n > 0; done += n) {
-        int err = fwd_under.pread(fwd_core.client, file, off + (off_t)done, to + done, len - done, &n);
+        int err = amph_ip_under.pread(amph_ip_client.client, file, off + (off_t)done, to + done, len - done, &n);
         if (err)
             return err;
     }
@@ -128,7 +128,7 @@ static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off
         return false;
     *from_p = at;
     *end_p = end;
-    int err = end - at < CHUNK ? 0 : fwd_core.nextdata(fwd_core.client, file, at, from_p, end_p);
+    int err = end - at < CHUNK ? 0 : amph_ip_client.nextdata(amph_ip_client.client, file, at, from_p, end_p);
     if (err == ENXIO)
         return false;
     if (err || *from_p < at || *end_p <= *from_p) { /* a server that does not say: all of it */
@@ -139,16 +139,16 @@ static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off
     return *from_p < end;
 }
 
-int fwd_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t off)
+int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t off)
 {
     struct stat st;
     off_t at = off, from, to_off;
-    int err = fwd_core.fstat(fwd_core.client, file, &st);
+    int err = amph_ip_client.fstat(amph_ip_client.client, file, &st);
     off_t end = err ? 0 : least(st.st_size, off + (off_t)len);
     for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
         size_t n = 1;
         for (off_t place = from; !err && n > 0 && place < to_off; place += (off_t)n)
-            err = fwd_core.pread(fwd_core.client, file, place, to + (place - off), (size_t)(to_off - place), &n);
+            err = amph_ip_client.pread(amph_ip_client.client, file, place, to + (place - off), (size_t)(to_off - place), &n);
     }
     return err;
 }
@@ -156,23 +156,23 @@ int fwd_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t of
 /* ---- coming in ---- */
 
 /* Reads [from, end), which is zero up to now, in one window. */
-static int fill_window(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+static int fill_window(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
 {
     off_t start = from & ~(PIECE - 1); /* no machine's pages are larger */
     size_t len = (size_t)(end - start);
-    if (fwd_kernel_fallocate(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
+    if (amph_ip_kernel_fallocate(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
         return errno;
-    char *window = fwd_kernel_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data, start);
+    char *window = amph_ip_kernel_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data, start);
     if (window == MAP_FAILED)
         return errno;
     int err = read_whole(file, window + (from - start), (size_t)(end - from), from);
-    if (!err && fwd_pages_changed(p))
+    if (!err && amph_ip_pages_changed(p))
         err = put(p->control, SHADOW_AT + from, window + (from - start), (size_t)(end - from));
-    fwd_kernel_munmap(window, len);
+    amph_ip_kernel_munmap(window, len);
     return err;
 }
 
-static int fill(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
+static int fill(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
 {
     off_t from, to;
     int err = 0;
@@ -184,7 +184,7 @@ static int fill(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at,
 }
 
 /* The bytes of a page that the server has changed come in. */
-static int merge_page(struct fwd_pages *p, off_t at, const char *now, const char *was, size_t len)
+static int merge_page(struct amph_ip_pages *p, off_t at, const char *now, const char *was, size_t len)
 {
     int err = 0;
     for (size_t i = 0, n; i < len && !err; i += n) {
@@ -195,11 +195,11 @@ static int merge_page(struct fwd_pages *p, off_t at, const char *now, const char
         else
             n = 1;
     }
-    return err || !fwd_pages_changed(p) ? err : put(p->control, SHADOW_AT + at, now, len);
+    return err || !amph_ip_pages_changed(p) ? err : put(p->control, SHADOW_AT + at, now, len);
 }
 
 /* What is kept in [at, end) comes into step with the file. */
-static int merge(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
+static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
 {
     off_t from, to, n;
     int err = 0;
@@ -212,7 +212,7 @@ static int merge(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at
         if (n == 0)
             break;
         err = read_whole(file, theirs, (size_t)n, at);
-        get(fwd_pages_changed(p) ? p->control : p->data, (fwd_pages_changed(p) ? SHADOW_AT : 0) + at, base, (size_t)n);
+        get(amph_ip_pages_changed(p) ? p->control : p->data, (amph_ip_pages_changed(p) ? SHADOW_AT : 0) + at, base, (size_t)n);
         for (off_t page = 0; page < n && !err; page += PAGE) {
             size_t len = (size_t)least(PAGE, n - page);
             if (memcmp(theirs + page, base + page, len) != 0)
@@ -223,8 +223,8 @@ static int merge(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at
 }
 
 /* Calls fn for what is kept of [from, end). */
-static int each_kept(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end,
-                     int (*fn)(struct fwd_pages *, const struct amph_fwd_file *, off_t, off_t))
+static int each_kept(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end,
+                     int (*fn)(struct amph_ip_pages *, const struct amph_fwd_file *, off_t, off_t))
 {
     int err = 0;
     bool kept;
@@ -235,23 +235,23 @@ static int each_kept(struct fwd_pages *p, const struct amph_fwd_file *file, off_
     return err;
 }
 
-int fwd_pages_resize(struct fwd_pages *p, const struct amph_fwd_file *file)
+int amph_ip_pages_resize(struct amph_ip_pages *p, const struct amph_fwd_file *file)
 {
     struct stat st;
     off_t old = length_of(p);
-    int err = fwd_under.fstat(fwd_core.client, file, &st);
+    int err = amph_ip_under.fstat(amph_ip_client.client, file, &st);
     if (err || st.st_size == old)
         return err;
-    if (fwd_kernel_ftruncate(p->data, st.st_size) != 0)
+    if (amph_ip_kernel_ftruncate(p->data, st.st_size) != 0)
         return errno;
     if (st.st_size > old)
         return each_kept(p, file, old, st.st_size, fill);
-    return fwd_pages_changed(p) && fwd_kernel_ftruncate(p->control, SHADOW_AT + st.st_size) != 0 ? errno : 0;
+    return amph_ip_pages_changed(p) && amph_ip_kernel_ftruncate(p->control, SHADOW_AT + st.st_size) != 0 ? errno : 0;
 }
 
-int fwd_pages_load(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t len)
+int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t len)
 {
-    int err = fwd_pages_resize(p, file);
+    int err = amph_ip_pages_resize(p, file);
     off_t end = ((from + len) + PIECE - 1) & ~(PIECE - 1), size = length_of(p);
     bool kept;
     from &= ~(PIECE - 1);
@@ -265,40 +265,40 @@ int fwd_pages_load(struct fwd_pages *p, const struct amph_fwd_file *file, off_t 
     return err;
 }
 
-static int replace(struct fwd_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
+static int replace(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
 {
     int err = 0;
     for (off_t n; at < end && !err; at += n) {
         n = least(CHUNK, end - at);
         if ((err = read_whole(file, theirs, (size_t)n, at)) == 0)
             err = put(p->data, at, theirs, (size_t)n);
-        if (!err && fwd_pages_changed(p))
+        if (!err && amph_ip_pages_changed(p))
             err = put(p->control, SHADOW_AT + at, theirs, (size_t)n);
     }
     return err;
 }
 
-int fwd_pages_replaced(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+int amph_ip_pages_replaced(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
 {
-    int err = fwd_pages_resize(p, file);
+    int err = amph_ip_pages_resize(p, file);
     return err ? err : each_kept(p, file, from, least(end, length_of(p)), replace);
 }
 
-int fwd_pages_written(struct fwd_pages *p, const struct amph_fwd_file *file, const void *buf, off_t from, size_t len)
+int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *file, const void *buf, off_t from, size_t len)
 {
     off_t old = length_of(p), end = from + (off_t)len, at = from;
     int err = 0;
     bool kept;
     if (from > old)
-        err = fwd_pages_resize(p, file);
-    else if (end > old && fwd_kernel_ftruncate(p->data, end) != 0)
+        err = amph_ip_pages_resize(p, file);
+    else if (end > old && amph_ip_kernel_ftruncate(p->data, end) != 0)
         err = errno;
     for (off_t to; at < end && !err; at = to) {
         to = end_of_run(p, at, end, &kept);
         if (!kept)
             continue;
         err = put(p->data, at, (const char *)buf + (at - from), (size_t)(to - at));
-        if (!err && fwd_pages_changed(p))
+        if (!err && amph_ip_pages_changed(p))
             err = put(p->control, SHADOW_AT + at, (const char *)buf + (at - from), (size_t)(to - at));
     }
     return err;
@@ -306,11 +306,11 @@ int fwd_pages_written(struct fwd_pages *p, const struct amph_fwd_file *file, con
 
 /* ---- changes ---- */
 
-int fwd_pages_writable(struct fwd_pages *p)
+int amph_ip_pages_writable(struct amph_ip_pages *p)
 {
     off_t end = length_of(p);
     int err = 0;
-    if (fwd_pages_changed(p))
+    if (amph_ip_pages_changed(p))
         return 0;
     for (off_t at = next_in(p->data, 0, 0), n; at < end && !err; at = next_in(p->data, 0, at + n)) {
         n = least(CHUNK, end - at);
@@ -324,7 +324,7 @@ int fwd_pages_writable(struct fwd_pages *p)
 
 /* A run of changed bytes, which grows from page to page. */
 struct run {
-    struct fwd_pages *pages;
+    struct amph_ip_pages *pages;
     const struct amph_fwd_file *file;
     off_t from, end; /* in the file */
     off_t limit;     /* where the file ends: what lies beyond is nobody's; -1: not yet known */
@@ -336,13 +336,13 @@ static int write_out(struct run *r)
     struct stat st;
     int err = 0;
     if (r->limit < 0 && r->from < r->end) {
-        err = fwd_under.fstat(fwd_core.client, r->file, &st);
+        err = amph_ip_under.fstat(amph_ip_client.client, r->file, &st);
         r->limit = st.st_size;
     }
     for (off_t end = least(r->end, r->limit); r->from < end && !err;) {
         size_t n = 0;
         const char *data = ours + (r->from - r->chunk);
-        err = fwd_under.pwrite(fwd_core.client, r->file, r->from, data, (size_t)(end - r->from), &n);
+        err = amph_ip_under.pwrite(amph_ip_client.client, r->file, r->from, data, (size_t)(end - r->from), &n);
         if (!err)
             err = n ? put(r->pages->control, SHADOW_AT + r->from, data, n) : EIO;
         r->from += (off_t)n;
@@ -370,11 +370,11 @@ static int add_page(struct run *r, off_t at, off_t len)
     return err;
 }
 
-int fwd_pages_flush(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
 {
     struct run r = { .pages = p, .file = file, .limit = -1 };
     int err = 0;
-    if (!fwd_pages_changed(p))
+    if (!amph_ip_pages_changed(p))
         return 0;
     end = least(end, length_of(p));
     for (off_t at = from, n; at < end && !err; at += n) {
@@ -394,9 +394,9 @@ int fwd_pages_flush(struct fwd_pages *p, const struct amph_fwd_file *file, off_t
     return err;
 }
 
-void fwd_pages_overlay(struct fwd_pages *p, void *buf, off_t from, size_t len)
+void amph_ip_pages_overlay(struct amph_ip_pages *p, void *buf, off_t from, size_t len)
 {
-    if (!fwd_pages_changed(p))
+    if (!amph_ip_pages_changed(p))
         return;
     for (off_t at = from, end = from + (off_t)len, n; at < end; at += n) {
         at = most(at, least(next_touched(p, at), end));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The pages of a file that is mapped MAP_SHARED, one set for all processes of a user on this host.  Layer: iofwd (preload).
- * Thread rule: every function is called under fwd_pages_lock, but for fwd_pages_fork; what takes pages, but for leave, between
- * fwd_pages_begin and fwd_pages_end.
+ * Thread rule: every function is called under amph_ip_pages_lock, but for amph_ip_pages_fork; what takes pages, but for leave, between
+ * amph_ip_pages_begin and amph_ip_pages_end.
  *
  * A file's pages are two files in /dev/shm/iofwd-UID, which belongs to that user alone: the data, as long as the file itself, so that
  * memory beyond its end is a SIGBUS as on a file system; and the control file with a lock, a lock that each user of the pages holds a
@@ -21,92 +21,92 @@
 
 #include "iofwd/interpose/entry/client.h"
 
-#define FWD_PAGES_NAME 120
-#define FWD_PAGES_SHADOW ((off_t)1 << 42) /* where the shadow begins in the control file; 32-bit kernels have files of 16 TiB */
+#define AMPH_IP_PAGES_NAME 120
+#define AMPH_IP_PAGES_SHADOW ((off_t)1 << 42) /* where the shadow begins in the control file; 32-bit kernels have files of 16 TiB */
 
 /* What the control file begins with. */
-struct fwd_pages_head {
+struct amph_ip_pages_head {
     uint32_t shadowed; /* a map may be written: there is a shadow of all that is kept */
 };
 
-struct fwd_pages {
-    struct fwd_pages *next;
-    char name[FWD_PAGES_NAME]; /* what the server calls the file */
+struct amph_ip_pages {
+    struct amph_ip_pages *next;
+    char name[AMPH_IP_PAGES_NAME]; /* what the server calls the file */
     bool named;                /* other processes find them */
     bool inherited;            /* control is the parent's open file, whose locks do not keep the parent out */
     int data, control;
-    struct fwd_pages_head *head;
+    struct amph_ip_pages_head *head;
     unsigned maps;             /* of this process */
 };
 
 /* The calls of the core as they are without maps: coherent.c puts others in their place. */
-extern struct fwd_core fwd_under AMPH_HIDDEN;
+extern struct amph_ip_client amph_ip_under AMPH_HIDDEN;
 
 /* Of this process: signals are held back, no cancellation comes in between, and its limit of file sizes, which is not meant for the files
  * of pages, is lifted. */
-struct fwd_pages_guard {
+struct amph_ip_pages_guard {
     sigset_t signals;
     int cancel;
     bool limited;
     struct rlimit64 limit;
 };
-void fwd_pages_lock(struct fwd_pages_guard *g);
-void fwd_pages_unlock(const struct fwd_pages_guard *g);
-void fwd_pages_fork_lock(bool take); /* for a fork: only the mutex */
-void fwd_pages_forked(void);         /* in the child */
+void amph_ip_pages_lock(struct amph_ip_pages_guard *g);
+void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g);
+void amph_ip_pages_fork_lock(bool take); /* for a fork: only the mutex */
+void amph_ip_pages_forked(void);         /* in the child */
 
 /* ---- memory/pages_shared.c: which pages, and who else uses them ---- */
 
 /* The pages of file, which is len_bytes long, with one map more.  0, or an errno value: ENODEV (strict: the map has to be one memory for
  * all processes that lock the file, and cannot be). */
-int fwd_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict, struct fwd_pages **pages_p);
+int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict, struct amph_ip_pages **pages_p);
 
 /* One map less; the last one of this process gives the pages up, and the last process removes them. */
-void fwd_pages_leave(struct fwd_pages *p);
+void amph_ip_pages_leave(struct amph_ip_pages *p);
 
 /* This process ends, with its maps: who comes later need not find them. */
-void fwd_pages_ending(void);
+void amph_ip_pages_ending(void);
 
 /* The pages of file that this process has, or NULL.  ask: the server may be asked which file it is. */
-struct fwd_pages *fwd_pages_of(const struct amph_fwd_file *file, bool ask);
+struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool ask);
 
 /* Among processes: between these two, nobody else changes what is kept and what the file is. */
-void fwd_pages_begin(struct fwd_pages *p);
-void fwd_pages_end(struct fwd_pages *p);
+void amph_ip_pages_begin(struct amph_ip_pages *p);
+void amph_ip_pages_end(struct amph_ip_pages *p);
 
 /* A descriptor of the data for mapping, not writable where the file's is not; -1 with errno.  The caller closes it. */
-int fwd_pages_map_fd(const struct fwd_pages *p, bool writable);
+int amph_ip_pages_map_fd(const struct amph_ip_pages *p, bool writable);
 
 /* ---- pages.c: what is in them.  Each gives 0 or an errno value. ---- */
 
 /* From now on [from, from + len) is kept; it is read in afresh, but for what was changed here. */
-int fwd_pages_load(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t len);
+int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t len);
 
 /* From now on there are changes. */
-int fwd_pages_writable(struct fwd_pages *p);
-bool fwd_pages_changed(const struct fwd_pages *p); /* may there be some?  Needs no lock. */
+int amph_ip_pages_writable(struct amph_ip_pages *p);
+bool amph_ip_pages_changed(const struct amph_ip_pages *p); /* may there be some?  Needs no lock. */
 
 /* What was changed in [from, end) goes to the server through file. */
-int fwd_pages_flush(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end);
+int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end);
 
 /* The file may have another length: what is new is read in. */
-int fwd_pages_resize(struct fwd_pages *p, const struct amph_fwd_file *file);
+int amph_ip_pages_resize(struct amph_ip_pages *p, const struct amph_fwd_file *file);
 
 /* [from, from + len) was written to the file. */
-int fwd_pages_written(struct fwd_pages *p, const struct amph_fwd_file *file, const void *buf, off_t from, size_t len);
+int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *file, const void *buf, off_t from, size_t len);
 
 /* [from, end) of the file has other data now, which are read in and take the place of changes. */
-int fwd_pages_replaced(struct fwd_pages *p, const struct amph_fwd_file *file, off_t from, off_t end);
+int amph_ip_pages_replaced(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end);
 
 /* buf was read from the file at from: what was changed since it went there comes into it. */
-void fwd_pages_overlay(struct fwd_pages *p, void *buf, off_t from, size_t len);
+void amph_ip_pages_overlay(struct amph_ip_pages *p, void *buf, off_t from, size_t len);
 
 /* Reads a file's data, from off on, into memory that is zero; holes are left out. */
-int fwd_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t off);
+int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t off);
 
 /* ---- coherent.c ---- */
 
 /* From now on the calls that move data know of pages. */
-void fwd_coherent_begin(void);
+void amph_ip_coherent_begin(void);
 
 #endif

@@ -16,35 +16,35 @@
 #define USED_BYTE 1 /* locked, shared, by each process that uses them */
 #define KNOWN 64
 
-static struct fwd_pages *all;
+static struct amph_ip_pages *all;
 static uint32_t epoch; /* goes on whenever `all` changes */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-void fwd_pages_lock(struct fwd_pages_guard *g)
+void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
 {
     sigset_t every;
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     pthread_mutex_lock(&mutex);
-    g->limited = AMPH_UNLIKELY(fwd_is_limited()) && fwd_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
+    g->limited = AMPH_UNLIKELY(amph_ip_is_limited()) && amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
     if (g->limited) {
         struct rlimit64 most = { .rlim_cur = g->limit.rlim_max, .rlim_max = g->limit.rlim_max };
-        fwd_kernel_prlimit(RLIMIT_FSIZE, &most, NULL);
+        amph_ip_kernel_prlimit(RLIMIT_FSIZE, &most, NULL);
     }
 }
 
-void fwd_pages_unlock(const struct fwd_pages_guard *g)
+void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g)
 {
     int was;
     if (g->limited)
-        fwd_kernel_prlimit(RLIMIT_FSIZE, &g->limit, NULL);
+        amph_ip_kernel_prlimit(RLIMIT_FSIZE, &g->limit, NULL);
     pthread_mutex_unlock(&mutex);
     pthread_setcancelstate(g->cancel, &was);
     pthread_sigmask(SIG_SETMASK, &g->signals, NULL);
 }
 
-void fwd_pages_fork_lock(bool take)
+void amph_ip_pages_fork_lock(bool take)
 {
     if (take)
         pthread_mutex_lock(&mutex);
@@ -52,9 +52,9 @@ void fwd_pages_fork_lock(bool take)
         pthread_mutex_unlock(&mutex);
 }
 
-void fwd_pages_forked(void)
+void amph_ip_pages_forked(void)
 {
-    for (struct fwd_pages *p = all; p; p = p->next)
+    for (struct amph_ip_pages *p = all; p; p = p->next)
         p->inherited = true;
 }
 
@@ -64,7 +64,7 @@ static bool lock_byte(int fd, short type, off_t byte, bool wait)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
     int r;
-    while ((r = fwd_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 && errno == EINTR)
+    while ((r = amph_ip_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 && errno == EINTR)
         ;
     return r == 0;
 }
@@ -73,37 +73,37 @@ static void own_close(int fd)
 {
     if (fd < 0)
         return;
-    fdtab_mark(fd, FDTAB_UNKNOWN);
-    fwd_kernel_close(fd);
+    amph_fdtab_mark(fd, FDTAB_UNKNOWN);
+    amph_ip_kernel_close(fd);
 }
 
 static int open_again(int fd, int flags)
 {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return fwd_kernel_openat(AT_FDCWD, link, flags | O_CLOEXEC, 0);
+    return amph_ip_kernel_openat(AT_FDCWD, link, flags | O_CLOEXEC, 0);
 }
 
 /* The control file becomes an open file of this process alone, as its locks must be. */
-static void take_own(struct fwd_pages *p)
+static void take_own(struct amph_ip_pages *p)
 {
     int fresh = open_again(p->control, O_RDWR);
     if (fresh < 0)
         return;
     lock_byte(fresh, F_RDLCK, USED_BYTE, true);
-    if (fwd_kernel_dup3(fresh, p->control, O_CLOEXEC) >= 0)
+    if (amph_ip_kernel_dup3(fresh, p->control, O_CLOEXEC) >= 0)
         p->inherited = false;
-    fwd_kernel_close(fresh);
+    amph_ip_kernel_close(fresh);
 }
 
-void fwd_pages_begin(struct fwd_pages *p)
+void amph_ip_pages_begin(struct amph_ip_pages *p)
 {
     if (p->inherited)
         take_own(p);
     lock_byte(p->control, F_WRLCK, BUSY_BYTE, true);
 }
 
-void fwd_pages_end(struct fwd_pages *p)
+void amph_ip_pages_end(struct amph_ip_pages *p)
 {
     lock_byte(p->control, F_UNLCK, BUSY_BYTE, false);
 }
@@ -116,10 +116,10 @@ static int open_space(void)
     char path[40];
     struct stat st;
     snprintf(path, sizeof path, SPACE, (unsigned long)geteuid());
-    (void)!real_mkdir(path, 0700);
-    int dir = fwd_kernel_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (dir >= 0 && (real_fstat64(dir, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077))) {
-        fwd_kernel_close(dir);
+    (void)!libc_mkdir(path, 0700);
+    int dir = amph_ip_kernel_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (dir >= 0 && (libc_fstat64(dir, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077))) {
+        amph_ip_kernel_close(dir);
         dir = -1;
     }
     return dir;
@@ -131,115 +131,115 @@ static int64_t space_id(int dir)
     char text[64];
     struct stat st = { 0 };
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    int fd = fwd_kernel_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
-    ssize_t n = fd < 0 ? 0 : fwd_kernel_read(fd, text, sizeof text);
-    if (dir < 0 || real_fstat64(dir, &st) != 0)
+    int fd = amph_ip_kernel_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
+    ssize_t n = fd < 0 ? 0 : amph_ip_kernel_read(fd, text, sizeof text);
+    if (dir < 0 || libc_fstat64(dir, &st) != 0)
         st.st_ino = (ino_t)getpid();
     for (ssize_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
     if (fd >= 0)
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     h = (h ^ st.st_dev) * UINT64_C(0x100000001b3);
     h = (h ^ st.st_ino) * UINT64_C(0x100000001b3);
     return (int64_t)(h >> 1 | 1);
 }
 
-static void file_name(char out[FWD_PAGES_NAME + 2], const char *name, char kind)
+static void file_name(char out[AMPH_IP_PAGES_NAME + 2], const char *name, char kind)
 {
-    snprintf(out, FWD_PAGES_NAME + 2, "%s%c", name, kind);
+    snprintf(out, AMPH_IP_PAGES_NAME + 2, "%s%c", name, kind);
 }
 
 static void remove_both(int dir, const char *name)
 {
-    char path[FWD_PAGES_NAME + 2];
+    char path[AMPH_IP_PAGES_NAME + 2];
     for (const char *kind = "dc"; *kind; kind++) { /* the control file last: who finds it alone begins afresh */
         file_name(path, name, *kind);
-        real_unlinkat(dir, path, 0);
+        libc_unlinkat(dir, path, 0);
     }
 }
 
 /* Removes what killed processes have left. */
 static void sweep(int dir)
 {
-    int copy = fwd_kernel_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    DIR *list = copy < 0 ? NULL : real_fdopendir(copy);
+    int copy = amph_ip_kernel_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    DIR *list = copy < 0 ? NULL : libc_fdopendir(copy);
     struct dirent64 *entry;
-    while (list && (entry = (struct dirent64 *)real_readdir64(list))) {
+    while (list && (entry = (struct dirent64 *)libc_readdir64(list))) {
         size_t len = strlen(entry->d_name);
-        if (len < 2 || len >= FWD_PAGES_NAME || entry->d_name[len - 1] != 'c')
+        if (len < 2 || len >= AMPH_IP_PAGES_NAME || entry->d_name[len - 1] != 'c')
             continue;
-        int fd = fwd_kernel_openat(dir, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+        int fd = amph_ip_kernel_openat(dir, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd >= 0 && lock_byte(fd, F_WRLCK, BUSY_BYTE, false) && lock_byte(fd, F_WRLCK, USED_BYTE, false)) {
             entry->d_name[len - 1] = 0;
             remove_both(dir, entry->d_name);
         }
         if (fd >= 0)
-            fwd_kernel_close(fd);
+            amph_ip_kernel_close(fd);
     }
     if (list)
-        real_closedir(list);
+        libc_closedir(list);
     else if (copy >= 0)
-        fwd_kernel_close(copy);
+        amph_ip_kernel_close(copy);
 }
 
 /* ---- opening and giving up ---- */
 
-/* The control file, locked as by fwd_pages_begin, and found under its name; -1: errno.  *first_p: nobody uses it, and it is empty. */
+/* The control file, locked as by amph_ip_pages_begin, and found under its name; -1: errno.  *first_p: nobody uses it, and it is empty. */
 static int open_control(int dir, const char *name, bool *first_p)
 {
-    char path[FWD_PAGES_NAME + 2];
+    char path[AMPH_IP_PAGES_NAME + 2];
     struct stat st;
     file_name(path, name, 'c');
     for (;;) {
-        int fd = fwd_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 || !lock_byte(fd, F_WRLCK, BUSY_BYTE, true) || real_fstat64(fd, &st) != 0) {
+        int fd = amph_ip_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0 || !lock_byte(fd, F_WRLCK, BUSY_BYTE, true) || libc_fstat64(fd, &st) != 0) {
             int err = errno;
             if (fd >= 0)
-                fwd_kernel_close(fd);
-            return fwd_fail(err);
+                amph_ip_kernel_close(fd);
+            return amph_ip_fail(err);
         }
         *first_p = lock_byte(fd, F_WRLCK, USED_BYTE, false);
         if (st.st_nlink > 0 && (!*first_p || st.st_size == 0))
             return fd;
         if (st.st_nlink > 0)
             remove_both(dir, name); /* who was killed, or is just ending and may look into its memory to the last */
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     }
 }
 
 /* Maps the head of a control file that has one: by an open file of its own, since a map keeps the one that made it, and its locks. */
-static int map_head(struct fwd_pages *p)
+static int map_head(struct amph_ip_pages *p)
 {
     int fd = open_again(p->control, O_RDWR);
-    p->head = fd < 0 ? MAP_FAILED : fwd_kernel_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    p->head = fd < 0 ? MAP_FAILED : amph_ip_kernel_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p->head == MAP_FAILED)
         p->head = NULL;
     if (fd >= 0)
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     return p->head ? 0 : ENOMEM;
 }
 
-static void close_files(struct fwd_pages *p)
+static void close_files(struct amph_ip_pages *p)
 {
     if (p->head)
-        fwd_kernel_munmap(p->head, 4096);
+        amph_ip_kernel_munmap(p->head, 4096);
     own_close(p->data);
     own_close(p->control);
     p->head = NULL;
     p->data = p->control = -1;
 }
 
-static int open_named(struct fwd_pages *p, int dir)
+static int open_named(struct amph_ip_pages *p, int dir)
 {
-    char path[FWD_PAGES_NAME + 2];
+    char path[AMPH_IP_PAGES_NAME + 2];
     bool first = false;
-    p->control = fwd_own(open_control(dir, p->name, &first));
+    p->control = amph_ip_own(open_control(dir, p->name, &first));
     if (p->control < 0)
         return errno;
     file_name(path, p->name, 'd');
-    p->data = fwd_own(fwd_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : 0), 0600));
+    p->data = amph_ip_own(amph_ip_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : 0), 0600));
     int err = p->data < 0 ? errno : 0;
-    if (!err && first && fwd_kernel_fallocate(p->control, 0, 0, 4096) != 0)
+    if (!err && first && amph_ip_kernel_fallocate(p->control, 0, 0, 4096) != 0)
         err = errno;
     if (!err && !lock_byte(p->control, F_RDLCK, USED_BYTE, true))
         err = errno;
@@ -247,25 +247,25 @@ static int open_named(struct fwd_pages *p, int dir)
         err = map_head(p);
     if (err && first)
         remove_both(dir, p->name);
-    fwd_pages_end(p);
+    amph_ip_pages_end(p);
     if (err)
         close_files(p);
     p->named = !err;
     return err;
 }
 
-static int open_alone(struct fwd_pages *p)
+static int open_alone(struct amph_ip_pages *p)
 {
-    p->data = fwd_own(fwd_kernel_memfd_create("iofwd map", MFD_CLOEXEC));
-    p->control = p->data < 0 ? -1 : fwd_own(fwd_kernel_memfd_create("iofwd map control", MFD_CLOEXEC));
-    int err = p->control < 0 || fwd_kernel_ftruncate(p->control, 4096) != 0 ? errno : map_head(p);
+    p->data = amph_ip_own(amph_ip_kernel_memfd_create("iofwd map", MFD_CLOEXEC));
+    p->control = p->data < 0 ? -1 : amph_ip_own(amph_ip_kernel_memfd_create("iofwd map control", MFD_CLOEXEC));
+    int err = p->control < 0 || amph_ip_kernel_ftruncate(p->control, 4096) != 0 ? errno : map_head(p);
     if (err)
         close_files(p);
     return err;
 }
 
 /* This process uses them no longer, or only to its end: the last one takes them out of the way of those who come. */
-static void retire(struct fwd_pages *p)
+static void retire(struct amph_ip_pages *p)
 {
     int dir = p->named ? open_space() : -1;
     if (dir < 0)
@@ -277,22 +277,22 @@ static void retire(struct fwd_pages *p)
     lock_byte(p->control, F_UNLCK, USED_BYTE, false);
     lock_byte(p->control, F_UNLCK, BUSY_BYTE, false);
     p->named = false;
-    fwd_kernel_close(dir);
+    amph_ip_kernel_close(dir);
 }
 
-void fwd_pages_ending(void)
+void amph_ip_pages_ending(void)
 {
-    for (struct fwd_pages *p = all; p; p = p->next)
+    for (struct amph_ip_pages *p = all; p; p = p->next)
         retire(p);
 }
 
-void fwd_pages_leave(struct fwd_pages *p)
+void amph_ip_pages_leave(struct amph_ip_pages *p)
 {
     if (--p->maps)
         return;
     retire(p);
     close_files(p);
-    struct fwd_pages **place = &all;
+    struct amph_ip_pages **place = &all;
     while (*place != p)
         place = &(*place)->next;
     *place = p->next;
@@ -304,34 +304,34 @@ void fwd_pages_leave(struct fwd_pages *p)
 
 static bool is_good_name(const char *name, size_t len)
 {
-    return len > 0 && len < FWD_PAGES_NAME && name[0] != '.' && strspn(name, NAME_LETTERS) == len;
+    return len > 0 && len < AMPH_IP_PAGES_NAME && name[0] != '.' && strspn(name, NAME_LETTERS) == len;
 }
 
 /* What the server calls the file.  0 or an errno value. */
-static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[FWD_PAGES_NAME], size_t *elsewhere_p)
+static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[AMPH_IP_PAGES_NAME], size_t *elsewhere_p)
 {
     size_t len;
-    int err = fwd_under.sharemap(fwd_core.client, file, space, name, FWD_PAGES_NAME - 1, &len, elsewhere_p);
+    int err = amph_ip_under.sharemap(amph_ip_client.client, file, space, name, AMPH_IP_PAGES_NAME - 1, &len, elsewhere_p);
     if (err)
         return err;
     name[len] = 0;
     return is_good_name(name, len) ? 0 : EPROTO;
 }
 
-static struct fwd_pages *find_name(const char *name)
+static struct amph_ip_pages *find_name(const char *name)
 {
-    struct fwd_pages *p = all;
+    struct amph_ip_pages *p = all;
     while (p && strcmp(p->name, name) != 0)
         p = p->next;
     return p;
 }
 
-struct fwd_pages *fwd_pages_of(const struct amph_fwd_file *file, bool ask)
+struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool ask)
 {
     static struct {
         uint64_t handle;
         uint32_t server, epoch;
-        struct fwd_pages *pages;
+        struct amph_ip_pages *pages;
     } known[KNOWN];
     const struct amph_fwd_ref *ref = &file->part[0];
     __typeof__(&known[0]) k = &known[(ref->handle ^ ref->handle >> 32) % KNOWN];
@@ -341,7 +341,7 @@ struct fwd_pages *fwd_pages_of(const struct amph_fwd_file *file, bool ask)
         return k->pages;
     if (!ask)
         return NULL;
-    char name[FWD_PAGES_NAME];
+    char name[AMPH_IP_PAGES_NAME];
     size_t elsewhere;
     k->pages = ask_name(file, 0, name, &elsewhere) ? NULL : find_name(name);
     k->handle = ref->handle;
@@ -354,25 +354,25 @@ struct fwd_pages *fwd_pages_of(const struct amph_fwd_file *file, bool ask)
 static bool has_room(int dir, off_t len_bytes)
 {
     struct statfs fs;
-    return real_fstatfs64(dir, &fs) == 0 && (fs.f_blocks == 0 || (off_t)(fs.f_bavail / 2 * (uint64_t)fs.f_bsize) >= len_bytes);
+    return libc_fstatfs64(dir, &fs) == 0 && (fs.f_blocks == 0 || (off_t)(fs.f_bavail / 2 * (uint64_t)fs.f_bsize) >= len_bytes);
 }
 
 /* Is the process's hard limit of file sizes too small for the shadow?  A write beyond it would be a signal. */
 static bool is_limited(void)
 {
     struct rlimit64 now;
-    return fwd_is_limited() && fwd_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0 && now.rlim_max != RLIM64_INFINITY;
+    return amph_ip_is_limited() && amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0 && now.rlim_max != RLIM64_INFINITY;
 }
 
-int fwd_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict, struct fwd_pages **pages_p)
+int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict, struct amph_ip_pages **pages_p)
 {
     static bool swept;
-    char name[FWD_PAGES_NAME];
+    char name[AMPH_IP_PAGES_NAME];
     size_t elsewhere = 0;
     if (is_limited())
         return ENOMEM;
     int dir = open_space(), err = ask_name(file, space_id(dir), name, &elsewhere);
-    struct fwd_pages *p = err ? NULL : find_name(name);
+    struct amph_ip_pages *p = err ? NULL : find_name(name);
     if (!err && strict && (elsewhere || dir < 0 || (p && !p->named)))
         err = ENODEV;
     bool fresh = !err && !p;
@@ -391,7 +391,7 @@ int fwd_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool stric
             free(p);
     }
     if (dir >= 0)
-        fwd_kernel_close(dir);
+        amph_ip_kernel_close(dir);
     if (err)
         return err;
     if (fresh) {
@@ -404,7 +404,7 @@ int fwd_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool stric
     return 0;
 }
 
-int fwd_pages_map_fd(const struct fwd_pages *p, bool writable)
+int amph_ip_pages_map_fd(const struct amph_ip_pages *p, bool writable)
 {
     return open_again(p->data, writable ? O_RDWR : O_RDONLY);
 }

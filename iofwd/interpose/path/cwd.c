@@ -16,7 +16,7 @@
 #include "iofwd/interpose/path/resolve.h"
 
 #define CWD_NAME AMPH_PRIVATE_CWD
-int fwd_cwd_fd;
+int amph_ip_cwd_fd;
 
 /* ---- real paths ---- */
 
@@ -33,8 +33,8 @@ struct walk {
 static bool above_prefix(const char *path)
 {
     size_t len = strlen(path);
-    for (size_t i = 0; i < fwd_state.prefixes.count; i++)
-        if (strncmp(fwd_state.prefixes.item[i].path, path, len) == 0 && fwd_state.prefixes.item[i].path[len] == '/')
+    for (size_t i = 0; i < amph_ip_state.prefixes.count; i++)
+        if (strncmp(amph_ip_state.prefixes.item[i].path, path, len) == 0 && amph_ip_state.prefixes.item[i].path[len] == '/')
             return true;
     return false;
 }
@@ -67,18 +67,18 @@ static int follow(struct walk *w, char *target, size_t len)
 static int look(struct walk *w)
 {
     char target[PATH_MAX + 1];
-    const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, w->out);
+    const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, w->out);
     if (prefix && w->len == prefix->len_bytes)
         return 0;
-    struct fwd_numbered number;
-    bool ours = prefix || fwd_is_exe(w->out) || fwd_numbered(w->out, &number);
-    ssize_t n = ours ? x_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : real_readlink(w->out, target, PATH_MAX);
+    struct amph_ip_numbered number;
+    bool ours = prefix || amph_ip_is_exe(w->out) || amph_ip_numbered(w->out, &number);
+    ssize_t n = ours ? amph_do_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : libc_readlink(w->out, target, PATH_MAX);
     if (n >= 0) {
         /* a link to an absolute path may mean the server's tree, which only the server can walk; what it refuses means this host's */
         if (prefix && target[0] == '/') {
             target[n] = 0;
-            if (!fwd_prefix_match(&fwd_state.prefixes, target) &&
-                fwd_core.access(fwd_core.client, NULL, w->out, F_OK, 0) != EACCES)
+            if (!amph_fwd_prefix_match(&amph_ip_state.prefixes, target) &&
+                amph_ip_client.access(amph_ip_client.client, NULL, w->out, F_OK, 0) != EACCES)
                 return 0;
         }
         return follow(w, target, (size_t)n);
@@ -116,7 +116,7 @@ static int walk_start(struct walk *w, const char *path)
     if (!path[0])
         return ENOENT;
     if (path[0] != '/') {
-        if (!x_getcwd(w->out, sizeof w->out))
+        if (!amph_do_getcwd(w->out, sizeof w->out))
             return errno == ERANGE ? ENAMETOOLONG : errno;
         w->len = strlen(w->out);
         if (w->len == 1)
@@ -144,7 +144,7 @@ static int resolve(struct walk *w, const char *path)
         err = step(w, name, len);
         /* Before a slash stands a directory; a link has gone to its target by now. */
         struct stat st;
-        if (!err && !len && w->len && !above_prefix(w->out) && x_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
+        if (!err && !len && w->len && !above_prefix(w->out) && amph_do_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
             err = ENOTDIR;
     }
     if (!w->len && !err)
@@ -152,29 +152,29 @@ static int resolve(struct walk *w, const char *path)
     return err;
 }
 
-bool fwd_leads_out(const struct fwd_where *where, int err, bool itself, char out[PATH_MAX])
+bool amph_ip_leads_out(const struct amph_ip_resolved *where, int err, bool itself, char out[PATH_MAX])
 {
     char name[PATH_MAX];
     struct walk w;
-    if (err != EACCES || !fwd_where_absolute(where, name, sizeof name))
+    if (err != EACCES || !amph_ip_resolve_absolute(where, name, sizeof name))
         return false;
     char *last = itself ? strrchr(name, '/') : NULL;
     if (last)
         *last++ = 0;
     err = resolve(&w, name);
-    if ((err && err != ENOENT) || fwd_prefix_match(&fwd_state.prefixes, w.out))
+    if ((err && err != ENOENT) || amph_fwd_prefix_match(&amph_ip_state.prefixes, w.out))
         return false;
     /* Where something is missing, this host's kernel is to say so, or to make it. */
     int n = snprintf(out, PATH_MAX, "%s%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, w.path, last ? "/" : "", last ? last : "");
     return n > 0 && n < PATH_MAX;
 }
 
-bool fwd_went_out(struct fwd_where *w, int err, bool itself)
+bool amph_ip_went_out(struct amph_ip_resolved *w, int err, bool itself)
 {
     char out[PATH_MAX];
-    if (AMPH_LIKELY(err != EACCES) || !fwd_leads_out(w, err, itself, out))
+    if (AMPH_LIKELY(err != EACCES) || !amph_ip_leads_out(w, err, itself, out))
         return false;
-    fwd_where_end(w, 0);
+    amph_ip_resolve_end(w, 0);
     w->dir = NULL;
     w->local = true;
     w->dirfd = AT_FDCWD;
@@ -182,7 +182,7 @@ bool fwd_went_out(struct fwd_where *w, int err, bool itself)
     return true;
 }
 
-char *x_realpath(const char *path, char *buf)
+char *amph_do_realpath(const char *path, char *buf)
 {
     struct walk w;
     int saved = errno, err = resolve(&w, path);
@@ -205,13 +205,13 @@ static int enter_void(void)
     for (size_t i = 0; i < AMPH_COUNTOF(homes); i++) {
         char dir[64];
         snprintf(dir, sizeof dir, "%s/iofwd-void-XXXXXX", homes[i]);
-        if (!real_mkdtemp(dir))
+        if (!libc_mkdtemp(dir))
             continue;
-        int fd = fwd_kernel_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-        real_rmdir(dir);
-        int moved = fd < 0 ? -1 : fwd_kernel_fchdir(fd);
+        int fd = amph_ip_kernel_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        libc_rmdir(dir);
+        int moved = fd < 0 ? -1 : amph_ip_kernel_fchdir(fd);
         if (fd >= 0)
-            fwd_kernel_close(fd);
+            amph_ip_kernel_close(fd);
         if (moved == 0)
             return 0;
     }
@@ -220,13 +220,13 @@ static int enter_void(void)
 
 static void left_forwarded(void)
 {
-    int fd = fwd_cwd_fd;
-    if (!fwd_state.cwd)
+    int fd = amph_ip_cwd_fd;
+    if (!amph_ip_state.cwd)
         return;
-    fwd_state.cwd = NULL;
-    fwd_cwd_fd = 0;
+    amph_ip_state.cwd = NULL;
+    amph_ip_cwd_fd = 0;
     if (fd)
-        x_close(fd);
+        amph_do_close(fd);
     unsetenv(CWD_NAME);
 }
 
@@ -236,21 +236,21 @@ static void set_name(const char *name)
     char entry[PATH_MAX + 16];
     char *copy = strdup(name);
     if (copy)
-        __atomic_store_n(&fwd_state.cwd, copy, __ATOMIC_RELEASE);
-    snprintf(entry, sizeof entry, "%d:%s", fwd_cwd_fd, name);
+        __atomic_store_n(&amph_ip_state.cwd, copy, __ATOMIC_RELEASE);
+    snprintf(entry, sizeof entry, "%d:%s", amph_ip_cwd_fd, name);
     setenv(CWD_NAME, entry, 1); /* for programs that the C library starts by itself (system, popen) */
 }
 
 /* The name of an open file, 0 or an errno value: ENOENT where it has none any more. */
 static int name_of(int fd, char name[PATH_MAX])
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     size_t len = 0;
-    if (fwd_file_begin(fd, &of) != 0)
+    if (amph_ip_file_begin(fd, &of) != 0)
         return errno;
-    int err = fwd_core.nameof(fwd_core.client, &of->file, name, PATH_MAX - 1, &len);
+    int err = amph_ip_client.nameof(amph_ip_client.client, &of->file, name, PATH_MAX - 1, &len);
     name[err ? 0 : len] = 0;
-    fdtab_put(of);
+    amph_fdtab_put(of);
     return err;
 }
 
@@ -278,12 +278,12 @@ static int go_above(int *dir_p, char **name_p)
 /* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that has a name. */
 static int name_nameless(int fd, char name[PATH_MAX])
 {
-    int dir = x_dup(fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    int dir = amph_do_dup(fd), err = dir < 0 ? errno : ENAMETOOLONG;
     while (err == ENAMETOOLONG && (err = go_above(&dir, NULL)) == 0)
         err = name_of(dir, name);
     if (dir >= 0)
         close(dir);
-    const struct fwd_prefix *prefix = err ? NULL : fwd_prefix_match(&fwd_state.prefixes, name);
+    const struct amph_fwd_prefix *prefix = err ? NULL : amph_fwd_prefix_match(&amph_ip_state.prefixes, name);
     if (prefix)
         snprintf(name, PATH_MAX, "%s//", prefix->path);
     return err ? err : prefix ? 0 : ENOENT;
@@ -293,7 +293,7 @@ static int name_nameless(int fd, char name[PATH_MAX])
 static char *name_climbing(void)
 {
     char *whole = strdup(""), head[PATH_MAX];
-    int dir = x_dup(fwd_cwd_fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    int dir = amph_do_dup(amph_ip_cwd_fd), err = dir < 0 ? errno : ENAMETOOLONG;
     while (whole && err == ENAMETOOLONG) {
         char *part, *longer = NULL;
         err = go_above(&dir, &part);
@@ -320,60 +320,60 @@ static int go_to(int fd)
 {
     char name[PATH_MAX];
     struct stat st;
-    bool forwarded = fwd_fd(fd), nameless = false;
+    bool forwarded = amph_ip_fd(fd), nameless = false;
     int err = 0;
-    if (!forwarded ? fwd_kernel_fchdir(fd) != 0 : x_fstat(fd, &st) != 0)
+    if (!forwarded ? amph_ip_kernel_fchdir(fd) != 0 : amph_do_fstat(fd, &st) != 0)
         err = errno;
     else if (forwarded && !S_ISDIR(st.st_mode))
         err = ENOTDIR;
-    else if (forwarded && x_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
+    else if (forwarded && amph_do_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
         err = errno;
     if (!err && forwarded) {
         err = name_of(fd, name);
         if (err == ENOENT) { /* it has been removed: one may be in it all the same */
-            strcpy(name, fwd_state.cwd ? fwd_state.cwd : fwd_state.prefixes.item[0].path);
+            strcpy(name, amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
             err = 0;
         }
         if (err == ENAMETOOLONG) {
             nameless = true;
             err = name_nameless(fd, name);
         }
-        if (!err && !fwd_state.cwd)
+        if (!err && !amph_ip_state.cwd)
             err = enter_void();
     }
     if (err || !forwarded) {
-        x_close(fd);
+        amph_do_close(fd);
         if (!err)
             left_forwarded();
-        return fwd_result(err);
+        return amph_ip_result(err);
     }
-    if (!fwd_hold_cwd(fd) && nameless) /* else it is known by its name only */
-        return fwd_fail(EMFILE);
+    if (!amph_ip_hold_cwd(fd) && nameless) /* else it is known by its name only */
+        return amph_ip_fail(EMFILE);
     set_name(name);
     return 0;
 }
 
 static int chdir_forwarded(const char *path)
 {
-    int fd = x_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = amph_do_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     return fd < 0 ? -1 : go_to(fd);
 }
 
-static int chdir_by(enum fwd_way way, const char *path)
+static int chdir_by(enum amph_client_route way, const char *path)
 {
-    return way == FWD_LIBC ? real_chdir(path) : fwd_kernel_chdir(path);
+    return way == AMPH_IP_LIBC ? libc_chdir(path) : amph_ip_kernel_chdir(path);
 }
 
-static int fchdir_by(enum fwd_way way, int fd)
+static int fchdir_by(enum amph_client_route way, int fd)
 {
-    return way == FWD_LIBC ? real_fchdir(fd) : fwd_kernel_fchdir(fd);
+    return way == AMPH_IP_LIBC ? libc_fchdir(fd) : amph_ip_kernel_fchdir(fd);
 }
 
 /* To the local directory behind fd; where that stands in a prefix's place the forwarded one is meant, to which a link has led. */
-static int fchdir_local(enum fwd_way way, int fd)
+static int fchdir_local(enum amph_client_route way, int fd)
 {
     char name[PATH_MAX];
-    if (fwd_name_of_local(fd, name) && fwd_prefix_match(&fwd_state.prefixes, name))
+    if (amph_ip_name_of_local(fd, name) && amph_fwd_prefix_match(&amph_ip_state.prefixes, name))
         return chdir_forwarded(name);
     int r = fchdir_by(way, fd);
     if (r == 0)
@@ -381,58 +381,58 @@ static int fchdir_local(enum fwd_way way, int fd)
     return r;
 }
 
-static int chdir_local(enum fwd_way way, const char *path)
+static int chdir_local(enum amph_client_route way, const char *path)
 {
     char to[PATH_MAX];
-    if (!fwd_state.on || fwd_inside)
+    if (!amph_ip_state.on || amph_ip_inside)
         return chdir_by(way, path);
-    int fd = fwd_kernel_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0 && errno == ENOENT && path && fwd_link_leads_in(AT_FDCWD, path, to))
+    int fd = amph_ip_kernel_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0 && errno == ENOENT && path && amph_ip_link_leads_in(AT_FDCWD, path, to))
         return chdir_forwarded(to);
     int r = fd < 0 ? chdir_by(way, path) : fchdir_local(way, fd), err = errno;
     if (fd >= 0)
-        fwd_kernel_close(fd);
+        amph_ip_kernel_close(fd);
     else if (r == 0)
         left_forwarded();
     errno = err;
     return r;
 }
 
-int fwd_chdir(enum fwd_way way, const char *path)
+int amph_ip_chdir(enum amph_client_route way, const char *path)
 {
-    struct fwd_where w;
-    if (!fwd_path(path))
+    struct amph_ip_resolved w;
+    if (!amph_ip_path(path))
         return chdir_local(way, path);
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return chdir_local(way, w.path);
-    fwd_where_end(&w, 0);
+    amph_ip_resolve_end(&w, 0);
     return chdir_forwarded(path);
 }
 
-int x_chdir(const char *path)
+int amph_do_chdir(const char *path)
 {
-    return fwd_chdir(FWD_LIBC, path);
+    return amph_ip_chdir(AMPH_IP_LIBC, path);
 }
 
-int fwd_fchdir(enum fwd_way way, int fd)
+int amph_ip_fchdir(enum amph_client_route way, int fd)
 {
     struct stat st;
-    if (fwd_fd(fd)) {
-        if (x_fstat(fd, &st) != 0)
+    if (amph_ip_fd(fd)) {
+        if (amph_do_fstat(fd, &st) != 0)
             return -1;
         if (!S_ISDIR(st.st_mode))
-            return fwd_fail(ENOTDIR); /* before there is a copy, with whose end the process's locks on the file would go */
-        int copy = x_dup(fd);
+            return amph_ip_fail(ENOTDIR); /* before there is a copy, with whose end the process's locks on the file would go */
+        int copy = amph_do_dup(fd);
         return copy < 0 ? -1 : go_to(copy);
     }
-    return fwd_state.on && !fwd_inside ? fchdir_local(way, fd) : fchdir_by(way, fd);
+    return amph_ip_state.on && !amph_ip_inside ? fchdir_local(way, fd) : fchdir_by(way, fd);
 }
 
-int x_fchdir(int fd)
+int amph_do_fchdir(int fd)
 {
-    return fwd_fchdir(FWD_LIBC, fd);
+    return amph_ip_fchdir(AMPH_IP_LIBC, fd);
 }
 
 /* A name into what getcwd was given. */
@@ -445,22 +445,22 @@ static char *hand_out(const char *name, char *buf, size_t cap)
     }
     if (!buf && !(buf = malloc(cap ? cap : need)))
         return NULL;
-    if (!fwd_can_write(buf, need)) {
+    if (!amph_ip_can_write(buf, need)) {
         errno = EFAULT;
         return NULL;
     }
     return memcpy(buf, name, need);
 }
 
-char *x_getcwd(char *buf, size_t cap)
+char *amph_do_getcwd(char *buf, size_t cap)
 {
     char name[PATH_MAX];
-    const char *cwd = fwd_inside ? NULL : __atomic_load_n(&fwd_state.cwd, __ATOMIC_ACQUIRE);
+    const char *cwd = amph_ip_inside ? NULL : __atomic_load_n(&amph_ip_state.cwd, __ATOMIC_ACQUIRE);
     if (!cwd)
-        return real_getcwd(buf, cap);
-    if (!fwd_cwd_fd || !fwd_fd(fwd_cwd_fd))
+        return libc_getcwd(buf, cap);
+    if (!amph_ip_cwd_fd || !amph_ip_fd(amph_ip_cwd_fd))
         return hand_out(cwd, buf, cap);
-    int err = name_of(fwd_cwd_fd, name);
+    int err = name_of(amph_ip_cwd_fd, name);
     if (err == ENAMETOOLONG) {
         char *whole = name_climbing(), *given = whole ? hand_out(whole, buf, cap) : NULL;
         free(whole);
@@ -475,15 +475,15 @@ char *x_getcwd(char *buf, size_t cap)
     return hand_out(name, buf, cap);
 }
 
-mode_t fwd_umask(enum fwd_way way, mode_t mask)
+mode_t amph_ip_umask(enum amph_client_route way, mode_t mask)
 {
-    mode_t before = way == FWD_LIBC ? real_umask(mask) : (mode_t)real_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
-    if (!fwd_inside)
-        fwd_state.umask = mask & 0777;
+    mode_t before = way == AMPH_IP_LIBC ? libc_umask(mask) : (mode_t)libc_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
+    if (!amph_ip_inside)
+        amph_ip_state.umask = mask & 0777;
     return before;
 }
 
-mode_t x_umask(mode_t mask)
+mode_t amph_do_umask(mode_t mask)
 {
-    return fwd_umask(FWD_LIBC, mask);
+    return amph_ip_umask(AMPH_IP_LIBC, mask);
 }

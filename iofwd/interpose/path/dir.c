@@ -22,22 +22,22 @@ struct stream {
 _Static_assert(offsetof(struct dirent, d_name) == 19 && sizeof(((struct dirent *)0)->d_off) == 8,
                "struct dirent is not struct linux_dirent64");
 
-ssize_t x_getdents64(int fd, void *buf, size_t len)
+ssize_t amph_do_getdents64(int fd, void *buf, size_t len)
 {
-    struct fwd_ofile *of;
+    struct amph_fd_file *of;
     size_t got = 0;
-    if (fwd_file_begin(fd, &of) != 0)
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    if (!fwd_can_write(buf, len < ENTRIES_MOST ? len : ENTRIES_MOST))
-        return fwd_file_end(of, EFAULT);
-    int err = fwd_core.getdents(fwd_core.client, &of->file, buf, len, &got);
-    return fwd_file_end(of, err) ? -1 : (ssize_t)got;
+    if (!amph_ip_can_write(buf, len < ENTRIES_MOST ? len : ENTRIES_MOST))
+        return amph_ip_file_end(of, EFAULT);
+    int err = amph_ip_client.getdents(amph_ip_client.client, &of->file, buf, len, &got);
+    return amph_ip_file_end(of, err) ? -1 : (ssize_t)got;
 }
 
-ssize_t x_getdirentries(int fd, char *buf, size_t len, off_t *base)
+ssize_t amph_do_getdirentries(int fd, char *buf, size_t len, off_t *base)
 {
-    off_t at = x_lseek(fd, 0, SEEK_CUR);
-    ssize_t n = at < 0 ? -1 : x_getdents64(fd, buf, len);
+    off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
+    ssize_t n = at < 0 ? -1 : amph_do_getdents64(fd, buf, len);
     if (n >= 0)
         *base = at;
     return n;
@@ -48,31 +48,31 @@ static DIR *new_stream(int fd)
     struct stream *s = malloc(sizeof *s);
     if (!s)
         return NULL;
-    s->magic = FWD_DIR_MAGIC;
+    s->magic = AMPH_IP_DIR_MAGIC;
     s->fd = fd;
     s->at = s->len = 0;
     s->pos = 0;
     return (DIR *)s;
 }
 
-DIR *x_opendir(const char *path)
+DIR *amph_do_opendir(const char *path)
 {
-    int fd = x_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
+    int fd = amph_do_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0)
         return NULL;
-    DIR *dir = fwd_fd(fd) ? new_stream(fd) : real_fdopendir(fd);
+    DIR *dir = amph_ip_fd(fd) ? new_stream(fd) : libc_fdopendir(fd);
     if (!dir) {
         int err = errno;
-        x_close(fd);
+        amph_do_close(fd);
         errno = err;
     }
     return dir;
 }
 
-DIR *x_fdopendir(int fd)
+DIR *amph_do_fdopendir(int fd)
 {
     struct stat st;
-    if (x_fstat(fd, &st) != 0)
+    if (amph_do_fstat(fd, &st) != 0)
         return NULL;
     if (!S_ISDIR(st.st_mode)) {
         errno = ENOTDIR;
@@ -81,12 +81,12 @@ DIR *x_fdopendir(int fd)
     return new_stream(fd);
 }
 
-struct dirent *x_readdir(DIR *dir)
+struct dirent *amph_do_readdir(DIR *dir)
 {
     struct stream *s = (struct stream *)dir;
     if (s->at >= s->len) {
         int saved = errno;
-        ssize_t n = x_getdents64(s->fd, s->buf, sizeof s->buf);
+        ssize_t n = amph_do_getdents64(s->fd, s->buf, sizeof s->buf);
         if (n <= 0) {
             if (n == 0 || errno == ENOENT) /* a directory that was removed has no entries */
                 errno = saved;
@@ -107,11 +107,11 @@ struct dirent *x_readdir(DIR *dir)
     return entry;
 }
 
-int x_readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
+int amph_do_readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
 {
     int saved = errno;
     errno = 0;
-    struct dirent *next = x_readdir(dir);
+    struct dirent *next = amph_do_readdir(dir);
     int err = errno;
     errno = saved;
     *result = NULL;
@@ -122,36 +122,36 @@ int x_readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
     return 0;
 }
 
-int x_closedir(DIR *dir)
+int amph_do_closedir(DIR *dir)
 {
-    if (!fwd_dir(dir))
-        return real_closedir(dir);
+    if (!amph_ip_dir(dir))
+        return libc_closedir(dir);
     struct stream *s = (struct stream *)dir;
     int fd = s->fd;
     s->magic = 0;
     free(s);
-    return x_close(fd);
+    return amph_do_close(fd);
 }
 
-void x_seekdir(DIR *dir, long at)
+void amph_do_seekdir(DIR *dir, long at)
 {
     struct stream *s = (struct stream *)dir;
-    x_lseek(s->fd, at, SEEK_SET);
+    amph_do_lseek(s->fd, at, SEEK_SET);
     s->at = s->len = 0;
     s->pos = at;
 }
 
-void x_rewinddir(DIR *dir)
+void amph_do_rewinddir(DIR *dir)
 {
-    x_seekdir(dir, 0);
+    amph_do_seekdir(dir, 0);
 }
 
-long x_telldir(DIR *dir)
+long amph_do_telldir(DIR *dir)
 {
     return ((struct stream *)dir)->pos;
 }
 
-int x_dirfd(DIR *dir)
+int amph_do_dirfd(DIR *dir)
 {
     return ((struct stream *)dir)->fd;
 }

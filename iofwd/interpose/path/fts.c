@@ -70,7 +70,7 @@ static int go_to(struct walk *w, const FTSENT *dir, int fd, const char *path)
         return -1;
     if (fstat(fd, &st) == 0) {
         bool same = st.st_dev == dir->fts_dev && st.st_ino == dir->fts_ino;
-        moved = same ? fchdir(fd) : fwd_fail(ENOENT);
+        moved = same ? fchdir(fd) : amph_ip_fail(ENOENT);
     }
     int err = errno;
     if (opened >= 0)
@@ -201,19 +201,19 @@ static FTSENT *entries_of(struct walk *w, FTSENT *dir, bool goes_on, bool *faile
     return sorted(w, list);
 }
 
-FTS *x_fts_open(char *const *paths, int options, int (*order)(const FTSENT **, const FTSENT **))
+FTS *amph_do_fts_open(char *const *paths, int options, int (*order)(const FTSENT **, const FTSENT **))
 {
     bool any = false;
     for (size_t i = 0; paths[i]; i++)
-        any |= fwd_path(paths[i]);
+        any |= amph_ip_path(paths[i]);
     if (!any)
-        return real_fts64_open(paths, options, order);
+        return libc_fts64_open(paths, options, order);
     struct walk *w = options & ~FTS_OPTIONMASK ? NULL : calloc(1, sizeof *w + 1);
     if (!w) {
         errno = options & ~FTS_OPTIONMASK ? EINVAL : ENOMEM;
         return NULL;
     }
-    w->magic = FWD_FTS_MAGIC;
+    w->magic = AMPH_IP_FTS_MAGIC;
     w->fts.fts_options = options;
     w->start = options & (FTS_NOCHDIR | FTS_LOGICAL) ? -1 : open(".", O_RDONLY | O_CLOEXEC); /* links lead nowhere that has a way back */
     w->fts.fts_compar = (__typeof__(w->fts.fts_compar))order;
@@ -311,7 +311,7 @@ static FTSENT *after(struct walk *w, FTSENT *e)
     return give(w, up);
 }
 
-FTSENT *x_fts_read(FTS *walk)
+FTSENT *amph_do_fts_read(FTS *walk)
 {
     struct walk *w = walk_of(walk);
     FTSENT *e = w->now;
@@ -348,7 +348,7 @@ FTSENT *x_fts_read(FTS *walk)
     return after(w, e);
 }
 
-FTSENT *x_fts_children(FTS *walk, int options)
+FTSENT *amph_do_fts_children(FTS *walk, int options)
 {
     struct walk *w = walk_of(walk);
     bool failed = false;
@@ -376,15 +376,15 @@ FTSENT *x_fts_children(FTS *walk, int options)
     return w->asked;
 }
 
-int x_fts_set(FTSENT *entry, int option)
+int amph_do_fts_set(FTSENT *entry, int option)
 {
     if (option && option != FTS_AGAIN && option != FTS_FOLLOW && option != FTS_SKIP && option != 3)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     entry->fts_instr = (unsigned short)option;
     return 0;
 }
 
-int x_fts_close(FTS *walk)
+int amph_do_fts_close(FTS *walk)
 {
     struct walk *w = walk_of(walk);
     FTSENT *e = w->now ? w->now : w->first;
@@ -400,5 +400,5 @@ int x_fts_close(FTS *walk)
     if (w->start >= 0)
         close(w->start);
     free(w);
-    return moved == 0 ? 0 : fwd_fail(err);
+    return moved == 0 ? 0 : amph_ip_fail(err);
 }

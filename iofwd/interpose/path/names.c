@@ -12,7 +12,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
-#define CLIENT fwd_core.client
+#define CLIENT amph_ip_client.client
 
 /* What a call gives whose result went to `to` and was meant for `at`. */
 static int delivered(int err, const void *to, const void *at)
@@ -20,24 +20,24 @@ static int delivered(int err, const void *to, const void *at)
     return err || to == at ? err : EFAULT;
 }
 
-int x_fstat(int fd, struct stat *st)
+int amph_do_fstat(int fd, struct stat *st)
 {
-    struct stat spare, *to = FWD_ROOM(st, &spare);
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, delivered(fwd_core.fstat(CLIENT, &of->file, to), to, st));
+    struct stat spare, *to = AMPH_IP_ROOM(st, &spare);
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, delivered(amph_ip_client.fstat(CLIENT, &of->file, to), to, st));
 }
 
 /* Is it the link itself that is asked about, /proc/self/fd/N or /dev/stdin?  w is ended then, and what it says of the descriptor's access
  * mode, in place of the placeholder's, is at *mode_p; 0: as it is. */
-static bool is_number_itself(struct fwd_where *w, int flags, mode_t *mode_p)
+static bool is_number_itself(struct amph_ip_resolved *w, int flags, mode_t *mode_p)
 {
     int how = 0;
     *mode_p = 0;
-    if (AMPH_LIKELY(w->by == FWD_BY_NAME) || !(flags & AT_SYMLINK_NOFOLLOW))
+    if (AMPH_LIKELY(w->by == AMPH_IP_BY_NAME) || !(flags & AT_SYMLINK_NOFOLLOW))
         return false;
-    if (w->by == FWD_BY_NUMBER && w->dir && fwd_core.getflags(CLIENT, &w->dir->file, &how) == 0)
+    if (w->by == AMPH_IP_BY_NUMBER && w->dir && amph_ip_client.getflags(CLIENT, &w->dir->file, &how) == 0)
         *mode_p = S_IFLNK | (how & O_PATH ? 0 : (how & O_ACCMODE) == O_RDONLY ? 0500 : (how & O_ACCMODE) == O_WRONLY ? 0300 : 0700);
-    fwd_where_end(w, 0);
+    amph_ip_resolve_end(w, 0);
     return true;
 }
 
@@ -49,7 +49,7 @@ static bool has_access_mode(mode_t mode, mode_t seen)
 
 static int lstat_number(int dir, const char *path, struct stat *st, mode_t mode)
 {
-    int failed = real_fstatat64(dir, path, st, AT_SYMLINK_NOFOLLOW);
+    int failed = libc_fstatat64(dir, path, st, AT_SYMLINK_NOFOLLOW);
     if (!failed && has_access_mode(mode, st->st_mode))
         st->st_mode = mode;
     return failed;
@@ -57,91 +57,91 @@ static int lstat_number(int dir, const char *path, struct stat *st, mode_t mode)
 
 #define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)
 
-int x_fstatat(int dir, const char *path, struct stat *st, int flags)
+int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
     if (flags & ~STAT_FLAGS)
-        return fwd_fail(EINVAL);
-    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     mode_t mode;
     if (!w.local && is_number_itself(&w, flags, &mode))
         return lstat_number(dir, path, st, mode);
     if (!w.local) {
-        struct stat spare, *to = FWD_ROOM(st, &spare);
-        int err = w.path[0] ? fwd_core.stat(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to) : fwd_core.fstat(CLIENT, &w.dir->file, to);
-        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
-            return fwd_where_end(&w, delivered(err, to, st));
+        struct stat spare, *to = AMPH_IP_ROOM(st, &spare);
+        int err = w.path[0] ? amph_ip_client.stat(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to) : amph_ip_client.fstat(CLIENT, &w.dir->file, to);
+        if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return amph_ip_resolve_end(&w, delivered(err, to, st));
     }
-    return real_fstatat64(w.dirfd, w.path, st, flags);
+    return libc_fstatat64(w.dirfd, w.path, st, flags);
 }
 
 /* Where the server's file system is mounted is nothing to this host. */
 #define ATTRIBUTES_OF_MOUNTS ((uint64_t)(STATX_ATTR_AUTOMOUNT | STATX_ATTR_MOUNT_ROOT))
 
-int x_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx)
+int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
     struct statx spare, *to;
     if ((flags & ~STAT_FLAGS) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE || (mask & STATX__RESERVED))
-        return fwd_fail(EINVAL);
-    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     mode_t mode;
     if (!w.local && is_number_itself(&w, flags, &mode)) {
-        int failed = real_statx(dir, path, flags, mask, stx);
+        int failed = libc_statx(dir, path, flags, mask, stx);
         if (!failed && has_access_mode(mode, stx->stx_mode))
             stx->stx_mode = (uint16_t)mode;
         return failed;
     }
     if (!w.local) {
-        to = FWD_ROOM(stx, &spare);
-        int err = w.path[0] ? fwd_core.statx(CLIENT, FWD_AT(&w), flags & AT_SYMLINK_NOFOLLOW, mask, to)
-                            : fwd_core.fstatx(CLIENT, &w.dir->file, mask, to);
+        to = AMPH_IP_ROOM(stx, &spare);
+        int err = w.path[0] ? amph_ip_client.statx(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, mask, to)
+                            : amph_ip_client.fstatx(CLIENT, &w.dir->file, mask, to);
         if (!err) {
             to->stx_attributes &= ~ATTRIBUTES_OF_MOUNTS;
             to->stx_attributes_mask &= ~ATTRIBUTES_OF_MOUNTS;
         }
-        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
-            return fwd_where_end(&w, delivered(err, to, stx));
+        if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return amph_ip_resolve_end(&w, delivered(err, to, stx));
     }
-    return real_statx(w.dirfd, w.path, flags, mask, stx);
+    return libc_statx(w.dirfd, w.path, flags, mask, stx);
 }
 
-int x_faccessat(int dir, const char *path, int amode, int flags)
+int amph_do_faccessat(int dir, const char *path, int amode, int flags)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
     if ((amode & ~(R_OK | W_OK | X_OK)) || (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EACCESS | AT_EMPTY_PATH)))
-        return fwd_fail(EINVAL);
-    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
-        int err = fwd_core.access(CLIENT, FWD_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
-        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.access(CLIENT, AMPH_IP_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
+        if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_faccessat(w.dirfd, w.path, amode, flags);
+    return libc_faccessat(w.dirfd, w.path, amode, flags);
 }
 
-int x_statfs(const char *path, struct statfs *fs)
+int amph_do_statfs(const char *path, struct statfs *fs)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        struct statfs spare, *to = FWD_ROOM(fs, &spare);
-        int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), to) : fwd_core.fstatfs(CLIENT, &w.dir->file, to);
-        if (!fwd_went_out(&w, err, false))
-            return fwd_where_end(&w, delivered(err, to, fs));
+        struct statfs spare, *to = AMPH_IP_ROOM(fs, &spare);
+        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), to) : amph_ip_client.fstatfs(CLIENT, &w.dir->file, to);
+        if (!amph_ip_went_out(&w, err, false))
+            return amph_ip_resolve_end(&w, delivered(err, to, fs));
     }
-    return real_statfs64(w.path, fs);
+    return libc_statfs64(w.path, fs);
 }
 
-int x_fstatfs(int fd, struct statfs *fs)
+int amph_do_fstatfs(int fd, struct statfs *fs)
 {
-    struct statfs spare, *to = FWD_ROOM(fs, &spare);
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, delivered(fwd_core.fstatfs(CLIENT, &of->file, to), to, fs));
+    struct statfs spare, *to = AMPH_IP_ROOM(fs, &spare);
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, delivered(amph_ip_client.fstatfs(CLIENT, &of->file, to), to, fs));
 }
 
 static void to_statvfs(const struct statfs *fs, struct statvfs *v)
@@ -161,84 +161,84 @@ static void to_statvfs(const struct statfs *fs, struct statvfs *v)
     };
 }
 
-int x_statvfs(const char *path, struct statvfs *v)
+int amph_do_statvfs(const char *path, struct statvfs *v)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
     struct statfs fs;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        int err = w.path[0] ? fwd_core.statfs(CLIENT, FWD_AT(&w), &fs) : fwd_core.fstatfs(CLIENT, &w.dir->file, &fs);
+        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), &fs) : amph_ip_client.fstatfs(CLIENT, &w.dir->file, &fs);
         if (!err)
             to_statvfs(&fs, v);
-        if (!fwd_went_out(&w, err, false))
-            return fwd_where_end(&w, err);
+        if (!amph_ip_went_out(&w, err, false))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_statvfs64(w.path, v);
+    return libc_statvfs64(w.path, v);
 }
 
-int x_fstatvfs(int fd, struct statvfs *v)
+int amph_do_fstatvfs(int fd, struct statvfs *v)
 {
     struct statfs fs;
-    if (x_fstatfs(fd, &fs) != 0)
+    if (amph_do_fstatfs(fd, &fs) != 0)
         return -1;
     to_statvfs(&fs, v);
     return 0;
 }
 
-int x_mkdirat(int dir, const char *path, mode_t mode)
+int amph_do_mkdirat(int dir, const char *path, mode_t mode)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, dir, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.mkdir(CLIENT, FWD_AT(&w), amph_fwd_new_mode(mode & 07777, fwd_state.umask));
-        if (!fwd_went_out(&w, err, true))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.mkdir(CLIENT, AMPH_IP_AT(&w), amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
+        if (!amph_ip_went_out(&w, err, true))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_mkdirat(w.dirfd, w.path, mode);
+    return libc_mkdirat(w.dirfd, w.path, mode);
 }
 
-int x_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
+int amph_do_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, dir, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.mknod(CLIENT, FWD_AT(&w), amph_fwd_new_mode(mode, fwd_state.umask), dev);
-        if (!fwd_went_out(&w, err, true))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.mknod(CLIENT, AMPH_IP_AT(&w), amph_fwd_new_mode(mode, amph_ip_state.umask), dev);
+        if (!amph_ip_went_out(&w, err, true))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_mknodat(w.dirfd, w.path, mode, dev);
+    return libc_mknodat(w.dirfd, w.path, mode, dev);
 }
 
-int x_unlinkat(int dir, const char *path, int flags)
+int amph_do_unlinkat(int dir, const char *path, int flags)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, dir, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.unlink(CLIENT, FWD_AT(&w), flags);
-        if (!fwd_went_out(&w, err, true))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.unlink(CLIENT, AMPH_IP_AT(&w), flags);
+        if (!amph_ip_went_out(&w, err, true))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_unlinkat(w.dirfd, w.path, flags);
+    return libc_unlinkat(w.dirfd, w.path, flags);
 }
 
-int x_remove(const char *path)
+int amph_do_remove(const char *path)
 {
     int saved = errno;
-    if (x_unlinkat(AT_FDCWD, path, 0) == 0)
+    if (amph_do_unlinkat(AT_FDCWD, path, 0) == 0)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return -1;
     errno = saved;
-    return x_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+    return amph_do_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
 /* Both ends of a call with two paths; how a pair that is not of one side fails: EXDEV. */
 struct pair {
-    struct fwd_where from, to;
+    struct amph_ip_resolved from, to;
     bool mount; /* one of the two is a prefix itself, the other lies elsewhere */
 };
 
@@ -258,19 +258,19 @@ static int parent_error(int dir, const char *path)
     while (len && parent[len - 1] != '/')
         parent[--len] = 0;
     memcpy(parent + len, ".", 2); /* a directory that may be searched */
-    return x_fstatat(dir, parent, &st, 0) != 0 ? errno : 0;
+    return amph_do_fstatat(dir, parent, &st, 0) != 0 ? errno : 0;
 }
 
 /* Is it a prefix itself, which stands where a mount point would? */
-static bool is_prefix(const struct fwd_where *w)
+static bool is_prefix(const struct amph_ip_resolved *w)
 {
     char path[PATH_MAX];
-    if (!fwd_where_absolute(w, path, sizeof path))
+    if (!amph_ip_resolve_absolute(w, path, sizeof path))
         return false;
     size_t n = strlen(path);
     while (n && path[n - 1] == '/')
         path[--n] = 0;
-    const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, path);
+    const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, path);
     return prefix && prefix->len_bytes == n;
 }
 
@@ -278,17 +278,17 @@ enum side { SIDE_LOCAL, SIDE_FORWARDED, SIDE_FAILED };
 
 static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok, int to_dir, const char *to)
 {
-    if (!fwd_where_find(&p->from, from_dir, from, from_empty_ok))
+    if (!amph_ip_resolve(&p->from, from_dir, from, from_empty_ok))
         return SIDE_FAILED;
-    bool ok = fwd_where_find(&p->to, to_dir, to, false);
+    bool ok = amph_ip_resolve(&p->to, to_dir, to, false);
     if (ok && p->from.local == p->to.local)
         return p->from.local ? SIDE_LOCAL : SIDE_FORWARDED;
     int err = ok ? EXDEV : errno;
     p->mount = ok && is_prefix(p->from.local ? &p->to : &p->from);
     if (!p->from.local)
-        fwd_where_end(&p->from, 0);
+        amph_ip_resolve_end(&p->from, 0);
     if (ok && !p->to.local)
-        fwd_where_end(&p->to, 0);
+        amph_ip_resolve_end(&p->to, 0);
     if (err == EXDEV && (err = parent_error(from_dir, from)) == 0 && (err = parent_error(to_dir, to)) == 0)
         err = EXDEV;
     errno = err;
@@ -297,90 +297,90 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
 
 static int pair_end(struct pair *p, int err)
 {
-    fwd_where_end(&p->from, 0);
-    return fwd_where_end(&p->to, err);
+    amph_ip_resolve_end(&p->from, 0);
+    return amph_ip_resolve_end(&p->to, err);
 }
 
 /* err has come of a forwarded call: do links lead out of the tree?  SIDE_LOCAL: both do, and the pair is this host's; SIDE_FAILED: it ends
  * with errno (one does: EXDEV); SIDE_FORWARDED: neither. */
 static enum side pair_went_out(struct pair *p, int err, bool itself)
 {
-    bool from = fwd_went_out(&p->from, err, itself), to = fwd_went_out(&p->to, err, true);
+    bool from = amph_ip_went_out(&p->from, err, itself), to = amph_ip_went_out(&p->to, err, true);
     if (from && to)
         return SIDE_LOCAL;
     if (!from && !to)
         return SIDE_FORWARDED;
-    fwd_where_end(from ? &p->to : &p->from, 0);
+    amph_ip_resolve_end(from ? &p->to : &p->from, 0);
     errno = EXDEV;
     return SIDE_FAILED;
 }
 
-int x_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p = { .mount = false };
     if ((flags & ~7U) || ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
     if (side == SIDE_LOCAL && !flags)
-        return real_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
+        return libc_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
     if (side == SIDE_LOCAL)
-        return real_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+        return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED && errno == EFAULT)
         return -1;
     if (side == SIDE_FAILED && !to[0] && from[0]) { /* that the old name's directory is not there counts more than an empty new name */
         int err = parent_error(from_dir, from);
-        return fwd_fail(err ? err : ENOENT);
+        return amph_ip_fail(err ? err : ENOENT);
     }
     if (side == SIDE_FAILED)
-        return fwd_fail(!from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
-    int err = fwd_core.rename(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags);
+        return amph_ip_fail(!from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
+    int err = amph_ip_client.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
     side = pair_went_out(&p, err, true);
     if (side == SIDE_LOCAL)
-        return real_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+        return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     return side == SIDE_FAILED ? -1 : pair_end(&p, err);
 }
 
-int x_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     struct pair p;
     enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
     if (side == SIDE_LOCAL)
-        return real_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+        return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED) {
         struct stat st; /* what is wrong with the old name counts more than an empty new one */
         int err = errno, how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
-        if (err == ENOENT && x_fstatat(from_dir, from, &st, how) != 0)
+        if (err == ENOENT && amph_do_fstatat(from_dir, from, &st, how) != 0)
             return -1;
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     }
-    int err = fwd_core.link(CLIENT, FWD_AT(&p.from), FWD_AT(&p.to), flags & AT_SYMLINK_FOLLOW);
+    int err = amph_ip_client.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags & AT_SYMLINK_FOLLOW);
     side = pair_went_out(&p, err, !(flags & AT_SYMLINK_FOLLOW));
     if (side == SIDE_LOCAL)
-        return real_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+        return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     return side == SIDE_FAILED ? -1 : pair_end(&p, err);
 }
 
-int x_symlinkat(const char *target, int dir, const char *path)
+int amph_do_symlinkat(const char *target, int dir, const char *path)
 {
-    struct fwd_where w;
-    if (!fwd_can_read_text(target))
-        return fwd_fail(EFAULT);
-    if (!fwd_where_find(&w, dir, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_can_read_text(target))
+        return amph_ip_fail(EFAULT);
+    if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.symlink(CLIENT, target, FWD_AT(&w));
-        if (!fwd_went_out(&w, err, true))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.symlink(CLIENT, target, AMPH_IP_AT(&w));
+        if (!amph_ip_went_out(&w, err, true))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_symlinkat(target, w.dirfd, w.path);
+    return libc_symlinkat(target, w.dirfd, w.path);
 }
 
 /* /proc/self/fd/N of a forwarded descriptor reads as the name of its file. */
-static int readlink_fd(struct fwd_where *w, char *buf, size_t cap, size_t *len_p)
+static int readlink_fd(struct amph_ip_resolved *w, char *buf, size_t cap, size_t *len_p)
 {
     char name[PATH_MAX];
     size_t len = 0;
-    int err = fwd_core.nameof(CLIENT, &w->dir->file, name, sizeof name, &len);
+    int err = amph_ip_client.nameof(CLIENT, &w->dir->file, name, sizeof name, &len);
     if (err == ENOENT)
         len = (size_t)snprintf(name, sizeof name, "%s (deleted)", w->dir->path);
     else if (err)
@@ -390,92 +390,92 @@ static int readlink_fd(struct fwd_where *w, char *buf, size_t cap, size_t *len_p
     return 0;
 }
 
-ssize_t x_readlinkat(int dir, const char *path, char *buf, size_t cap)
+ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
     size_t len = 0;
-    if (path && cap && fwd_is_exe(path)) {
-        len = strlen(fwd_state.exe);
-        memcpy(buf, fwd_state.exe, len < cap ? len : cap);
+    if (path && cap && amph_ip_is_exe(path)) {
+        len = strlen(amph_ip_state.exe);
+        memcpy(buf, amph_ip_state.exe, len < cap ? len : cap);
         return (ssize_t)(len < cap ? len : cap);
     }
-    if (!fwd_where_find(&w, dir, path, dir != AT_FDCWD))
+    if (!amph_ip_resolve(&w, dir, path, dir != AT_FDCWD))
         return -1;
     if (w.local)
-        return real_readlinkat(w.dirfd, w.path, buf, cap);
+        return libc_readlinkat(w.dirfd, w.path, buf, cap);
     if (cap == 0)
-        return fwd_where_end(&w, EINVAL);
-    char spare[PATH_MAX], *to = fwd_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
+        return amph_ip_resolve_end(&w, EINVAL);
+    char spare[PATH_MAX], *to = amph_ip_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
     if (to == spare && cap > sizeof spare)
         cap = sizeof spare;
-    if (w.by == FWD_BY_ALIAS) {
-        fwd_where_end(&w, 0);
-        return real_readlinkat(dir, path, buf, cap);
+    if (w.by == AMPH_IP_BY_ALIAS) {
+        amph_ip_resolve_end(&w, 0);
+        return libc_readlinkat(dir, path, buf, cap);
     }
-    bool by_fd = w.by == FWD_BY_NUMBER && w.dir;
-    int err = by_fd ? readlink_fd(&w, to, cap, &len) : fwd_core.readlink(CLIENT, FWD_AT(&w), to, cap, &len);
-    if (fwd_went_out(&w, err, true))
-        return real_readlinkat(w.dirfd, w.path, buf, cap);
-    if (!err && to == spare && fwd_can_write(buf, len)) /* the kernel looks at no more than it writes */
+    bool by_fd = w.by == AMPH_IP_BY_NUMBER && w.dir;
+    int err = by_fd ? readlink_fd(&w, to, cap, &len) : amph_ip_client.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
+    if (amph_ip_went_out(&w, err, true))
+        return libc_readlinkat(w.dirfd, w.path, buf, cap);
+    if (!err && to == spare && amph_ip_can_write(buf, len)) /* the kernel looks at no more than it writes */
         memcpy(buf, spare, len);
     else
         err = delivered(err, to, buf);
-    return fwd_where_end(&w, err) ? -1 : (ssize_t)len;
+    return amph_ip_resolve_end(&w, err) ? -1 : (ssize_t)len;
 }
 
-int x_fchmodat(int dir, const char *path, mode_t mode, int flags)
+int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, dir, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.chmod(CLIENT, FWD_AT(&w), mode, flags);
-        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.chmod(CLIENT, AMPH_IP_AT(&w), mode, flags);
+        if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_fchmodat(w.dirfd, w.path, mode, flags);
+    return libc_fchmodat(w.dirfd, w.path, mode, flags);
 }
 
-int x_fchmod(int fd, mode_t mode)
+int amph_do_fchmod(int fd, mode_t mode)
 {
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fchmod(CLIENT, &of->file, mode));
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fchmod(CLIENT, &of->file, mode));
 }
 
-int x_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
+int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 {
-    struct fwd_where w;
-    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
-        int err = fwd_core.chown(CLIENT, FWD_AT(&w), uid, gid, flags & AT_SYMLINK_NOFOLLOW);
-        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.chown(CLIENT, AMPH_IP_AT(&w), uid, gid, flags & AT_SYMLINK_NOFOLLOW);
+        if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_fchownat(w.dirfd, w.path, uid, gid, flags);
+    return libc_fchownat(w.dirfd, w.path, uid, gid, flags);
 }
 
-int x_fchown(int fd, uid_t uid, gid_t gid)
+int amph_do_fchown(int fd, uid_t uid, gid_t gid)
 {
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fchown(CLIENT, &of->file, uid, gid));
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fchown(CLIENT, &of->file, uid, gid));
 }
 
-int x_truncate(const char *path, off_t length)
+int amph_do_truncate(const char *path, off_t length)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
     if (length < 0)
-        return fwd_fail(EINVAL);
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        if (AMPH_UNLIKELY(fwd_is_limited()) && !fwd_may_grow(-1, path, length))
-            return fwd_where_end(&w, EFBIG);
-        int err = fwd_core.truncate(CLIENT, FWD_AT(&w), length);
-        if (!fwd_went_out(&w, err, false))
-            return fwd_where_end(&w, err);
+        if (AMPH_UNLIKELY(amph_ip_is_limited()) && !amph_ip_may_grow(-1, path, length))
+            return amph_ip_resolve_end(&w, EFBIG);
+        int err = amph_ip_client.truncate(CLIENT, AMPH_IP_AT(&w), length);
+        if (!amph_ip_went_out(&w, err, false))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_truncate64(w.path, length);
+    return libc_truncate64(w.path, length);
 }
 
 /* ---- times, in all the forms that they have had ---- */
@@ -486,74 +486,74 @@ static bool omits_both(const struct timespec *times)
     return times && times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT;
 }
 
-int x_utimensat(int dir, const char *path, const struct timespec *times, int flags)
+int amph_do_utimensat(int dir, const char *path, const struct timespec *times, int flags)
 {
-    struct fwd_where w;
-    if (times && !fwd_can_read(times, 2 * sizeof *times))
-        return fwd_fail(EFAULT);
+    struct amph_ip_resolved w;
+    if (times && !amph_ip_can_read(times, 2 * sizeof *times))
+        return amph_ip_fail(EFAULT);
     if (!path) /* the kernel's way to say futimens; the C library refuses it */
-        return dir == AT_FDCWD ? fwd_fail(EINVAL) : fwd_fd(dir) ? fwd_fail(EINVAL) : real_utimensat(dir, path, times, flags);
+        return dir == AT_FDCWD ? amph_ip_fail(EINVAL) : amph_ip_fd(dir) ? amph_ip_fail(EINVAL) : libc_utimensat(dir, path, times, flags);
     if (omits_both(times))
         return 0;
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
-        return fwd_fail(EINVAL);
-    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+        return amph_ip_fail(EINVAL);
+    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
-        int err = fwd_core.utimens(CLIENT, FWD_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW);
-        if (!fwd_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.utimens(CLIENT, AMPH_IP_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW);
+        if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
+            return amph_ip_resolve_end(&w, err);
     }
-    return real_utimensat(w.dirfd, w.path, times, flags);
+    return libc_utimensat(w.dirfd, w.path, times, flags);
 }
 
-int x_futimens(int fd, const struct timespec *times)
+int amph_do_futimens(int fd, const struct timespec *times)
 {
-    struct fwd_ofile *of;
-    if (times && !fwd_can_read(times, 2 * sizeof *times))
-        return fwd_fail(EFAULT);
+    struct amph_fd_file *of;
+    if (times && !amph_ip_can_read(times, 2 * sizeof *times))
+        return amph_ip_fail(EFAULT);
     if (omits_both(times))
         return 0;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.futimens(CLIENT, &of->file, times));
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.futimens(CLIENT, &of->file, times));
 }
 
 /* 0, or -1 with EINVAL (microseconds out of range) or EFAULT. */
 static int from_timeval(const struct timeval tv[2], struct timespec ts[2])
 {
-    if (tv && !fwd_can_read(tv, 2 * sizeof *tv))
-        return fwd_fail(EFAULT);
+    if (tv && !amph_ip_can_read(tv, 2 * sizeof *tv))
+        return amph_ip_fail(EFAULT);
     for (int i = 0; tv && i < 2; i++) {
         if (tv[i].tv_usec < 0 || tv[i].tv_usec >= 1000000)
-            return fwd_fail(EINVAL);
+            return amph_ip_fail(EINVAL);
         ts[i] = (struct timespec){ .tv_sec = tv[i].tv_sec, .tv_nsec = tv[i].tv_usec * 1000 };
     }
     return 0;
 }
 
-int x_utimes(int dir, const char *path, const struct timeval *times, int flags)
+int amph_do_utimes(int dir, const char *path, const struct timeval *times, int flags)
 {
     struct timespec ts[2];
-    return from_timeval(times, ts) ? -1 : x_utimensat(dir, path, times ? ts : NULL, flags);
+    return from_timeval(times, ts) ? -1 : amph_do_utimensat(dir, path, times ? ts : NULL, flags);
 }
 
-int x_futimes(int fd, const struct timeval *times)
+int amph_do_futimes(int fd, const struct timeval *times)
 {
     struct timespec ts[2];
-    return from_timeval(times, ts) ? -1 : x_futimens(fd, times ? ts : NULL);
+    return from_timeval(times, ts) ? -1 : amph_do_futimens(fd, times ? ts : NULL);
 }
 
-int x_utime(const char *path, const struct utimbuf *times)
+int amph_do_utime(const char *path, const struct utimbuf *times)
 {
-    if (times && !fwd_can_read(times, sizeof *times))
-        return fwd_fail(EFAULT);
+    if (times && !amph_ip_can_read(times, sizeof *times))
+        return amph_ip_fail(EFAULT);
     struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 }, { .tv_sec = times ? times->modtime : 0 } };
-    return x_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
+    return amph_do_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
 }
 
-int fwd_set_times(int dir, const char *path, const struct fwd_short_time *times, int flags)
+int amph_ip_set_times(int dir, const char *path, const struct amph_ip_short_time *times, int flags)
 {
     struct timespec ts[2];
     for (int i = 0; times && i < 2; i++)
         ts[i] = (struct timespec){ .tv_sec = times[i].sec, .tv_nsec = times[i].nsec };
-    return path ? x_utimensat(dir, path, times ? ts : NULL, flags) : x_futimens(dir, times ? ts : NULL);
+    return path ? amph_do_utimensat(dir, path, times ? ts : NULL, flags) : amph_do_futimens(dir, times ? ts : NULL);
 }

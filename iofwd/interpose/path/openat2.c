@@ -42,7 +42,7 @@ static void leave_last(struct walk *w)
 static int close_with(int fd, int err)
 {
     close(fd);
-    return fwd_fail(err);
+    return amph_ip_fail(err);
 }
 
 /* Goes to fd, which is taken over. */
@@ -62,7 +62,7 @@ static bool is_across(const struct walk *w, int fd, const struct stat *st)
     struct stat from;
     if (!(w->resolve & RESOLVE_NO_XDEV) || !S_ISDIR(st->st_mode))
         return false;
-    return fwd_fd(fd) != fwd_fd(here(w)) || fstat(here(w), &from) != 0 || from.st_dev != st->st_dev;
+    return amph_ip_fd(fd) != amph_ip_fd(here(w)) || fstat(here(w), &from) != 0 || from.st_dev != st->st_dev;
 }
 
 /* A link has been read: its target, of len bytes, comes before what is left to do. */
@@ -70,18 +70,18 @@ static int follow(struct walk *w, const char *target, size_t len, const char *re
 {
     char next[2 * PATH_MAX];
     if ((w->resolve & RESOLVE_NO_SYMLINKS) || ++w->links > LINKS_MOST)
-        return fwd_fail(ELOOP);
+        return amph_ip_fail(ELOOP);
     if (len == 0)
-        return fwd_fail(ENOENT);
+        return amph_ip_fail(ENOENT);
     if (target[0] == '/') {
         if (!(w->resolve & RESOLVE_IN_ROOT))
-            return fwd_fail(EXDEV);
+            return amph_ip_fail(EXDEV);
         while (w->n > 1)
             leave_last(w);
     }
     int n = snprintf(next, sizeof next, "%.*s%s", (int)len, target, rest);
     if (n < 0 || (size_t)n >= sizeof next)
-        return fwd_fail(ELOOP); /* it leads to itself and further */
+        return amph_ip_fail(ELOOP); /* it leads to itself and further */
     memcpy(w->todo, next, (size_t)n + 1);
     return 0;
 }
@@ -115,7 +115,7 @@ static int climb(struct walk *w)
     if (w->n > 1)
         leave_last(w);
     else if (w->resolve & RESOLVE_BENEATH)
-        return fwd_fail(EXDEV);
+        return amph_ip_fail(EXDEV);
     return 0;
 }
 
@@ -135,7 +135,7 @@ static int open_last(struct walk *w, const char *part, bool slash)
         return errno == ELOOP && !itself && ++w->links <= LINKS_MOST ? -2 : -1;
     if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode) && !itself) {
         close(fd);
-        return ++w->links > LINKS_MOST ? fwd_fail(ELOOP) : -2;
+        return ++w->links > LINKS_MOST ? amph_ip_fail(ELOOP) : -2;
     }
     return is_across(w, fd, &st) ? close_with(fd, EXDEV) : fd;
 }
@@ -149,7 +149,7 @@ static int go(struct walk *w)
         size_t n = (size_t)(rest - at);
         bool last = !rest[strspn(rest, "/")];
         if (n > NAME_MAX)
-            return fwd_fail(ENAMETOOLONG);
+            return amph_ip_fail(ENAMETOOLONG);
         memcpy(part, n ? at : ".", n ? n : 1);
         part[n ? n : 1] = 0;
         bool up = strcmp(part, "..") == 0 && (w->resolve & CONFINED);
@@ -179,47 +179,47 @@ static int lowered(int fd, int flags)
 /* Opens where the walk begins, which is forwarded, and sets what is to be walked.  1: the kernel is to do it all. */
 static int begin(struct walk *w, int dir, const char *path)
 {
-    struct fwd_where where;
+    struct amph_ip_resolved where;
     bool relative = path[0] != '/';
     if (!relative && (w->resolve & RESOLVE_BENEATH))
-        return fwd_fail(EXDEV);
+        return amph_ip_fail(EXDEV);
     if (strlen(path) >= PATH_MAX)
-        return fwd_fail(ENAMETOOLONG);
+        return amph_ip_fail(ENAMETOOLONG);
     strcpy(w->todo, path);
-    if (relative && (dir == AT_FDCWD ? fwd_state.cwd != NULL : fwd_fd(dir))) {
+    if (relative && (dir == AT_FDCWD ? amph_ip_state.cwd != NULL : amph_ip_fd(dir))) {
         int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         return fd < 0 ? -1 : stand_at(w, fd);
     }
-    if (!fwd_where_find(&where, dir, path, false))
+    if (!amph_ip_resolve(&where, dir, path, false))
         return -1;
     if (where.local || where.dir) {
         bool to_kernel = where.local;
-        fwd_where_end(&where, 0);
-        return to_kernel ? 1 : fwd_fail(ELOOP); /* by a link of /proc */
+        amph_ip_resolve_end(&where, 0);
+        return to_kernel ? 1 : amph_ip_fail(ELOOP); /* by a link of /proc */
     }
-    const struct fwd_prefix *prefix = fwd_prefix_match(&fwd_state.prefixes, where.path);
-    fwd_where_end(&where, 0);
+    const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, where.path);
+    amph_ip_resolve_end(&where, 0);
     if (!prefix || (w->resolve & (RESOLVE_NO_XDEV | RESOLVE_IN_ROOT)))
-        return fwd_fail(w->resolve & RESOLVE_NO_XDEV ? EXDEV : ENOSYS); /* a root of which the prefix is a part */
+        return amph_ip_fail(w->resolve & RESOLVE_NO_XDEV ? EXDEV : ENOSYS); /* a root of which the prefix is a part */
     strcpy(w->todo, where.path[prefix->len_bytes] ? where.path + prefix->len_bytes : "/");
     int fd = openat(AT_FDCWD, prefix->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -1 : stand_at(w, fd);
 }
 
-const char *fwd_path_in_root(const char *path, const struct open_how *how, size_t size)
+const char *amph_ip_path_in_root(const char *path, const struct open_how *how, size_t size)
 {
-    if (!fwd_state.on || fwd_inside || size < sizeof *how || !fwd_can_read(how, sizeof *how) || !(how->resolve & RESOLVE_IN_ROOT) ||
-        !path || !fwd_can_read_text(path) || path[0] != '/')
+    if (!amph_ip_state.on || amph_ip_inside || size < sizeof *how || !amph_ip_can_read(how, sizeof *how) || !(how->resolve & RESOLVE_IN_ROOT) ||
+        !path || !amph_ip_can_read_text(path) || path[0] != '/')
         return path;
     path += strspn(path, "/");
     return path[0] ? path : ".";
 }
 
-int fwd_open_resolved(int dir, const char *path, const struct open_how *how)
+int amph_ip_open_resolved(int dir, const char *path, const struct open_how *how)
 {
     struct walk *w = malloc(sizeof *w);
     if (!w)
-        return fwd_fail(ENOMEM);
+        return amph_ip_fail(ENOMEM);
     w->resolve = how->resolve;
     w->flags = (int)how->flags;
     w->mode = (mode_t)how->mode;
@@ -231,5 +231,5 @@ int fwd_open_resolved(int dir, const char *path, const struct open_how *how)
     int err = errno;
     free(w);
     errno = err;
-    return begun == 1 ? FWD_RESOLVE_LOCAL : lowered(fd, (int)how->flags);
+    return begun == 1 ? AMPH_IP_RESOLVE_LOCAL : lowered(fd, (int)how->flags);
 }

@@ -29,7 +29,7 @@ struct asked {
 
 static int ask_fs(const struct asked *a, struct statfs *fs)
 {
-    return a->path ? x_statfs(a->path, fs) : x_fstatfs(a->fd, fs);
+    return a->path ? amph_do_statfs(a->path, fs) : amph_do_fstatfs(a->fd, fs);
 }
 
 static long by_kind(const struct asked *a, int name)
@@ -60,7 +60,7 @@ static long by_fs(const struct asked *a, int name)
 static long async_io(const struct asked *a, int name)
 {
     struct stat st;
-    if ((a->path ? x_fstatat(AT_FDCWD, a->path, &st, 0) : x_fstat(a->fd, &st)) != 0)
+    if ((a->path ? amph_do_fstatat(AT_FDCWD, a->path, &st, 0) : amph_do_fstat(a->fd, &st)) != 0)
         return -1;
     return S_ISREG(st.st_mode) || S_ISBLK(st.st_mode) ? 1 : -1;
 }
@@ -90,15 +90,15 @@ static long answer(const struct asked *a, int name)
     for (size_t i = 0; i < AMPH_COUNTOF(limits); i++)
         if (limits[i].name == name)
             return limits[i].ask ? limits[i].ask(a, name) : limits[i].value;
-    return fwd_fail(EINVAL);
+    return amph_ip_fail(EINVAL);
 }
 
-long x_pathconf(const char *path, int name)
+long amph_do_pathconf(const char *path, int name)
 {
-    return path[0] ? answer(&(struct asked){ .path = path }, name) : fwd_fail(ENOENT);
+    return path[0] ? answer(&(struct asked){ .path = path }, name) : amph_ip_fail(ENOENT);
 }
 
-long x_fpathconf(int fd, int name)
+long amph_do_fpathconf(int fd, int name)
 {
     return answer(&(struct asked){ .fd = fd }, name);
 }

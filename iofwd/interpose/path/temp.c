@@ -35,61 +35,61 @@ static int make_temporary(char *pattern, int suffix, int flags, enum temporary w
     struct stat st;
     size_t len = strlen(pattern);
     if (suffix < 0 || len < (size_t)suffix + 6 || strncmp(pattern + len - (size_t)suffix - 6, "XXXXXX", 6) != 0)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     for (int tries = 0; tries < 1000; tries++) {
         fill(pattern, suffix);
-        fwd_links++;
-        int r = what == TEMP_FILE  ? x_openat(AT_FDCWD, pattern, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
-                : what == TEMP_DIR ? x_mkdirat(AT_FDCWD, pattern, 0700)
-                                   : x_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
-        fwd_links--;
+        amph_ip_links++;
+        int r = what == TEMP_FILE  ? amph_do_openat(AT_FDCWD, pattern, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
+                : what == TEMP_DIR ? amph_do_mkdirat(AT_FDCWD, pattern, 0700)
+                                   : amph_do_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
+        amph_ip_links--;
         if (what == TEMP_NAME && (r == 0 || errno == ENOENT))
-            r = r == 0 ? fwd_fail(EEXIST) : 0;
+            r = r == 0 ? amph_ip_fail(EEXIST) : 0;
         if (r >= 0 || errno != EEXIST)
             return r;
     }
-    return fwd_fail(EEXIST);
+    return amph_ip_fail(EEXIST);
 }
 
-int x_mkstemp(char *pattern, int suffix, int flags)
+int amph_do_mkstemp(char *pattern, int suffix, int flags)
 {
     return make_temporary(pattern, suffix, flags, TEMP_FILE);
 }
 
-char *x_mkdtemp(char *pattern)
+char *amph_do_mkdtemp(char *pattern)
 {
     return make_temporary(pattern, 0, 0, TEMP_DIR) == 0 ? pattern : NULL;
 }
 
-char *x_mktemp(char *pattern)
+char *amph_do_mktemp(char *pattern)
 {
     if (make_temporary(pattern, 0, 0, TEMP_NAME) != 0)
         pattern[0] = 0;
     return pattern;
 }
 
-FILE *x_tmpfile(void)
+FILE *amph_do_tmpfile(void)
 {
     char name[] = P_tmpdir "/iofwd-XXXXXX";
-    int fd = x_openat(AT_FDCWD, P_tmpdir, O_TMPFILE | O_RDWR | O_EXCL, 0600);
-    if (fd < 0 && (fd = x_mkstemp(name, 0, 0)) >= 0)
-        x_unlinkat(AT_FDCWD, name, 0);
-    FILE *f = fd < 0 ? NULL : fwd_fd(fd) ? x_fdopen(fd, "w+") : real_fdopen(fd, "w+");
+    int fd = amph_do_openat(AT_FDCWD, P_tmpdir, O_TMPFILE | O_RDWR | O_EXCL, 0600);
+    if (fd < 0 && (fd = amph_do_mkstemp(name, 0, 0)) >= 0)
+        amph_do_unlinkat(AT_FDCWD, name, 0);
+    FILE *f = fd < 0 ? NULL : amph_ip_fd(fd) ? amph_do_fdopen(fd, "w+") : libc_fdopen(fd, "w+");
     if (!f && fd >= 0)
-        x_close(fd);
+        amph_do_close(fd);
     return f;
 }
 
 static bool is_directory(const char *path)
 {
     struct stat st;
-    fwd_links++;
-    bool is = path && x_fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
-    fwd_links--;
+    amph_ip_links++;
+    bool is = path && amph_do_fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
+    amph_ip_links--;
     return is;
 }
 
-char *x_tempnam(const char *dir, const char *start)
+char *amph_do_tempnam(const char *dir, const char *start)
 {
     const char *tmpdir = NULL;
     char *name = NULL;
@@ -97,12 +97,12 @@ char *x_tempnam(const char *dir, const char *start)
     for (char **e = environ; e && *e; e++)
         if (strncmp(*e, "TMPDIR=", 7) == 0)
             tmpdir = *e + 7;
-    if (!fwd_state.on || fwd_inside || !(fwd_led(dir) || fwd_led(tmpdir)))
-        return real_tempnam(dir, start);
+    if (!amph_ip_state.on || amph_ip_inside || !(amph_ip_led(dir) || amph_ip_led(tmpdir)))
+        return libc_tempnam(dir, start);
     const char *place = is_directory(tmpdir) ? tmpdir : is_directory(dir) ? dir : P_tmpdir;
     if (asprintf(&name, "%s/%.5sXXXXXX", place, start ? start : "file") < 0)
         return NULL;
-    if (!x_mktemp(name)[0]) {
+    if (!amph_do_mktemp(name)[0]) {
         free(name);
         return NULL;
     }

@@ -9,12 +9,12 @@
 
 static DIR *any_opendir(const char *path)
 {
-    return fwd_led(path) ? x_opendir(path) : real_opendir(path);
+    return amph_ip_led(path) ? amph_do_opendir(path) : libc_opendir(path);
 }
 
 static struct dirent *any_readdir(DIR *dir)
 {
-    return fwd_dir(dir) ? x_readdir(dir) : real_readdir64(dir);
+    return amph_ip_dir(dir) ? amph_do_readdir(dir) : libc_readdir64(dir);
 }
 
 /* ---- scandir ---- */
@@ -56,28 +56,28 @@ static int read_all(DIR *dir, struct entries *e, int (*choose)(const struct dire
 
 static DIR *opendir_at(int at, const char *path)
 {
-    int fd = x_openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
-    DIR *dir = fd < 0 ? NULL : fwd_fd(fd) ? x_fdopendir(fd) : real_fdopendir(fd);
+    int fd = amph_do_openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
+    DIR *dir = fd < 0 ? NULL : amph_ip_fd(fd) ? amph_do_fdopendir(fd) : libc_fdopendir(fd);
     int err = errno;
     if (!dir && fd >= 0)
-        x_close(fd);
+        amph_do_close(fd);
     errno = err;
     return dir;
 }
 
-int x_scandirat(int at, const char *path, struct dirent ***list, int (*choose)(const struct dirent *), fwd_order_fn order)
+int amph_do_scandirat(int at, const char *path, struct dirent ***list, int (*choose)(const struct dirent *), amph_ip_order_fn order)
 {
     struct entries e = { 0 };
     int saved = errno;
     DIR *dir = opendir_at(at, path);
     int failed = dir ? read_all(dir, &e, choose) : -1, err = errno;
     if (dir)
-        x_closedir(dir);
+        amph_do_closedir(dir);
     if (failed) {
         while (e.count)
             free(e.list[--e.count]);
         free(e.list);
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     }
     if (order && e.count)
         qsort(e.list, e.count, sizeof *e.list, (int (*)(const void *, const void *))order);
@@ -100,31 +100,31 @@ static struct dirent *glob_readdir(void *dir)
 
 static void glob_closedir(void *dir)
 {
-    x_closedir(dir);
+    amph_do_closedir(dir);
 }
 
 static int glob_stat(const char *path, struct stat *st)
 {
-    return x_fstatat(AT_FDCWD, path, st, 0);
+    return amph_do_fstatat(AT_FDCWD, path, st, 0);
 }
 
 static int glob_lstat(const char *path, struct stat *st)
 {
-    return x_fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+    return amph_do_fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
 }
 
-int x_glob(const char *pattern, int flags, int (*onerror)(const char *, int), glob_t *found)
+int amph_do_glob(const char *pattern, int flags, int (*onerror)(const char *, int), glob_t *found)
 {
     if (flags & GLOB_ALTDIRFUNC)
-        return real_glob64(pattern, flags, onerror, found);
+        return libc_glob64(pattern, flags, onerror, found);
     found->gl_opendir = glob_opendir;
     found->gl_readdir = glob_readdir;
     found->gl_closedir = glob_closedir;
     found->gl_stat = glob_stat;
     found->gl_lstat = glob_lstat;
-    fwd_links++;
-    int r = real_glob64(pattern, flags | GLOB_ALTDIRFUNC, onerror, found);
-    fwd_links--;
+    amph_ip_links++;
+    int r = libc_glob64(pattern, flags | GLOB_ALTDIRFUNC, onerror, found);
+    amph_ip_links--;
     found->gl_flags &= ~GLOB_ALTDIRFUNC;
     return r;
 }
@@ -150,10 +150,10 @@ struct tree {
 static int visit(struct tree *t, const struct stat *st, int type, size_t base, int level)
 {
     struct FTW at = { .base = (int)base, .level = level };
-    int links = fwd_links;
-    fwd_links = 0; /* the program's own calls */
+    int links = amph_ip_links;
+    amph_ip_links = 0; /* the program's own calls */
     int r = t->nftw_fn ? t->nftw_fn(t->path, st, type, &at) : t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
-    fwd_links = links;
+    amph_ip_links = links;
     return r;
 }
 
@@ -175,9 +175,9 @@ static int tree_change(struct tree *t, size_t len)
         memcpy(name, t->path, len);
         name[len] = 0;
     }
-    int fd = x_openat(t->start, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0), failed = fd < 0 ? -1 : x_fchdir(fd), err = errno;
+    int fd = amph_do_openat(t->start, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0), failed = fd < 0 ? -1 : amph_do_fchdir(fd), err = errno;
     if (fd >= 0)
-        x_close(fd);
+        amph_do_close(fd);
     errno = err;
     return failed;
 }
@@ -193,7 +193,7 @@ static int tree_entries(struct tree *t, DIR *dir, int level)
             continue;
         size_t base = len + (t->path[len - 1] != '/');
         if (base + n >= sizeof t->path) {
-            r = fwd_fail(ENAMETOOLONG);
+            r = amph_ip_fail(ENAMETOOLONG);
             break;
         }
         t->path[base - 1] = '/';
@@ -235,7 +235,7 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
     int r = t->flags & FTW_DEPTH ? 0 : visit(t, st, FTW_D, base, level);
     if (!r && !(r = tree_change(t, strlen(t->path))))
         r = tree_entries(t, dir, level);
-    x_closedir(dir);
+    amph_do_closedir(dir);
     if (!r && (t->flags & FTW_DEPTH)) /* FTW_CHDIR: from inside, as the C library does */
         r = visit(t, st, FTW_DP, base, level);
     if (r && !skips(t, r))
@@ -248,17 +248,17 @@ static int tree_unfound(struct tree *t, size_t base, int level, int err)
 {
     struct stat st = { 0 };
     bool may_be_told = err == ENOENT || (err == EACCES && level > 0);
-    bool link = may_be_told && !(t->flags & FTW_PHYS) && x_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+    bool link = may_be_told && !(t->flags & FTW_PHYS) && amph_do_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                 S_ISLNK(st.st_mode);
     if (!may_be_told || (level == 0 && !link))
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     return visit(t, &st, link ? FTW_SLN : FTW_NS, base, level);
 }
 
 static int tree_node(struct tree *t, size_t base, int level)
 {
     struct stat st;
-    bool found = x_fstatat(t->start, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) == 0;
+    bool found = amph_do_fstatat(t->start, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) == 0;
     if (found && level == 0)
         t->dev = st.st_dev;
     int r = !found ? tree_unfound(t, base, level, errno) : S_ISDIR(st.st_mode) ? tree_directory(t, &st, base, level) :
@@ -268,18 +268,18 @@ static int tree_node(struct tree *t, size_t base, int level)
 
 static int changing_walk(struct tree *t, size_t base)
 {
-    t->start = x_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    t->start = amph_do_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (t->start < 0)
         return -1;
     int r = base ? tree_change(t, base) : 0;
     if (!r)
         r = tree_node(t, base, 0);
     int err = errno;
-    if (x_fchdir(t->start) != 0 && r == 0) {
+    if (amph_do_fchdir(t->start) != 0 && r == 0) {
         r = -1;
         err = errno;
     }
-    x_close(t->start);
+    amph_do_close(t->start);
     errno = err;
     return r;
 }
@@ -288,31 +288,31 @@ static int tree_walk(struct tree *t, const char *path)
 {
     size_t len = strlen(path);
     if (len == 0)
-        return fwd_fail(ENOENT);
+        return amph_ip_fail(ENOENT);
     if (len >= sizeof t->path)
-        return fwd_fail(ENAMETOOLONG);
+        return amph_ip_fail(ENAMETOOLONG);
     strcpy(t->path, path);
     while (len > 1 && t->path[len - 1] == '/')
         t->path[--len] = 0;
     const char *slash = strrchr(t->path, '/');
     size_t base = slash && slash[1] ? (size_t)(slash + 1 - t->path) : 0;
-    fwd_links++;
+    amph_ip_links++;
     int r = t->flags & FTW_CHDIR ? changing_walk(t, base) : tree_node(t, base, 0);
-    fwd_links--;
+    amph_ip_links--;
     free(t->seen);
     return skips(t, r) ? 0 : r;
 }
 
-int x_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags)
+int amph_do_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags)
 {
     struct tree t = { .nftw_fn = fn, .flags = flags, .start = AT_FDCWD };
     struct stat st;
-    if ((flags & FTW_PHYS) && !fwd_path(path) && real_lstat64(path, &st) == 0)
-        return real_nftw64(path, fn, DEPTH, flags); /* a local link itself */
+    if ((flags & FTW_PHYS) && !amph_ip_path(path) && libc_lstat64(path, &st) == 0)
+        return libc_nftw64(path, fn, DEPTH, flags); /* a local link itself */
     return tree_walk(&t, path);
 }
 
-int x_ftw(const char *path, int (*fn)(const char *, const struct stat *, int))
+int amph_do_ftw(const char *path, int (*fn)(const char *, const struct stat *, int))
 {
     struct tree t = { .ftw_fn = fn, .start = AT_FDCWD };
     return tree_walk(&t, path);

@@ -8,7 +8,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
-#define CLIENT fwd_core.client
+#define CLIENT amph_ip_client.client
 
 /* What a server gives of one value or list; the calls with a length of 0 ask for the size. */
 #define XATTR_MOST 65536
@@ -16,119 +16,119 @@
 static ssize_t result(int err, const char *value, size_t len, void *buf, size_t cap)
 {
     if (err)
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     if (cap == 0)
         return (ssize_t)len;
     if (len > cap)
-        return fwd_fail(ERANGE);
-    if (!fwd_can_write(buf, len))
-        return fwd_fail(EFAULT);
+        return amph_ip_fail(ERANGE);
+    if (!amph_ip_can_write(buf, len))
+        return amph_ip_fail(EFAULT);
     memcpy(buf, value, len);
     return (ssize_t)len;
 }
 
-ssize_t x_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
+ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
 {
-    if (!fwd_can_read_text(name))
-        return fwd_fail(EFAULT);
-    struct fwd_where w;
+    if (!amph_ip_can_read_text(name))
+        return amph_ip_fail(EFAULT);
+    struct amph_ip_resolved w;
     char value[XATTR_MOST];
     size_t len = 0;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
-    int err = fwd_core.getxattr(CLIENT, FWD_AT(&w), name, flags, value, sizeof value, &len);
-    if (fwd_went_out(&w, err, flags))
-        return flags ? real_lgetxattr(w.path, name, buf, cap) : real_getxattr(w.path, name, buf, cap);
-    fwd_where_end(&w, 0);
+        return flags ? libc_lgetxattr(w.path, name, buf, cap) : libc_getxattr(w.path, name, buf, cap);
+    int err = amph_ip_client.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value, &len);
+    if (amph_ip_went_out(&w, err, flags))
+        return flags ? libc_lgetxattr(w.path, name, buf, cap) : libc_getxattr(w.path, name, buf, cap);
+    amph_ip_resolve_end(&w, 0);
     return result(err, value, len, buf, cap);
 }
 
-ssize_t x_fgetxattr(int fd, const char *name, void *buf, size_t cap)
+ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
 {
-    if (!fwd_can_read_text(name))
-        return fwd_fail(EFAULT);
+    if (!amph_ip_can_read_text(name))
+        return amph_ip_fail(EFAULT);
     char value[XATTR_MOST];
     size_t len = 0;
-    struct fwd_ofile *of;
-    if (fwd_file_begin(fd, &of) != 0)
+    struct amph_fd_file *of;
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_core.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
-    fwd_file_end(of, 0);
+    int err = amph_ip_client.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
+    amph_ip_file_end(of, 0);
     return result(err, value, len, buf, cap);
 }
 
-ssize_t x_listxattr(const char *path, char *buf, size_t cap, int flags)
+ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
 {
-    struct fwd_where w;
+    struct amph_ip_resolved w;
     char names[XATTR_MOST];
     size_t len = 0;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
-    int err = fwd_core.listxattr(CLIENT, FWD_AT(&w), flags, names, sizeof names, &len);
-    if (fwd_went_out(&w, err, flags))
-        return flags ? real_llistxattr(w.path, buf, cap) : real_listxattr(w.path, buf, cap);
-    fwd_where_end(&w, 0);
+        return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
+    int err = amph_ip_client.listxattr(CLIENT, AMPH_IP_AT(&w), flags, names, sizeof names, &len);
+    if (amph_ip_went_out(&w, err, flags))
+        return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
+    amph_ip_resolve_end(&w, 0);
     return result(err, names, len, buf, cap);
 }
 
-ssize_t x_flistxattr(int fd, char *buf, size_t cap)
+ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap)
 {
     char names[XATTR_MOST];
     size_t len = 0;
-    struct fwd_ofile *of;
-    if (fwd_file_begin(fd, &of) != 0)
+    struct amph_fd_file *of;
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    int err = fwd_core.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
-    fwd_file_end(of, 0);
+    int err = amph_ip_client.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
+    amph_ip_file_end(of, 0);
     return result(err, names, len, buf, cap);
 }
 
-int x_setxattr(const char *path, const char *name, const void *value, size_t len, int how, int flags)
+int amph_do_setxattr(const char *path, const char *name, const void *value, size_t len, int how, int flags)
 {
-    if (!fwd_can_read_text(name) || (len <= XATTR_MOST && !fwd_can_read(value, len)))
-        return fwd_fail(EFAULT);
-    struct fwd_where w;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
+        return amph_ip_fail(EFAULT);
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.setxattr(CLIENT, FWD_AT(&w), name, value, len, how, flags);
-        if (!fwd_went_out(&w, err, flags))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.setxattr(CLIENT, AMPH_IP_AT(&w), name, value, len, how, flags);
+        if (!amph_ip_went_out(&w, err, flags))
+            return amph_ip_resolve_end(&w, err);
     }
-    return flags ? real_lsetxattr(w.path, name, value, len, how) : real_setxattr(w.path, name, value, len, how);
+    return flags ? libc_lsetxattr(w.path, name, value, len, how) : libc_setxattr(w.path, name, value, len, how);
 }
 
-int x_fsetxattr(int fd, const char *name, const void *value, size_t len, int how)
+int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, int how)
 {
-    if (!fwd_can_read_text(name) || (len <= XATTR_MOST && !fwd_can_read(value, len)))
-        return fwd_fail(EFAULT);
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fsetxattr(CLIENT, &of->file, name, value, len, how));
+    if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
+        return amph_ip_fail(EFAULT);
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fsetxattr(CLIENT, &of->file, name, value, len, how));
 }
 
-int x_removexattr(const char *path, const char *name, int flags)
+int amph_do_removexattr(const char *path, const char *name, int flags)
 {
-    if (!fwd_can_read_text(name))
-        return fwd_fail(EFAULT);
-    struct fwd_where w;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    if (!amph_ip_can_read_text(name))
+        return amph_ip_fail(EFAULT);
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        int err = fwd_core.removexattr(CLIENT, FWD_AT(&w), name, flags);
-        if (!fwd_went_out(&w, err, flags))
-            return fwd_where_end(&w, err);
+        int err = amph_ip_client.removexattr(CLIENT, AMPH_IP_AT(&w), name, flags);
+        if (!amph_ip_went_out(&w, err, flags))
+            return amph_ip_resolve_end(&w, err);
     }
-    return flags ? real_lremovexattr(w.path, name) : real_removexattr(w.path, name);
+    return flags ? libc_lremovexattr(w.path, name) : libc_removexattr(w.path, name);
 }
 
-int x_fremovexattr(int fd, const char *name)
+int amph_do_fremovexattr(int fd, const char *name)
 {
-    if (!fwd_can_read_text(name))
-        return fwd_fail(EFAULT);
-    struct fwd_ofile *of;
-    return fwd_file_begin(fd, &of) != 0 ? -1 : fwd_file_end(of, fwd_core.fremovexattr(CLIENT, &of->file, name));
+    if (!amph_ip_can_read_text(name))
+        return amph_ip_fail(EFAULT);
+    struct amph_fd_file *of;
+    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fremovexattr(CLIENT, &of->file, name));
 }

@@ -12,7 +12,7 @@
 
 /* What was in the environment when this program started: it holds for the program itself even if it clears its environment, and all but
  * what is for one program goes on to the next one even if the program passes an environment of its own (env -i, execle). */
-static char *kept[FWD_ENV_KEPT + 1]; /* and a NULL */
+static char *kept[AMPH_IP_ENV_KEPT + 1]; /* and a NULL */
 static size_t nkept;
 
 static size_t name_len(const char *entry)
@@ -20,7 +20,7 @@ static size_t name_len(const char *entry)
     return strcspn(entry, "=");
 }
 
-bool fwd_env_is(const char *entry, const char *name)
+bool amph_ip_env_is(const char *entry, const char *name)
 {
     size_t len = strlen(name);
     return strncmp(entry, name, len) == 0 && entry[len] == '=';
@@ -32,7 +32,7 @@ static bool is_own(const char *entry)
     static const char *const ranks[] = { "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID" };
     bool own = strncmp(entry, "PMI_", 4) == 0;
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
-        own = own || fwd_env_is(entry, ranks[i]);
+        own = own || amph_ip_env_is(entry, ranks[i]);
     return own;
 }
 
@@ -49,19 +49,19 @@ static char *own_preload(const char *entry)
     return own;
 }
 
-void fwd_environment_keep(char **env)
+void amph_ip_environment_keep(char **env)
 {
-    for (; env && *env && nkept < FWD_ENV_KEPT; env++) {
-        if (fwd_env_is(*env, CWD_NAME) || fwd_env_is(*env, FWD_LOCKS_NAME) || fwd_env_is(*env, FWD_NEEDS_SETTING))
+    for (; env && *env && nkept < AMPH_IP_ENV_KEPT; env++) {
+        if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) || amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING))
             continue;
-        if (fwd_env_is(*env, "LD_PRELOAD"))
+        if (amph_ip_env_is(*env, "LD_PRELOAD"))
             nkept += (kept[nkept] = own_preload(*env)) != NULL;
         else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 || is_own(*env))
             nkept += (kept[nkept] = strdup(*env)) != NULL;
     }
 }
 
-char *const *fwd_environment_kept(void)
+char *const *amph_ip_environment_kept(void)
 {
     return kept;
 }
@@ -76,11 +76,11 @@ static bool has_name_of(char *const *env, size_t n, const char *entry)
 }
 
 /* The program has a preload list of its own: ours goes before it, unless it is in it already. */
-static char *preload_entry(char *theirs, struct fwd_env_room *room)
+static char *preload_entry(char *theirs, struct amph_ip_env_room *room)
 {
     const char *ours = NULL;
     for (size_t i = 0; i < nkept; i++)
-        if (fwd_env_is(kept[i], "LD_PRELOAD"))
+        if (amph_ip_env_is(kept[i], "LD_PRELOAD"))
             ours = kept[i];
     if (!ours || strstr(theirs, OWN_LIBRARY))
         return theirs;
@@ -88,7 +88,7 @@ static char *preload_entry(char *theirs, struct fwd_env_room *room)
     return n > 0 && (size_t)n < sizeof room->preload ? room->preload : theirs;
 }
 
-size_t fwd_env_entries(char *const list[])
+size_t amph_ip_env_entries(char *const list[])
 {
     size_t n = 0;
     while (list && list[n])
@@ -96,32 +96,32 @@ size_t fwd_env_entries(char *const list[])
     return n;
 }
 
-void fwd_env_make(char *const envp[], char **out, struct fwd_env_room *room, bool same_process)
+void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room, bool same_process)
 {
     size_t n = 0;
     if (same_process)
-        fwd_maps_flush(NULL);
+        amph_ip_maps_flush(NULL);
     for (; envp && *envp; envp++) {
-        if (fwd_env_is(*envp, CWD_NAME) || fwd_env_is(*envp, DOOR_NAME) || fwd_env_is(*envp, FWD_LOCKS_NAME) ||
-            fwd_env_is(*envp, FWD_NEEDS_SETTING))
+        if (amph_ip_env_is(*envp, CWD_NAME) || amph_ip_env_is(*envp, DOOR_NAME) || amph_ip_env_is(*envp, AMPH_IP_LOCKS_NAME) ||
+            amph_ip_env_is(*envp, AMPH_IP_ELF_DEPS_SETTING))
             continue;
-        out[n++] = fwd_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
+        out[n++] = amph_ip_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
     for (size_t i = 0; i < nkept; i++)
-        if (!fwd_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) && !has_name_of(out, n, kept[i]))
+        if (!amph_ip_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) && !has_name_of(out, n, kept[i]))
             out[n++] = kept[i];
-    if (fwd_state.cwd) {
-        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", fwd_cwd_fd, fwd_state.cwd);
+    if (amph_ip_state.cwd) {
+        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_cwd_fd, amph_ip_state.cwd);
         out[n++] = room->cwd;
     }
-    const char *own = fwd_core.loaded ? fwd_core.own_env() : NULL;
+    const char *own = amph_ip_client.loaded ? amph_ip_client.own_env() : NULL;
     if (own && !has_name_of(out, n, own))
         out[n++] = (char *)own;
-    if (same_process && fwd_core.loaded && fwd_core.exec_env(room->door, sizeof room->door))
+    if (same_process && amph_ip_client.loaded && amph_ip_client.exec_env(room->door, sizeof room->door))
         out[n++] = room->door;
-    if (same_process && fwd_has_locks()) {
-        strcpy(room->locks, FWD_LOCKS_NAME "=");
-        fwd_locks_tell(room->locks + strlen(room->locks), sizeof room->locks - strlen(room->locks));
+    if (same_process && amph_ip_has_locks()) {
+        strcpy(room->locks, AMPH_IP_LOCKS_NAME "=");
+        amph_ip_locks_tell(room->locks + strlen(room->locks), sizeof room->locks - strlen(room->locks));
         out[n++] = room->locks;
     }
     out[n] = NULL;

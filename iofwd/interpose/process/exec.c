@@ -13,111 +13,111 @@
 
 /* ---- exec ---- */
 
-static int execve_by(enum fwd_way way, const char *path, char *const argv[], char *const env[])
+static int execve_by(enum amph_client_route way, const char *path, char *const argv[], char *const env[])
 {
-    return way == FWD_LIBC ? real_execve(path, argv, env) : fwd_kernel_execve(path, argv, env);
+    return way == AMPH_IP_LIBC ? libc_execve(path, argv, env) : amph_ip_kernel_execve(path, argv, env);
 }
 
-/* how: an enum fwd_way */
+/* how: an enum amph_client_route */
 static int start_execve(void *how, const char *path, char *const argv[], char **env)
 {
-    bool relayed = fwd_relay_useful() && fwd_is_static_at(path);
-    return relayed ? fwd_relay(path, argv, env) : execve_by(*(const enum fwd_way *)how, path, argv, env);
+    bool relayed = amph_ip_relay_useful() && amph_ip_is_static_at(path);
+    return relayed ? amph_ip_relay(path, argv, env) : execve_by(*(const enum amph_client_route *)how, path, argv, env);
 }
 
 /* What the kernel does not know how to start is a script of the shell's. */
 static int start_or_sh(const char *path, char *const argv[], char **env)
 {
-    enum fwd_way way = FWD_LIBC;
-    int r = fwd_start_program(path, argv, env, start_execve, &way);
+    enum amph_client_route way = AMPH_IP_LIBC;
+    int r = amph_ip_start_program(path, argv, env, start_execve, &way);
     if (r == 0 || errno != ENOEXEC)
         return r;
-    size_t argc = fwd_env_entries(argv);
+    size_t argc = amph_ip_env_entries(argv);
     char **args = alloca((argc + 3) * sizeof *args);
     args[0] = (char *)"/bin/sh";
     args[1] = (char *)path;
     args[argc > 1 ? argc + 1 : 2] = NULL;
     for (size_t i = 1; i < argc; i++)
         args[i + 1] = argv[i];
-    return real_execve(args[0], args, env);
+    return libc_execve(args[0], args, env);
 }
 
 /* What a stream has lost would be forgotten with the program. */
 static void end_if_lost(void)
 {
-    if (fwd_lost_report())
-        x_exit_now(EXIT_FAILURE);
+    if (amph_ip_lost_report())
+        amph_do_exit_now(EXIT_FAILURE);
 }
 
-int fwd_execve(enum fwd_way way, const char *path, char *const argv[], char *const envp[])
+int amph_ip_execve(enum amph_client_route way, const char *path, char *const argv[], char *const envp[])
 {
-    struct fwd_env_room room;
-    if (!fwd_state.on || fwd_inside)
+    struct amph_ip_env_room room;
+    if (!amph_ip_state.on || amph_ip_inside)
         return execve_by(way, path, argv, envp);
     end_if_lost();
-    char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
-    fwd_env_make(envp, env, &room, true);
-    return fwd_start_program(path, argv, env, start_execve, &way);
+    char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+    amph_ip_env_make(envp, env, &room, true);
+    return amph_ip_start_program(path, argv, env, start_execve, &way);
 }
 
-int x_execve(const char *path, char *const argv[], char *const envp[])
+int amph_do_execve(const char *path, char *const argv[], char *const envp[])
 {
-    return fwd_execve(FWD_LIBC, path, argv, envp);
+    return amph_ip_execve(AMPH_IP_LIBC, path, argv, envp);
 }
 
-int x_execvpe(const char *file, char *const argv[], char *const envp[])
+int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    struct fwd_env_room room;
-    if (!fwd_state.on || fwd_inside)
-        return real_execvpe(file, argv, envp);
+    struct amph_ip_env_room room;
+    if (!amph_ip_state.on || amph_ip_inside)
+        return libc_execvpe(file, argv, envp);
     end_if_lost();
-    char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
-    fwd_env_make(envp, env, &room, true);
+    char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+    amph_ip_env_make(envp, env, &room, true);
     char found[PATH_MAX];
-    if (strchr(file, '/') || fwd_find_program(file, envp, found, sizeof found))
+    if (strchr(file, '/') || amph_ip_find_program(file, envp, found, sizeof found))
         return start_or_sh(strchr(file, '/') ? file : found, argv, env);
-    return real_execvpe(file, argv, env);
+    return libc_execvpe(file, argv, env);
 }
 
-int x_fexecve(int fd, char *const argv[], char *const envp[])
+int amph_do_fexecve(int fd, char *const argv[], char *const envp[])
 {
-    return x_execveat(fd, "", argv, envp, AT_EMPTY_PATH);
+    return amph_do_execveat(fd, "", argv, envp, AT_EMPTY_PATH);
 }
 
-static int execveat_by(enum fwd_way way, int dir, const char *path, char *const argv[], char *const env[], int flags)
+static int execveat_by(enum amph_client_route way, int dir, const char *path, char *const argv[], char *const env[], int flags)
 {
-    if (way == FWD_KERNEL)
-        return (int)real_syscall(SYS_execveat, dir, (long)path, (long)argv, (long)env, flags, 0);
-    return real_execveat(dir, path, argv, env, flags);
+    if (way == AMPH_IP_KERNEL)
+        return (int)libc_syscall(SYS_execveat, dir, (long)path, (long)argv, (long)env, flags, 0);
+    return libc_execveat(dir, path, argv, env, flags);
 }
 
-int fwd_execveat(enum fwd_way way, int dir, const char *path, char *const argv[], char *const envp[], int flags)
+int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    struct fwd_env_room room;
-    struct fwd_where w;
+    struct amph_ip_env_room room;
+    struct amph_ip_resolved w;
     struct stat st;
     char absolute[PATH_MAX];
-    if (!fwd_state.on || fwd_inside)
+    if (!amph_ip_state.on || amph_ip_inside)
         return execveat_by(way, dir, path, argv, envp, flags);
     end_if_lost();
-    char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
-    fwd_env_make(envp, env, &room, true);
-    if (!fwd_at(dir, path))
+    char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+    amph_ip_env_make(envp, env, &room, true);
+    if (!amph_ip_at(dir, path))
         return execveat_by(way, dir, path, argv, env, flags);
-    if ((flags & AT_SYMLINK_NOFOLLOW) && x_fstatat(dir, path, &st, flags) == 0 && S_ISLNK(st.st_mode))
-        return fwd_fail(ELOOP);
-    if (!fwd_where_find(&w, dir, path, flags & AT_EMPTY_PATH))
+    if ((flags & AT_SYMLINK_NOFOLLOW) && amph_do_fstatat(dir, path, &st, flags) == 0 && S_ISLNK(st.st_mode))
+        return amph_ip_fail(ELOOP);
+    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)
         return execveat_by(way, w.dirfd, w.path, argv, env, flags);
-    bool known = fwd_where_absolute(&w, absolute, sizeof absolute);
-    fwd_where_end(&w, 0);
-    return known ? fwd_start_program(absolute, argv, env, start_execve, &way) : fwd_fail(ENOENT);
+    bool known = amph_ip_resolve_absolute(&w, absolute, sizeof absolute);
+    amph_ip_resolve_end(&w, 0);
+    return known ? amph_ip_start_program(absolute, argv, env, start_execve, &way) : amph_ip_fail(ENOENT);
 }
 
-int x_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
+int amph_do_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    return fwd_execveat(FWD_LIBC, dir, path, argv, envp, flags);
+    return amph_ip_execveat(AMPH_IP_LIBC, dir, path, argv, envp, flags);
 }
 
 /* The arguments of execl and its relatives as a vector; last says what comes behind the NULL. */
@@ -140,21 +140,21 @@ static void collect_args(const char *arg, va_list ap, char **argv)
         ;
 }
 
-int x_execl(const char *path, const char *arg, va_list ap)
+int amph_do_execl(const char *path, const char *arg, va_list ap)
 {
     char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
     collect_args(arg, ap, argv);
-    return x_execve(path, argv, environ);
+    return amph_do_execve(path, argv, environ);
 }
 
-int x_execlp(const char *file, const char *arg, va_list ap)
+int amph_do_execlp(const char *file, const char *arg, va_list ap)
 {
     char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
     collect_args(arg, ap, argv);
-    return x_execvpe(file, argv, environ);
+    return amph_do_execvpe(file, argv, environ);
 }
 
-int x_execle(const char *path, const char *arg, va_list ap)
+int amph_do_execle(const char *path, const char *arg, va_list ap)
 {
     char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
     va_list all;
@@ -162,7 +162,7 @@ int x_execle(const char *path, const char *arg, va_list ap)
     collect_args(arg, all, argv);
     char *const *envp = va_arg(all, char *const *);
     va_end(all);
-    return x_execve(path, argv, envp);
+    return amph_do_execve(path, argv, envp);
 }
 
 /* ---- posix_spawn ---- */
@@ -182,7 +182,7 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
     posix_spawnattr_t own;
     sigset_t mask;
     short flags = 0;
-    if (!fwd_core.loaded)
+    if (!amph_ip_client.loaded)
         return spawn(pid, path, actions, attr, argv, envp);
     if (attr)
         own = *attr;
@@ -194,50 +194,50 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
         posix_spawnattr_setflags(&own, (short)(flags | POSIX_SPAWN_SETSIGMASK));
         posix_spawnattr_setsigmask(&own, &mask);
     }
-    fwd_core.fork_before();
+    amph_ip_client.fork_before();
     int err = spawn(pid, path, actions, &own, argv, envp);
-    fwd_core.fork_parent(-1); /* the child shares no memory with us */
+    amph_ip_client.fork_parent(-1); /* the child shares no memory with us */
     return err;
 }
 
 static int start_spawn(void *how, const char *path, char *const argv[], char **env)
 {
     struct spawn *s = how;
-    bool relayed = fwd_spawn_gives_std(s->actions) && fwd_is_static_at(path);
-    int err = relayed ? fwd_spawn(s->pid, path, false, s->actions, s->attr, argv, env)
-                      : spawn_held(s->pid, path, s->actions, s->attr, argv, env, real_posix_spawn);
-    return fwd_result(err);
+    bool relayed = amph_ip_spawn_gives_std(s->actions) && amph_ip_is_static_at(path);
+    int err = relayed ? amph_ip_spawn(s->pid, path, false, s->actions, s->attr, argv, env)
+                      : spawn_held(s->pid, path, s->actions, s->attr, argv, env, libc_posix_spawn);
+    return amph_ip_result(err);
 }
 
-int x_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
                   char *const argv[], char *const envp[])
 {
-    struct fwd_env_room room;
+    struct amph_ip_env_room room;
     struct spawn how = { pid, actions, attr };
     int saved = errno;
-    if (!fwd_state.on || fwd_inside)
-        return real_posix_spawn(pid, path, actions, attr, argv, envp);
-    if (fwd_spawn_forwards(actions))
-        return fwd_spawn(pid, path, false, actions, attr, argv, envp);
-    char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
-    fwd_env_make(envp, env, &room, false);
-    int err = fwd_start_program(path, argv, env, start_spawn, &how) == 0 ? 0 : errno;
+    if (!amph_ip_state.on || amph_ip_inside)
+        return libc_posix_spawn(pid, path, actions, attr, argv, envp);
+    if (amph_ip_spawn_forwards(actions))
+        return amph_ip_spawn(pid, path, false, actions, attr, argv, envp);
+    char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+    amph_ip_env_make(envp, env, &room, false);
+    int err = amph_ip_start_program(path, argv, env, start_spawn, &how) == 0 ? 0 : errno;
     errno = saved;
     return err;
 }
 
-int x_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
                    char *const argv[], char *const envp[])
 {
-    struct fwd_env_room room;
-    if (!fwd_state.on || fwd_inside)
-        return real_posix_spawnp(pid, file, actions, attr, argv, envp);
-    if (fwd_spawn_forwards(actions))
-        return fwd_spawn(pid, file, true, actions, attr, argv, envp);
+    struct amph_ip_env_room room;
+    if (!amph_ip_state.on || amph_ip_inside)
+        return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
+    if (amph_ip_spawn_forwards(actions))
+        return amph_ip_spawn(pid, file, true, actions, attr, argv, envp);
     char found[PATH_MAX];
-    if (strchr(file, '/') || fwd_find_program(file, envp, found, sizeof found))
-        return x_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv, envp);
-    char **env = alloca((fwd_env_entries(envp) + FWD_ENV_EXTRA) * sizeof *env);
-    fwd_env_make(envp, env, &room, false);
-    return spawn_held(pid, file, actions, attr, argv, env, real_posix_spawnp);
+    if (strchr(file, '/') || amph_ip_find_program(file, envp, found, sizeof found))
+        return amph_do_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv, envp);
+    char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+    amph_ip_env_make(envp, env, &room, false);
+    return spawn_held(pid, file, actions, attr, argv, env, libc_posix_spawnp);
 }

@@ -20,39 +20,39 @@
 
 static void prepare(void)
 {
-    fwd_real_find_all();
-    fwd_core_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
+    amph_ip_libc_find_all();
+    amph_ip_client_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
 }
 
 /* Gives back whether the client is there and takes part; all locks are held then, by the child's only thread, too. */
 static bool begin(void)
 {
-    fwd_stream_fork_lock(true);
-    fwd_maps_fork_lock(true);
-    fwd_epoll_fork_lock(true);
-    fwd_core_fork_lock(true);
-    if (fwd_core.loaded)
-        fwd_core.fork_before();
-    return fwd_core.loaded;
+    amph_ip_stream_fork_lock(true);
+    amph_ip_maps_fork_lock(true);
+    amph_ip_epoll_fork_lock(true);
+    amph_ip_client_fork_lock(true);
+    if (amph_ip_client.loaded)
+        amph_ip_client.fork_before();
+    return amph_ip_client.loaded;
 }
 
 static void end(bool loaded, pid_t pid)
 {
     int saved = errno;
     if (pid == 0)
-        fwd_lost_forked();
+        amph_ip_lost_forked();
     if (loaded && pid == 0) {
-        fdtab_recount();
-        fwd_maps_recount();
-        fwd_forget_locks();
-        fwd_core.fork_child();
+        amph_fdtab_recount();
+        amph_ip_maps_recount();
+        amph_ip_forget_locks();
+        amph_ip_client.fork_child();
     } else if (loaded) {
-        fwd_core.fork_parent(pid);
+        amph_ip_client.fork_parent(pid);
     }
-    fwd_core_fork_lock(false);
-    fwd_epoll_fork_lock(false);
-    fwd_maps_fork_lock(false);
-    fwd_stream_fork_lock(false);
+    amph_ip_client_fork_lock(false);
+    amph_ip_epoll_fork_lock(false);
+    amph_ip_maps_fork_lock(false);
+    amph_ip_stream_fork_lock(false);
     errno = saved;
 }
 
@@ -63,7 +63,7 @@ static __thread struct {
 
 static void before_fork(void)
 {
-    handled.taken = fwd_state.on && !fwd_inside;
+    handled.taken = amph_ip_state.on && !amph_ip_inside;
     if (handled.taken)
         handled.loaded = begin();
     errno = 0; /* tells in_parent whether there is a child */
@@ -81,30 +81,30 @@ static void in_child(void)
         end(handled.loaded, 0);
 }
 
-void fwd_fork_watch(void)
+void amph_ip_fork_watch(void)
 {
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
-pid_t x_fork(void)
+pid_t amph_do_fork(void)
 {
     int saved = errno;
-    if (fwd_state.on && !fwd_inside)
+    if (amph_ip_state.on && !amph_ip_inside)
         prepare(); /* a handler may not load libraries (glibc before 2.36) */
-    pid_t pid = real_fork();
+    pid_t pid = libc_fork();
     if (pid >= 0)
         errno = saved;
     return pid;
 }
 
 /* It runs no handlers. */
-pid_t x__Fork(void)
+pid_t amph_do__Fork(void)
 {
-    if (!fwd_state.on || fwd_inside)
-        return real__Fork();
+    if (!amph_ip_state.on || amph_ip_inside)
+        return libc__Fork();
     prepare();
     bool loaded = begin();
-    pid_t pid = real__Fork();
+    pid_t pid = libc__Fork();
     end(loaded, pid);
     return pid;
 }
@@ -119,30 +119,30 @@ static int run_child(void *p)
 {
     struct child *c = p; /* the child's copy of the parent's stack */
     end(c->loaded, 0);
-    x_exit_now(c->fn(c->arg));
+    amph_do_exit_now(c->fn(c->arg));
     return 0;
 }
 
 /* Connections are descriptors: a child that shares the memory in which they are noted, but not the descriptors, must have them, too. */
 static void before_sharing(void)
 {
-    if (fwd_core_enter() == 0)
-        fwd_core.connect_all();
+    if (amph_ip_client_enter() == 0)
+        amph_ip_client.connect_all();
 }
 
-int x_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls, void *child_tid)
+int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls, void *child_tid)
 {
-    if (!fwd_state.on || fwd_inside || !fn || !stack || (flags & CLONE_THREAD))
-        return real_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+    if (!amph_ip_state.on || amph_ip_inside || !fn || !stack || (flags & CLONE_THREAD))
+        return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
     if (flags & CLONE_VM) {
         if (!(flags & CLONE_FILES))
             before_sharing();
-        return real_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+        return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
     }
     /* Two memories cannot both describe one table of descriptors: the child gets a copy of it. */
     prepare();
     struct child c = { fn, arg, begin() };
-    pid_t pid = real_clone(run_child, stack, flags & ~CLONE_FILES, &c, parent_tid, tls, child_tid);
+    pid_t pid = libc_clone(run_child, stack, flags & ~CLONE_FILES, &c, parent_tid, tls, child_tid);
     end(c.loaded, pid);
     return pid;
 }
@@ -155,25 +155,25 @@ int x_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_t
 #define CLONE_FLAGS 0
 #endif
 
-long x_fork_call(long number, const long *a)
+long amph_do_fork_call(long number, const long *a)
 {
     long b[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
     struct clone_args args;
     if (number == SYS_clone3) {
         /* What the kernel will refuse, and children with memory or stack of their parent's choice, are left to it. */
-        if ((size_t)a[1] < CLONE_ARGS_SIZE_VER0 || !fwd_can_read((void *)a[0], CLONE_ARGS_SIZE_VER0))
-            return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        if ((size_t)a[1] < CLONE_ARGS_SIZE_VER0 || !amph_ip_can_read((void *)a[0], CLONE_ARGS_SIZE_VER0))
+            return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         memcpy(&args, (void *)a[0], CLONE_ARGS_SIZE_VER0);
         if (args.flags & (CLONE_VM | CLONE_FILES))
-            return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+            return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     } else if (number == SYS_clone) {
         if (a[1 - CLONE_FLAGS]) /* a stack: its thread or process returns nowhere by this function */
-            return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+            return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         b[CLONE_FLAGS] &= ~(CLONE_VM | CLONE_VFORK | CLONE_FILES);
     }
     prepare();
     bool loaded = begin();
-    long pid = real_syscall(number, b[0], b[1], b[2], b[3], b[4], b[5]);
+    long pid = libc_syscall(number, b[0], b[1], b[2], b[3], b[4], b[5]);
     end(loaded, (pid_t)pid);
     return pid;
 }

@@ -26,7 +26,7 @@ static void *library(const char *name)
 {
     void *handle = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD), *symbol = dlsym(handle ? handle : RTLD_NEXT, name);
     if (!symbol)
-        real__Exit(127); /* who calls it has loaded it */
+        libc__Exit(127); /* who calls it has loaded it */
     return symbol;
 }
 
@@ -39,7 +39,7 @@ static void cut_list(char *list)
         size_t len = (size_t)(end - at);
         if (end == at)
             return;
-        if (n >= fwd_mpi_ranks)
+        if (n >= amph_ip_mpi_ranks)
             continue;
         if (to > list)
             *to++ = ',';
@@ -53,11 +53,11 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
 {
     pmix_get_fn *get = (pmix_get_fn *)library("PMIx_Get");
     int status = get(proc, key, info, ninfo, value_p);
-    if (status != 0 || !fwd_mpi_ranks || !key || !*value_p)
+    if (status != 0 || !amph_ip_mpi_ranks || !key || !*value_p)
         return status;
     struct pmix_value *v = *value_p;
     if (v->type == PMIX_TYPE_UINT32 && strcmp(key, "pmix.job.size") == 0)
-        v->data.number = fwd_mpi_ranks;
+        v->data.number = amph_ip_mpi_ranks;
     else if (v->type == PMIX_TYPE_STRING && v->data.string && strcmp(key, "pmix.lpeers") == 0)
         cut_list(v->data.string);
     return status;
@@ -66,19 +66,19 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
 /* A fence of everybody becomes one of the program's ranks. */
 static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
 {
-    if (!fwd_mpi_ranks || *procs_p || fwd_inside) /* inside: Amphora's own, whose PMIx_Fence leads to PMIx_Fence_nb */
+    if (!amph_ip_mpi_ranks || *procs_p || amph_ip_inside) /* inside: Amphora's own, whose PMIx_Fence leads to PMIx_Fence_nb */
         return;
     if (!ranks) {
-        fwd_core_join();
-        ranks = calloc(fwd_mpi_ranks, sizeof *ranks);
-        for (uint32_t i = 0; ranks && i < fwd_mpi_ranks; i++) {
-            snprintf(ranks[i].nspace, sizeof ranks[i].nspace, "%s", fwd_mpi_space);
+        amph_ip_client_join();
+        ranks = calloc(amph_ip_mpi_ranks, sizeof *ranks);
+        for (uint32_t i = 0; ranks && i < amph_ip_mpi_ranks; i++) {
+            snprintf(ranks[i].nspace, sizeof ranks[i].nspace, "%s", amph_ip_mpi_space);
             ranks[i].rank = i;
         }
     }
     if (ranks) {
         *procs_p = ranks;
-        *nprocs_p = fwd_mpi_ranks;
+        *nprocs_p = amph_ip_mpi_ranks;
     }
 }
 

@@ -37,9 +37,9 @@ static struct {
     bool failed; /* a file did not take what the program wrote */
 } relay;
 
-bool fwd_relay_useful(void)
+bool amph_ip_relay_useful(void)
 {
-    return fwd_fd(0) || fwd_fd(1) || fwd_fd(2);
+    return amph_ip_fd(0) || amph_ip_fd(1) || amph_ip_fd(2);
 }
 
 /* Another thread would go on in the process that stays. */
@@ -47,19 +47,19 @@ static bool is_alone(const char *path)
 {
     struct stat st;
     char text[512];
-    if (real_stat64("/proc/self/task", &st) == 0 && st.st_nlink == 3)
+    if (libc_stat64("/proc/self/task", &st) == 0 && st.st_nlink == 3)
         return true;
     int n = snprintf(text, sizeof text, "amphora: %.300s is statically linked and started by a program with threads: it cannot use the "
                      "forwarded files that are its standard input or output; put \"cat\" between them\n", path);
-    (void)!(fwd_fd(2) ? x_write(2, text, (size_t)n) : real_write(2, text, (size_t)n));
+    (void)!(amph_ip_fd(2) ? amph_do_write(2, text, (size_t)n) : libc_write(2, text, (size_t)n));
     return false;
 }
 
 static int move_up(int fd)
 {
-    int up = fd < 0 ? -1 : real_fcntl64(fd, F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
+    int up = fd < 0 ? -1 : libc_fcntl64(fd, F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
     if (up >= 0)
-        real_close(fd);
+        libc_close(fd);
     return up >= 0 ? up : fd;
 }
 
@@ -68,10 +68,10 @@ static int open_line(int fd)
     struct line *l = &relay.line[fd];
     int ends[2];
     *l = (struct line){ .file = -1, .ours = -1, .theirs = -1, .same = -1, .input = fd == 0 };
-    if (!fwd_fd(fd))
+    if (!amph_ip_fd(fd))
         return 0;
     for (int i = 1; i < fd && l->same < 0; i++)
-        if (relay.line[i].file >= 0 && fdtab_same(i, fd))
+        if (relay.line[i].file >= 0 && amph_fdtab_same(i, fd))
             l->same = i;
     if (l->same >= 0)
         return 0;
@@ -79,16 +79,16 @@ static int open_line(int fd)
         return -1;
     l->ours = move_up(ends[l->input]);
     l->theirs = move_up(ends[!l->input]);
-    l->file = x_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
+    l->file = amph_do_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
     l->buf = l->input ? malloc(PIECE) : NULL;
-    real_fcntl64(l->ours, F_SETFL, (void *)(long)(real_fcntl64(l->ours, F_GETFL, NULL) | O_NONBLOCK));
+    libc_fcntl64(l->ours, F_SETFL, (void *)(long)(libc_fcntl64(l->ours, F_GETFL, NULL) | O_NONBLOCK));
     return l->file < 0 || (l->input && !l->buf) ? -1 : 0;
 }
 
 static void shut(int *fd)
 {
     if (*fd >= 0)
-        real_close(*fd);
+        libc_close(*fd);
     *fd = -1;
 }
 
@@ -99,7 +99,7 @@ static void close_lines(void)
         shut(&l->ours);
         shut(&l->theirs);
         if (l->file >= 0)
-            x_close(l->file);
+            amph_do_close(l->file);
         free(l->buf);
     }
     shut(&relay.wake[0]);
@@ -114,7 +114,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
     if (sig == SIGCHLD)
-        (void)!real_write(relay.wake[1], "c", 1);
+        (void)!libc_write(relay.wake[1], "c", 1);
     else if (info->si_code <= 0)
         kill(relay.child, sig);
     else if (sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE)
@@ -140,14 +140,14 @@ static void tell(const char *what)
 {
     char text[256];
     int n = snprintf(text, sizeof text, "amphora: a static program's %s: %s\n", what, strerror(errno));
-    (void)!real_write(2, text, (size_t)n);
+    (void)!libc_write(2, text, (size_t)n);
 }
 
 /* From the program to the file; false: there is nothing at this moment. */
 static bool carry_out(struct line *l)
 {
     char buf[PIECE];
-    ssize_t n = real_read(l->ours, buf, sizeof buf);
+    ssize_t n = libc_read(l->ours, buf, sizeof buf);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n <= 0) {
@@ -155,7 +155,7 @@ static bool carry_out(struct line *l)
         return false;
     }
     for (ssize_t at = 0, put; at < n; at += put)
-        if ((put = x_write(l->file, buf + at, (size_t)(n - at))) <= 0) {
+        if ((put = amph_do_write(l->file, buf + at, (size_t)(n - at))) <= 0) {
             if (put < 0 && errno == EINTR) {
                 put = 0;
                 continue;
@@ -171,7 +171,7 @@ static bool carry_out(struct line *l)
 static void carry_in(struct line *l)
 {
     if (l->from == l->to) {
-        ssize_t n = x_read(l->file, l->buf, PIECE);
+        ssize_t n = amph_do_read(l->file, l->buf, PIECE);
         if (n < 0 && errno == EINTR)
             return;
         if (n < 0)
@@ -183,7 +183,7 @@ static void carry_in(struct line *l)
         l->from = 0;
         l->to = (size_t)n;
     }
-    ssize_t put = real_write(l->ours, l->buf + l->from, l->to - l->from);
+    ssize_t put = libc_write(l->ours, l->buf + l->from, l->to - l->from);
     if (put > 0)
         l->from += (size_t)put;
     else if (put < 0 && errno != EAGAIN && errno != EINTR)
@@ -197,7 +197,7 @@ static void give_back(struct line *l)
         return;
     off_t back = left + (off_t)(l->to - l->from);
     if (back)
-        x_lseek(l->file, -back, SEEK_CUR);
+        amph_do_lseek(l->file, -back, SEEK_CUR);
 }
 
 /* One round; false: no pipe is left to listen to. */
@@ -214,7 +214,7 @@ static bool carry(bool input)
     if (poll(p, 4, -1) < 0)
         return true;
     if (p[0].revents)
-        (void)!real_read(relay.wake[0], &byte, 1);
+        (void)!libc_read(relay.wake[0], &byte, 1);
     for (int i = 0; i < 3; i++)
         if (p[i + 1].revents)
             relay.line[i].input ? carry_in(&relay.line[i]) : (void)carry_out(&relay.line[i]);
@@ -228,14 +228,14 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
     for (int fd = 0; fd < 3; fd++) {
         struct line *l = &relay.line[relay.line[fd].same >= 0 ? relay.line[fd].same : fd];
         if (l->theirs >= 0)
-            x_dup2(l->theirs, fd);
+            amph_do_dup2(l->theirs, fd);
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     pthread_sigmask(SIG_SETMASK, mask, NULL);
-    fwd_kernel_execve(path, argv, env);
+    amph_ip_kernel_execve(path, argv, env);
     int err = errno;
-    (void)!real_write(report, &err, sizeof err);
-    real__Exit(127);
+    (void)!libc_write(report, &err, sizeof err);
+    libc__Exit(127);
     __builtin_unreachable();
 }
 
@@ -245,8 +245,8 @@ static void close_others(int fd, void *arg)
     bool ours = fd == relay.wake[0] || fd == relay.wake[1] || fd == 2;
     for (int i = 0; i < 3; i++)
         ours |= fd == relay.line[i].ours || (relay.line[i].input && fd == relay.line[i].theirs);
-    if (!ours && !fwd_owns(fd) && !fwd_fd(fd))
-        real_close(fd);
+    if (!ours && !amph_ip_owns(fd) && !amph_ip_fd(fd))
+        libc_close(fd);
 }
 
 /* As the program has ended. */
@@ -254,7 +254,7 @@ static AMPH_NORETURN void end_like(int status)
 {
     if (WIFSIGNALED(status)) {
         sigset_t one;
-        fwd_core.ending();
+        amph_ip_client.ending();
         setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
         signal(WTERMSIG(status), SIG_DFL);
         sigemptyset(&one);
@@ -262,13 +262,13 @@ static AMPH_NORETURN void end_like(int status)
         pthread_sigmask(SIG_UNBLOCK, &one, NULL);
         raise(WTERMSIG(status));
     }
-    x_exit_now(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status) ? WEXITSTATUS(status) : relay.failed);
+    amph_do_exit_now(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status) ? WEXITSTATUS(status) : relay.failed);
 }
 
 static AMPH_NORETURN void stay(void)
 {
     int status = 0;
-    fwd_each_open_fd(close_others, NULL);
+    amph_ip_each_open_fd(close_others, NULL);
     while (waitpid(relay.child, &status, WNOHANG) != relay.child)
         carry(true);
     for (int i = 1; i < 3; i++)
@@ -277,27 +277,27 @@ static AMPH_NORETURN void stay(void)
     give_back(&relay.line[0]);
     shut(&relay.wake[0]);
     /* Processes that the program has left behind may still write. */
-    if ((relay.line[1].ours >= 0 || relay.line[2].ours >= 0) && x_fork() == 0) {
+    if ((relay.line[1].ours >= 0 || relay.line[2].ours >= 0) && amph_do_fork() == 0) {
         while (carry(false))
             ;
-        x_exit_now(0);
+        amph_do_exit_now(0);
     }
     end_like(status);
 }
 
-int fwd_relay(const char *path, char *const argv[], char *const env[])
+int amph_ip_relay(const char *path, char *const argv[], char *const env[])
 {
     sigset_t all, mask;
     int report[2], failed = 0, err = 0;
     if (!is_alone(path))
-        return fwd_kernel_execve(path, argv, env);
+        return amph_ip_kernel_execve(path, argv, env);
     relay.wake[0] = relay.wake[1] = -1;
     for (int fd = 0; fd < 3; fd++)
         err |= open_line(fd);
     if (err || pipe2(relay.wake, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(report, O_CLOEXEC) != 0) {
         err = errno;
         close_lines();
-        return fwd_fail(err);
+        return amph_ip_fail(err);
     }
     for (int i = 0; i < 2; i++) {
         relay.wake[i] = move_up(relay.wake[i]);
@@ -305,19 +305,19 @@ int fwd_relay(const char *path, char *const argv[], char *const env[])
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    relay.child = x_fork();
+    relay.child = amph_do_fork();
     if (relay.child == 0)
         become_program(path, argv, env, report[1], &mask);
     err = errno;
-    real_close(report[1]);
-    bool started = relay.child > 0 && real_read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed;
-    real_close(report[0]);
+    libc_close(report[1]);
+    bool started = relay.child > 0 && libc_read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed;
+    libc_close(report[0]);
     if (!started) {
         if (relay.child > 0)
             waitpid(relay.child, NULL, 0);
         close_lines();
         pthread_sigmask(SIG_SETMASK, &mask, NULL);
-        return fwd_fail(relay.child > 0 ? failed : err);
+        return amph_ip_fail(relay.child > 0 ? failed : err);
     }
     for (int i = 0; i < 3; i++)
         if (!relay.line[i].input)

@@ -35,26 +35,26 @@ static bool any_forwarded(const char *path)
     bool found = false;
     for (bool last = false; !found && !last;) {
         last = path[strcspn(path, ":")] == 0;
-        found = next_directory(&path, dir, sizeof dir, &len) && fwd_path(dir);
+        found = next_directory(&path, dir, sizeof dir, &len) && amph_ip_path(dir);
     }
     return found;
 }
 
-bool fwd_find_program(const char *file, char *const *env, char *out, size_t cap)
+bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap)
 {
     const char *path = getenv("PATH"); /* not by base/env.c: this library stands before libc without the rest */
     struct stat st;
     size_t len;
     int saved = errno;
     bool found = false;
-    if (!path || !file[0] || (!any_forwarded(path) && !fwd_start_has_libraries(env)))
+    if (!path || !file[0] || (!any_forwarded(path) && !amph_ip_start_has_libraries(env)))
         return false;
     for (bool last = false; !found && !last;) {
         last = path[strcspn(path, ":")] == 0;
         if (!next_directory(&path, out, cap, &len) || len + strlen(file) >= cap)
             continue;
         strcpy(out + len, file);
-        found = x_fstatat(AT_FDCWD, out, &st, 0) == 0 && S_ISREG(st.st_mode) && x_faccessat(AT_FDCWD, out, X_OK, AT_EACCESS) == 0;
+        found = amph_do_fstatat(AT_FDCWD, out, &st, 0) == 0 && S_ISREG(st.st_mode) && amph_do_faccessat(AT_FDCWD, out, X_OK, AT_EACCESS) == 0;
     }
     errno = saved;
     return found;

@@ -38,23 +38,23 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int do_open(const struct action *a)
 {
-    x_close(a->fd);
-    int fd = x_openat(AT_FDCWD, a->path, a->flags, a->mode);
+    amph_do_close(a->fd);
+    int fd = amph_do_openat(AT_FDCWD, a->path, a->flags, a->mode);
     if (fd < 0 || fd == a->fd)
         return fd;
-    int r = x_dup2(fd, a->fd);
-    x_close(fd);
+    int r = amph_do_dup2(fd, a->fd);
+    amph_do_close(fd);
     return r;
 }
 
 static int do_dup2(const struct action *a)
 {
-    return a->fd != a->to ? x_dup2(a->fd, a->to) : real_fcntl64(a->fd, F_SETFD, (void *)0);
+    return a->fd != a->to ? amph_do_dup2(a->fd, a->to) : libc_fcntl64(a->fd, F_SETFD, (void *)0);
 }
 
 static int do_close(const struct action *a)
 {
-    x_close(a->fd); /* one that is not open is none to complain of */
+    amph_do_close(a->fd); /* one that is not open is none to complain of */
     return 0;
 }
 
@@ -62,18 +62,18 @@ static int do_closefrom(const struct action *a)
 {
     unsigned first = a->fd < 0 ? 0 : (unsigned)a->fd, keep = (unsigned)a->keep;
     if (keep > first)
-        x_close_range(first, keep - 1, 0);
-    return x_close_range(keep >= first ? keep + 1 : first, ~0U, 0);
+        amph_do_close_range(first, keep - 1, 0);
+    return amph_do_close_range(keep >= first ? keep + 1 : first, ~0U, 0);
 }
 
 static int do_chdir(const struct action *a)
 {
-    return x_chdir(a->path);
+    return amph_do_chdir(a->path);
 }
 
 static int do_fchdir(const struct action *a)
 {
-    return x_fchdir(a->fd);
+    return amph_do_fchdir(a->fd);
 }
 
 static int do_tcsetpgrp(const struct action *a)
@@ -135,55 +135,55 @@ static void drop(const posix_spawn_file_actions_t *actions)
     free(l);
 }
 
-int x_spawn_init(posix_spawn_file_actions_t *actions)
+int amph_do_spawn_init(posix_spawn_file_actions_t *actions)
 {
     drop(actions); /* of an object that was never destroyed */
-    return real_posix_spawn_file_actions_init(actions);
+    return libc_posix_spawn_file_actions_init(actions);
 }
 
-int x_spawn_destroy(posix_spawn_file_actions_t *actions)
+int amph_do_spawn_destroy(posix_spawn_file_actions_t *actions)
 {
     drop(actions);
-    return real_posix_spawn_file_actions_destroy(actions);
+    return libc_posix_spawn_file_actions_destroy(actions);
 }
 
-int x_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode)
+int amph_do_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode)
 {
-    int err = real_posix_spawn_file_actions_addopen(actions, fd, path, flags, mode);
+    int err = libc_posix_spawn_file_actions_addopen(actions, fd, path, flags, mode);
     return record(actions, err, (struct action){ .carry_out = do_open, .fd = fd, .flags = flags, .mode = mode }, path);
 }
 
-int x_spawn_addclose(posix_spawn_file_actions_t *actions, int fd)
+int amph_do_spawn_addclose(posix_spawn_file_actions_t *actions, int fd)
 {
-    return record(actions, real_posix_spawn_file_actions_addclose(actions, fd), (struct action){ .carry_out = do_close, .fd = fd }, NULL);
+    return record(actions, libc_posix_spawn_file_actions_addclose(actions, fd), (struct action){ .carry_out = do_close, .fd = fd }, NULL);
 }
 
-int x_spawn_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
+int amph_do_spawn_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
 {
-    int err = real_posix_spawn_file_actions_adddup2(actions, fd, to);
+    int err = libc_posix_spawn_file_actions_adddup2(actions, fd, to);
     return record(actions, err, (struct action){ .carry_out = do_dup2, .fd = fd, .to = to }, NULL);
 }
 
-int x_spawn_addchdir(posix_spawn_file_actions_t *actions, const char *path)
+int amph_do_spawn_addchdir(posix_spawn_file_actions_t *actions, const char *path)
 {
-    return record(actions, real_posix_spawn_file_actions_addchdir_np(actions, path), (struct action){ .carry_out = do_chdir }, path);
+    return record(actions, libc_posix_spawn_file_actions_addchdir_np(actions, path), (struct action){ .carry_out = do_chdir }, path);
 }
 
-int x_spawn_addfchdir(posix_spawn_file_actions_t *actions, int fd)
+int amph_do_spawn_addfchdir(posix_spawn_file_actions_t *actions, int fd)
 {
-    int err = real_posix_spawn_file_actions_addfchdir_np(actions, fd);
+    int err = libc_posix_spawn_file_actions_addfchdir_np(actions, fd);
     return record(actions, err, (struct action){ .carry_out = do_fchdir, .fd = fd }, NULL);
 }
 
-int x_spawn_addclosefrom(posix_spawn_file_actions_t *actions, int first)
+int amph_do_spawn_addclosefrom(posix_spawn_file_actions_t *actions, int first)
 {
-    int err = real_posix_spawn_file_actions_addclosefrom_np(actions, first);
+    int err = libc_posix_spawn_file_actions_addclosefrom_np(actions, first);
     return record(actions, err, (struct action){ .carry_out = do_closefrom, .fd = first }, NULL);
 }
 
-int x_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd)
+int amph_do_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd)
 {
-    int err = real_posix_spawn_file_actions_addtcsetpgrp_np(actions, fd);
+    int err = libc_posix_spawn_file_actions_addtcsetpgrp_np(actions, fd);
     return record(actions, err, (struct action){ .carry_out = do_tcsetpgrp, .fd = fd }, NULL);
 }
 
@@ -195,22 +195,22 @@ static struct action *actions_of(const posix_spawn_file_actions_t *actions)
     return l ? l->first : NULL;
 }
 
-bool fwd_spawn_forwards(const posix_spawn_file_actions_t *actions)
+bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions)
 {
     bool copies = false; /* of forwarded descriptors, which the kernel makes by itself */
     for (struct action *a = actions_of(actions); a; a = a->next) {
-        if (a->path ? fwd_path(a->path) : a->carry_out == do_fchdir && (copies || fwd_fd(a->fd)))
+        if (a->path ? amph_ip_path(a->path) : a->carry_out == do_fchdir && (copies || amph_ip_fd(a->fd)))
             return true;
-        copies |= a->carry_out == do_dup2 && fwd_fd(a->fd);
+        copies |= a->carry_out == do_dup2 && amph_ip_fd(a->fd);
     }
     return false;
 }
 
-bool fwd_spawn_gives_std(const posix_spawn_file_actions_t *actions)
+bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions)
 {
-    bool gives = fwd_fd(0) || fwd_fd(1) || fwd_fd(2);
+    bool gives = amph_ip_fd(0) || amph_ip_fd(1) || amph_ip_fd(2);
     for (struct action *a = actions_of(actions); a; a = a->next)
-        gives |= a->carry_out == do_dup2 && fwd_fd(a->fd);
+        gives |= a->carry_out == do_dup2 && amph_ip_fd(a->fd);
     return gives;
 }
 
@@ -279,11 +279,11 @@ static AMPH_NORETURN void run_child(struct start *s)
     if (r >= 0) {
         char *const *envp = s->envp ? s->envp : environ;
         pthread_sigmask(SIG_SETMASK, &s->mask, NULL);
-        s->search ? x_execvpe(s->file, s->argv, envp) : x_execve(s->file, s->argv, envp);
+        s->search ? amph_do_execvpe(s->file, s->argv, envp) : amph_do_execve(s->file, s->argv, envp);
     }
     int err = errno;
-    (void)!real_write(s->report, &err, sizeof err);
-    x_exit_now(127);
+    (void)!libc_write(s->report, &err, sizeof err);
+    amph_do_exit_now(127);
 }
 
 static int report_pipe(int ends[2])
@@ -292,17 +292,17 @@ static int report_pipe(int ends[2])
     if (pipe2(low, O_CLOEXEC) != 0)
         return errno;
     for (int i = 0; i < 2; i++) {
-        ends[i] = real_fcntl64(low[i], F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
+        ends[i] = libc_fcntl64(low[i], F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
         if (ends[i] < 0)
             ends[i] = low[i];
         else
-            real_close(low[i]);
-        fwd_note_local(ends[i]);
+            libc_close(low[i]);
+        amph_ip_note_local(ends[i]);
     }
     return 0;
 }
 
-int fwd_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+int amph_ip_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
               char *const argv[], char *const envp[])
 {
     struct start s = { .file = file, .search = search, .first = actions_of(actions), .attr = attr, .argv = argv,
@@ -315,16 +315,16 @@ int fwd_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_fil
     s.report = ends[1];
     sigfillset(&none);
     pthread_sigmask(SIG_SETMASK, &none, &s.mask);
-    pid_t pid = x_fork();
+    pid_t pid = amph_do_fork();
     if (pid == 0)
         run_child(&s);
     err = pid < 0 ? errno : 0;
-    real_close(ends[1]);
-    if (pid > 0 && real_read(ends[0], &failed, sizeof failed) == (ssize_t)sizeof failed) {
+    libc_close(ends[1]);
+    if (pid > 0 && libc_read(ends[0], &failed, sizeof failed) == (ssize_t)sizeof failed) {
         waitpid(pid, &status, 0);
         err = failed;
     }
-    real_close(ends[0]);
+    libc_close(ends[0]);
     pthread_sigmask(SIG_SETMASK, &s.mask, NULL);
     if (!err && pid_p)
         *pid_p = pid;

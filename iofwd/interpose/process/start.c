@@ -20,45 +20,45 @@
 #define NAME_MOST 249 /* of a memfd's name */
 #define PIECE ((size_t)1 << 20)
 
-int fwd_memory_file(const char *path)
+int amph_ip_memory_file(const char *path)
 {
     size_t len = strlen(path);
-    return real_memfd_create(path + (len > NAME_MOST ? len - NAME_MOST : 0), MFD_CLOEXEC);
+    return libc_memfd_create(path + (len > NAME_MOST ? len - NAME_MOST : 0), MFD_CLOEXEC);
 }
 
 /* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with errno. */
-int fwd_copy_in(const char *path, int amode)
+int amph_ip_copy_in(const char *path, int amode)
 {
     struct stat st;
     char *buf = NULL;
-    int from = x_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), to = -1;
+    int from = amph_do_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), to = -1;
     if (from < 0)
         return -1;
-    if (x_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
+    if (amph_do_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
-    else if (x_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 && (buf = fwd_borrow(PIECE)) != NULL)
-        to = fwd_memory_file(path);
+    else if (amph_do_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 && (buf = amph_ip_borrow(PIECE)) != NULL)
+        to = amph_ip_memory_file(path);
     for (ssize_t n = 1; to >= 0 && n > 0;) {
-        n = x_read(from, buf, PIECE);
+        n = amph_do_read(from, buf, PIECE);
         for (ssize_t at = 0, put; n > 0 && at < n; at += put)
-            if ((put = real_write(to, buf + at, (size_t)(n - at))) <= 0)
+            if ((put = libc_write(to, buf + at, (size_t)(n - at))) <= 0)
                 n = -1;
         if (n < 0) {
-            real_close(to);
+            libc_close(to);
             to = -1;
         }
     }
     int err = errno;
     if (buf)
-        fwd_give_back(buf, PIECE);
-    x_close(from);
+        amph_ip_give_back(buf, PIECE);
+    amph_do_close(from);
     errno = err;
     return to;
 }
 
 /* How and as what a program is to start. */
 struct start {
-    fwd_start_fn run;
+    amph_ip_start_fn run;
     void *how;
     char **env;
     int scripts; /* whose interpreters have led here */
@@ -78,7 +78,7 @@ struct script {
 static bool read_script(struct script *s, int fd)
 {
     static const char blank[] = " \t";
-    ssize_t n = real_pread64(fd, s->line, sizeof s->line - 1, 0);
+    ssize_t n = libc_pread64(fd, s->line, sizeof s->line - 1, 0);
     s->line[n > 0 ? n : 0] = 0;
     s->interpreter = s->option = NULL;
     if (s->line[0] != '#' || s->line[1] != '!')
@@ -103,12 +103,12 @@ static bool read_script(struct script *s, int fd)
 static int start_script(const struct start *s, const struct script *script, const char *path, char *const argv[])
 {
     struct start next = *s;
-    size_t argc = fwd_env_entries(argv), at = 0;
+    size_t argc = amph_ip_env_entries(argv), at = 0;
     char **args = alloca((argc + 4) * sizeof *args);
     if (!script->interpreter)
-        return fwd_fail(ENOEXEC);
+        return amph_ip_fail(ENOEXEC);
     if (next.scripts++ == SCRIPTS_MAX)
-        return fwd_fail(ELOOP);
+        return amph_ip_fail(ELOOP);
     args[at++] = script->interpreter;
     if (script->option)
         args[at++] = script->option;
@@ -122,11 +122,11 @@ static int start_script(const struct start *s, const struct script *script, cons
 /* The kernel did not find what a local file names: the file may be a script with a forwarded interpreter.  Keeps errno. */
 static bool needs_forwarded(const char *path, struct script *script)
 {
-    int err = errno, fd = real_open64(path, O_RDONLY | O_CLOEXEC, 0);
+    int err = errno, fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
     const char *name = fd >= 0 && read_script(script, fd) ? script->interpreter : NULL;
-    bool found = name && name[0] == '/' && fwd_path(name);
+    bool found = name && name[0] == '/' && amph_ip_path(name);
     if (fd >= 0)
-        real_close(fd);
+        libc_close(fd);
     errno = err;
     return found;
 }
@@ -135,7 +135,7 @@ static bool needs_forwarded(const char *path, struct script *script)
 static bool is_ours(int fd, const ElfW(Phdr) *ph)
 {
     char notes[1024];
-    ssize_t n = real_pread64(fd, notes, ph->p_filesz < sizeof notes ? ph->p_filesz : sizeof notes, (off_t)ph->p_offset);
+    ssize_t n = libc_pread64(fd, notes, ph->p_filesz < sizeof notes ? ph->p_filesz : sizeof notes, (off_t)ph->p_offset);
     return n > 0 && memmem(notes, (size_t)n, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1);
 }
 
@@ -145,24 +145,24 @@ static bool is_static(int fd, const char *path)
     ElfW(Ehdr) eh;
     ElfW(Phdr) ph;
     const char *slash = strrchr(path, '/');
-    if (real_pread64(fd, &eh, sizeof eh, 0) != (ssize_t)sizeof eh || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
+    if (libc_pread64(fd, &eh, sizeof eh, 0) != (ssize_t)sizeof eh || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
         eh.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || strncmp(slash ? slash + 1 : path, "ld", 2) == 0)
         return false;
     for (int i = 0; i < eh.e_phnum; i++) {
         off_t at = (off_t)(eh.e_phoff + (size_t)i * eh.e_phentsize);
-        if (real_pread64(fd, &ph, sizeof ph, at) != (ssize_t)sizeof ph || ph.p_type == PT_INTERP ||
+        if (libc_pread64(fd, &ph, sizeof ph, at) != (ssize_t)sizeof ph || ph.p_type == PT_INTERP ||
             (ph.p_type == PT_NOTE && is_ours(fd, &ph)))
             return false;
     }
     return true;
 }
 
-bool fwd_is_static_at(const char *path)
+bool amph_ip_is_static_at(const char *path)
 {
-    int saved = errno, fd = real_open64(path, O_RDONLY | O_CLOEXEC, 0);
+    int saved = errno, fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
     bool found = fd >= 0 && is_static(fd, path);
     if (fd >= 0)
-        real_close(fd);
+        libc_close(fd);
     errno = saved;
     return found;
 }
@@ -170,7 +170,7 @@ bool fwd_is_static_at(const char *path)
 static char **entry_of(char *const *env, const char *name)
 {
     for (; env && *env; env++)
-        if (fwd_env_is(*env, name))
+        if (amph_ip_env_is(*env, name))
             return (char **)env;
     return NULL;
 }
@@ -184,77 +184,77 @@ static const char *value_of(char *const *env, const char *name)
 static bool has_preload(char *const *env)
 {
     const char *list = value_of(env, "LD_PRELOAD");
-    return list && fwd_needs_preload(list, value_of(env, "LD_LIBRARY_PATH"));
+    return list && amph_ip_elf_deps_preload(list, value_of(env, "LD_LIBRARY_PATH"));
 }
 
-bool fwd_start_has_libraries(char *const *env)
+bool amph_ip_start_has_libraries(char *const *env)
 {
     const char *search = value_of(env, "LD_LIBRARY_PATH");
-    return (search && fwd_needs_search(search)) || has_preload(env);
+    return (search && amph_ip_elf_deps_search(search)) || has_preload(env);
 }
 
 /* Starts what the kernel and the linker find; needs (or NULL): what it gets of libraries, which is used up. */
-static int start_with(const struct start *s, struct fwd_needs *needs, const char *path, char *const argv[])
+static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, const char *path, char *const argv[])
 {
     char setting[4096], **preload = entry_of(s->env, "LD_PRELOAD"), *listed = preload ? *preload : NULL;
-    size_t n = fwd_env_entries(s->env), end = n;
-    if (needs && has_preload(s->env) && !fwd_is_static_at(path) && fwd_needs_complete_preload(needs, listed)) {
+    size_t n = amph_ip_env_entries(s->env), end = n;
+    if (needs && has_preload(s->env) && !amph_ip_is_static_at(path) && amph_ip_elf_deps_complete_preload(needs, listed)) {
         *preload = needs->preload;
         s->env[end++] = needs->told;
     }
-    if (needs && fwd_needs_setting(needs, setting, sizeof setting))
+    if (needs && amph_ip_elf_deps_setting(needs, setting, sizeof setting))
         s->env[end++] = setting;
     s->env[end] = NULL;
     int r = s->run(s->how, path, argv, s->env);
     s->env[n] = NULL;
     if (preload)
         *preload = listed;
-    fwd_needs_end(needs);
+    amph_ip_elf_deps_end(needs);
     return r;
 }
 
 /* Starts the file behind fd, whose libraries are those of needs; both are used up. */
-static int start_copy(const struct start *s, int fd, struct fwd_needs *needs, char *const argv[])
+static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *needs, char *const argv[])
 {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     int r = start_with(s, needs, link, argv);
     int err = errno;
-    real_close(fd);
+    libc_close(fd);
     errno = err;
     return r;
 }
 
 /* A local program that is to find libraries in forwarded directories; one with rights of its own does not look there. */
-static int copy_for_needs(const char *path, char *const *env, struct fwd_needs **needs_p)
+static int copy_for_needs(const char *path, char *const *env, struct amph_ip_elf_deps **needs_p)
 {
     const char *search = value_of(env, "LD_LIBRARY_PATH");
     struct stat st;
     int saved = errno, copy = -1;
-    int fd = search && fwd_needs_search(search) && real_access(path, X_OK) == 0 ? real_open64(path, O_RDONLY | O_CLOEXEC, 0) : -1;
-    if (fd >= 0 && real_fstat64(fd, &st) == 0 && !(st.st_mode & (S_ISUID | S_ISGID)) && (*needs_p = fwd_needs_new(search, false)) != NULL)
-        copy = fwd_needs_of_local(*needs_p, fd, path);
+    int fd = search && amph_ip_elf_deps_search(search) && libc_access(path, X_OK) == 0 ? libc_open64(path, O_RDONLY | O_CLOEXEC, 0) : -1;
+    if (fd >= 0 && libc_fstat64(fd, &st) == 0 && !(st.st_mode & (S_ISUID | S_ISGID)) && (*needs_p = amph_ip_elf_deps_new(search, false)) != NULL)
+        copy = amph_ip_elf_deps_of_local(*needs_p, fd, path);
     if (fd >= 0)
-        real_close(fd);
+        libc_close(fd);
     if (copy < 0)
-        fwd_needs_end(*needs_p);
+        amph_ip_elf_deps_end(*needs_p);
     errno = saved;
     return copy;
 }
 
 static int start_local(const struct start *s, const char *path, char *const argv[])
 {
-    struct fwd_needs *needs = NULL;
+    struct amph_ip_elf_deps *needs = NULL;
     struct script script;
     char to[PATH_MAX];
     int fd = copy_for_needs(path, s->env, &needs);
     if (fd >= 0)
         return start_copy(s, fd, needs, argv);
-    needs = has_preload(s->env) ? fwd_needs_new(value_of(s->env, "LD_LIBRARY_PATH"), false) : NULL;
+    needs = has_preload(s->env) ? amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false) : NULL;
     int r = start_with(s, needs, path, argv);
     if (r == 0 || errno != ENOENT)
         return r;
-    if (fwd_led_in(AT_FDCWD, path) && fwd_link_leads_in(AT_FDCWD, path, to))
+    if (amph_ip_led_in(AT_FDCWD, path) && amph_ip_link_leads_in(AT_FDCWD, path, to))
         return start_forwarded(s, to, path, argv);
     return needs_forwarded(path, &script) ? start_script(s, &script, path, argv) : r;
 }
@@ -264,36 +264,36 @@ static int start_forwarded(const struct start *s, const char *path, const char *
 {
     char out[PATH_MAX], absolute[PATH_MAX];
     struct script script;
-    struct fwd_where w;
-    if (!fwd_where_find(&w, AT_FDCWD, path, false))
+    struct amph_ip_resolved w;
+    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return start_local(s, w.path, argv);
-    int r = fwd_core.access(fwd_core.client, FWD_AT(&w), F_OK, 0);
-    bool leads_out = fwd_leads_out(&w, r, false, out);
-    fwd_where_end(&w, 0);
+    int r = amph_ip_client.access(amph_ip_client.client, AMPH_IP_AT(&w), F_OK, 0);
+    bool leads_out = amph_ip_leads_out(&w, r, false, out);
+    amph_ip_resolve_end(&w, 0);
     if (leads_out)
         return start_local(s, out, argv);
     /* the kernel names a program by its path without links, and so does its copy */
-    int fd = fwd_copy_in(x_realpath(path, absolute) ? absolute : path, X_OK);
+    int fd = amph_ip_copy_in(amph_do_realpath(path, absolute) ? absolute : path, X_OK);
     if (fd < 0)
         return -1;
     if (read_script(&script, fd)) {
-        real_close(fd);
+        libc_close(fd);
         return start_script(s, &script, called, argv);
     }
-    struct fwd_needs *needs = fwd_needs_new(value_of(s->env, "LD_LIBRARY_PATH"), false);
+    struct amph_ip_elf_deps *needs = amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false);
     if (needs)
-        fwd_needs_complete(needs, fd, path);
+        amph_ip_elf_deps_complete(needs, fd, path);
     return start_copy(s, fd, needs, argv);
 }
 
 static int start_program(const struct start *s, const char *path, char *const argv[])
 {
-    return fwd_path(path) ? start_forwarded(s, path, path, argv) : start_local(s, path, argv);
+    return amph_ip_path(path) ? start_forwarded(s, path, path, argv) : start_local(s, path, argv);
 }
 
-int fwd_start_program(const char *path, char *const argv[], char **env, fwd_start_fn start, void *how)
+int amph_ip_start_program(const char *path, char *const argv[], char **env, amph_ip_start_fn start, void *how)
 {
     return start_program(&(struct start){ start, how, env, 0 }, path, argv);
 }

@@ -8,23 +8,23 @@
 #include <stddef.h>
 
 /* One way to start a program; path is the C library's to open.  0, or -1 with errno. */
-typedef int (*fwd_start_fn)(void *how, const char *path, char *const argv[], char **env);
+typedef int (*amph_ip_start_fn)(void *how, const char *path, char *const argv[], char **env);
 
-/* Starts path, which may lie under a prefix.  env: as fwd_env_make gave it. */
-int fwd_start_program(const char *path, char *const argv[], char **env, fwd_start_fn start, void *how);
-/* A local program, too, gets libraries from forwarded directories in this environment: it is for fwd_start_program. */
-bool fwd_start_has_libraries(char *const *env);
+/* Starts path, which may lie under a prefix.  env: as amph_ip_env_make gave it. */
+int amph_ip_start_program(const char *path, char *const argv[], char **env, amph_ip_start_fn start, void *how);
+/* A local program, too, gets libraries from forwarded directories in this environment: it is for amph_ip_start_program. */
+bool amph_ip_start_has_libraries(char *const *env);
 /* Nothing can be loaded into this program file.  Keeps errno. */
-bool fwd_is_static_at(const char *path);
+bool amph_ip_is_static_at(const char *path);
 
-#define FWD_ENV_KEPT 64
-#define FWD_ENV_EXTRA (FWD_ENV_KEPT + 7) /* entries; two are for the copies of libraries */
-struct fwd_env_room {
+#define AMPH_IP_ENV_KEPT 64
+#define AMPH_IP_ENV_EXTRA (AMPH_IP_ENV_KEPT + 7) /* entries; two are for the copies of libraries */
+struct amph_ip_env_room {
     char door[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024];
 };
-size_t fwd_env_entries(char *const list[]); /* of argv, too */
-bool fwd_env_is(const char *entry, const char *name);
-/* Fills out (room for fwd_env_entries(envp) + FWD_ENV_EXTRA) with envp and what has to be in it; room lives as long as out. */
-void fwd_env_make(char *const envp[], char **out, struct fwd_env_room *room, bool same_process);
+size_t amph_ip_env_entries(char *const list[]); /* of argv, too */
+bool amph_ip_env_is(const char *entry, const char *name);
+/* Fills out (room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) with envp and what has to be in it; room lives as long as out. */
+void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room, bool same_process);
 
 #endif

@@ -13,53 +13,53 @@
  * offsets as this one has left them, and do not wait for what only this one, which waits for them, can finish. */
 static void come_to_rest(void)
 {
-    if (fwd_inside || !fwd_core.loaded)
+    if (amph_ip_inside || !amph_ip_client.loaded)
         return;
-    fwd_core.fork_before();
-    fwd_core.fork_parent(-1);
+    amph_ip_client.fork_before();
+    amph_ip_client.fork_parent(-1);
 }
 
-int x_system(const char *command)
+int amph_do_system(const char *command)
 {
     if (command)
         come_to_rest();
-    return real_system(command);
+    return libc_system(command);
 }
 
-FILE *x_popen(const char *command, const char *type)
+FILE *amph_do_popen(const char *command, const char *type)
 {
     come_to_rest();
-    return fwd_note_stream(real_popen(command, type));
+    return amph_ip_note_stream(libc_popen(command, type));
 }
 
 /* _exit runs no destructors, and so ends what the client has gathered here. */
-void fwd_exit_now(enum fwd_way way, int status)
+void amph_ip_exit_now(enum amph_client_route way, int status)
 {
     /* an overwritten _exit comes here again */
     static __thread bool ending __attribute__((tls_model("initial-exec")));
 
-    if (fwd_inside == 0 && !ending) {
-        fwd_maps_flush(NULL);
-        fwd_rank_end();
-        if (fwd_core.loaded)
-            fwd_core.ending();
+    if (amph_ip_inside == 0 && !ending) {
+        amph_ip_maps_flush(NULL);
+        amph_ip_rank_end();
+        if (amph_ip_client.loaded)
+            amph_ip_client.ending();
     }
-    if (way == FWD_LIBC && !ending) {
+    if (way == AMPH_IP_LIBC && !ending) {
         ending = true;
-        real__Exit(status);
+        libc__Exit(status);
     }
-    real_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
+    libc_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
     __builtin_unreachable();
 }
 
-void x_exit_now(int status)
+void amph_do_exit_now(int status)
 {
-    fwd_exit_now(FWD_LIBC, status);
+    amph_ip_exit_now(AMPH_IP_LIBC, status);
 }
 
-int x_daemon(int no_chdir, int no_close)
+int amph_do_daemon(int no_chdir, int no_close)
 {
-    pid_t pid = x_fork();
+    pid_t pid = amph_do_fork();
     if (pid < 0)
         return -1;
     if (pid > 0)
@@ -67,15 +67,15 @@ int x_daemon(int no_chdir, int no_close)
     if (setsid() < 0)
         return -1;
     if (!no_chdir)
-        (void)!x_chdir("/");
+        (void)!amph_do_chdir("/");
     if (!no_close) {
-        int fd = real_open64("/dev/null", O_RDWR, 0);
+        int fd = libc_open64("/dev/null", O_RDWR, 0);
         if (fd < 0)
             return -1;
         for (int i = 0; i < 3; i++)
-            x_dup2(fd, i);
+            amph_do_dup2(fd, i);
         if (fd > 2)
-            x_close(fd);
+            amph_do_close(fd);
     }
     return 0;
 }
@@ -91,24 +91,24 @@ static void *run_inside(void *p)
 {
     struct start start = *(struct start *)p;
     free(p);
-    fwd_inside = 1;
+    amph_ip_inside = 1;
     return start.fn(start.arg);
 }
 
-int x_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
-    if (!fwd_inside) {
-        unsigned until = fwd_cancels_now();
-        int failed = real_pthread_create(thread, attr, fn, arg);
+    if (!amph_ip_inside) {
+        unsigned until = amph_ip_cancels_now();
+        int failed = libc_pthread_create(thread, attr, fn, arg);
         if (!failed)
-            fwd_cancel_forget(*thread, until); /* it may have been cancelled by now */
+            amph_ip_cancel_forget(*thread, until); /* it may have been cancelled by now */
         return failed;
     }
     struct start *start = malloc(sizeof *start);
     if (!start)
         return EAGAIN;
     *start = (struct start){ fn, arg };
-    int err = real_pthread_create(thread, attr, run_inside, start);
+    int err = libc_pthread_create(thread, attr, run_inside, start);
     if (err)
         free(start);
     return err;

@@ -82,7 +82,7 @@ static void note(int fd)
             break;
 }
 
-FILE *fwd_note_stream(FILE *f)
+FILE *amph_ip_note_stream(FILE *f)
 {
     if (f)
         note(f->_fileno);
@@ -98,7 +98,7 @@ static bool is_noted(int fd)
     return __atomic_load_n(&noted[fd / WORD_BITS], __ATOMIC_ACQUIRE) >> fd % WORD_BITS & 1;
 }
 
-void fwd_foreign_each_fd(void (*fn)(int fd))
+void amph_ip_foreign_each_fd(void (*fn)(int fd))
 {
     for (int fd = 0; fd < __atomic_load_n(&noted_end, __ATOMIC_ACQUIRE); fd++)
         if (is_noted(fd))
@@ -117,7 +117,7 @@ static bool contains(FILE *const *list, size_t n, const FILE *f)
 /* The standard streams are looked at without the lock of the list, which a thread inside fflush(NULL) may hold for long. */
 static size_t find_standard(int fd, FILE **found, size_t max)
 {
-    FILE *const standard[] = { &fwd_std_in.file, &fwd_std_out.file, &fwd_std_err.file, stdin, stdout, stderr };
+    FILE *const standard[] = { &amph_ip_std_in.file, &amph_ip_std_out.file, &amph_ip_std_err.file, stdin, stdout, stderr };
     size_t n = 0;
 
     for (size_t i = 0; i < AMPH_COUNTOF(standard) && n < max; i++)
@@ -127,7 +127,7 @@ static size_t find_standard(int fd, FILE **found, size_t max)
     return n;
 }
 
-size_t fwd_foreign_find(int fd, FILE **found, size_t max)
+size_t amph_ip_foreign_find(int fd, FILE **found, size_t max)
 {
     size_t n = fd <= 2 ? find_standard(fd, found, max) : 0;
 
@@ -149,7 +149,7 @@ size_t fwd_foreign_find(int fd, FILE **found, size_t max)
 
 static bool is_standard(const FILE *f)
 {
-    return f == &fwd_std_in.file || f == &fwd_std_out.file || f == &fwd_std_err.file;
+    return f == &amph_ip_std_in.file || f == &amph_ip_std_out.file || f == &amph_ip_std_err.file;
 }
 
 /* Is f what fopen, fdopen or tmpfile allocated?  Where its pointers lead says so. */
@@ -162,7 +162,7 @@ static bool is_opened(const FILE *f)
 
 static bool has_file_functions(const FILE *f)
 {
-    const void *vtable = ((const struct fwd_cookie_file *)(const void *)f)->vtable;
+    const void *vtable = ((const struct amph_ip_cookie_file *)(const void *)f)->vtable;
 
     return vtable == _IO_file_jumps || vtable == _IO_wfile_jumps;
 }
@@ -217,16 +217,16 @@ static bool take_wide_text(FILE *f, char **text_p, size_t *text_len_p)
 static void move_lock(FILE *f)
 {
     struct opened_file *o = (struct opened_file *)(void *)f;
-    struct file_lock *to = (struct file_lock *)(void *)((struct fwd_cookie_file *)(void *)f + 1);
+    struct file_lock *to = (struct file_lock *)(void *)((struct amph_ip_cookie_file *)(void *)f + 1);
 
     *to = o->lock;
     f->_lock = (void *)to;
 }
 
-bool fwd_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, void *cookie, char **text_p, size_t *text_len_p)
+bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, void *cookie, char **text_p, size_t *text_len_p)
 {
-    const struct fwd_cookie_file *from = (const void *)model;
-    struct fwd_cookie_file *to = (struct fwd_cookie_file *)(void *)f;
+    const struct amph_ip_cookie_file *from = (const void *)model;
+    struct amph_ip_cookie_file *to = (struct amph_ip_cookie_file *)(void *)f;
     bool standard = is_standard(f), locked = ftrylockfile(f) == 0;
 
     *text_p = NULL;
@@ -254,7 +254,7 @@ bool fwd_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, v
     return true;
 }
 
-void fwd_foreign_restore(FILE *f)
+void amph_ip_foreign_restore(FILE *f)
 {
-    ((struct fwd_cookie_file *)(void *)f)->vtable = _IO_file_jumps;
+    ((struct amph_ip_cookie_file *)(void *)f)->vtable = _IO_file_jumps;
 }

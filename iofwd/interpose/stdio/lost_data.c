@@ -23,7 +23,7 @@ static bool has_lost(const FILE *f)
 {
     bool pending = f->_IO_write_ptr > f->_IO_write_base;
 
-    return f->_fileno >= 0 && fwd_fd(f->_fileno) && (pending || f->_flags & HAS_ERROR);
+    return f->_fileno >= 0 && amph_ip_fd(f->_fileno) && (pending || f->_flags & HAS_ERROR);
 }
 
 static int lost_fd(void)
@@ -41,7 +41,7 @@ static int lost_fd(void)
     return fd;
 }
 
-bool fwd_lost_report(void)
+bool amph_ip_lost_report(void)
 {
     int saved = errno;
     int fd = AMPH_UNLIKELY(watched) ? lost_fd() : -1;
@@ -56,7 +56,7 @@ bool fwd_lost_report(void)
                      "fopen or freopen instead\n",
                      (int)getpid(), fd);
 
-    (void)!(fwd_fd(2) ? x_write(2, line, (size_t)n) : real_write(2, line, (size_t)n));
+    (void)!(amph_ip_fd(2) ? amph_do_write(2, line, (size_t)n) : libc_write(2, line, (size_t)n));
     errno = saved;
     return true;
 }
@@ -64,13 +64,13 @@ bool fwd_lost_report(void)
 /* The C library synchronises this stream when it has flushed all others at the end. */
 static int at_end(void *cookie, off_t *at, int whence)
 {
-    if (ending && fwd_lost_report())
-        x_exit_now(EXIT_FAILURE);
+    if (ending && amph_ip_lost_report())
+        amph_do_exit_now(EXIT_FAILURE);
 
     return 0;
 }
 
-void fwd_lost_watch(void)
+void amph_ip_lost_watch(void)
 {
     static FILE *last;
     static char unread[1];
@@ -80,7 +80,7 @@ void fwd_lost_watch(void)
     if (last)
         return;
 
-    last = fwd_plain_fopencookie(NULL, "r", functions);
+    last = amph_ip_plain_fopencookie(NULL, "r", functions);
     if (!last)
         return;
 
@@ -90,21 +90,21 @@ void fwd_lost_watch(void)
     last->_flags |= 1; /* the buffer is not the C library's to free */
 }
 
-void fwd_lost_ending(void)
+void amph_ip_lost_ending(void)
 {
     ending = true;
 }
 
-void fwd_lost_forked(void)
+void amph_ip_lost_forked(void)
 {
     watched = false;
 }
 
-void x_abort(void)
+void amph_do_abort(void)
 {
-    if (!fwd_inside)
-        fwd_lost_report();
+    if (!amph_ip_inside)
+        amph_ip_lost_report();
 
-    real_abort();
+    libc_abort();
     __builtin_unreachable();
 }

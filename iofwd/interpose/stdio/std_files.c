@@ -30,29 +30,29 @@ static void *locks[3][4];
         .vtable = _IO_file_jumps                                                                                                         \
     }
 
-struct fwd_cookie_file fwd_std_in = STD_FILE(0, NULL, NO_WRITES);
-struct fwd_cookie_file fwd_std_out = STD_FILE(1, &fwd_std_in.file, NO_READS);
-struct fwd_cookie_file fwd_std_err = STD_FILE(2, &fwd_std_out.file, NO_READS | UNBUFFERED);
+struct amph_ip_cookie_file amph_ip_std_in = STD_FILE(0, NULL, NO_WRITES);
+struct amph_ip_cookie_file amph_ip_std_out = STD_FILE(1, &amph_ip_std_in.file, NO_READS);
+struct amph_ip_cookie_file amph_ip_std_err = STD_FILE(2, &amph_ip_std_out.file, NO_READS | UNBUFFERED);
 
-#define FWD_STD(name) __attribute__((alias(name), visibility("default")))
+#define AMPH_IP_STD(name) __attribute__((alias(name), visibility("default")))
 
 /* The names by which the C library finds them; those of a static program come from ld --wrap. */
-extern struct fwd_cookie_file exported_in __asm__(FWD_STD_PREFIX "stdin_") FWD_STD("fwd_std_in");
-extern struct fwd_cookie_file exported_out __asm__(FWD_STD_PREFIX "stdout_") FWD_STD("fwd_std_out");
-extern struct fwd_cookie_file exported_err __asm__(FWD_STD_PREFIX "stderr_") FWD_STD("fwd_std_err");
+extern struct amph_ip_cookie_file exported_in __asm__(AMPH_IP_STD_PREFIX "stdin_") AMPH_IP_STD("amph_ip_std_in");
+extern struct amph_ip_cookie_file exported_out __asm__(AMPH_IP_STD_PREFIX "stdout_") AMPH_IP_STD("amph_ip_std_out");
+extern struct amph_ip_cookie_file exported_err __asm__(AMPH_IP_STD_PREFIX "stderr_") AMPH_IP_STD("amph_ip_std_err");
 
 /* A static program that uses streams and no other caught call needs the start of forwarding, too. */
-const char *const fwd_std_init_keep = &fwd_init_linked;
+const char *const amph_ip_std_init_keep = &amph_ip_init_linked;
 
-struct fwd_cookie_file *fwd_std_file(int fd)
+struct amph_ip_cookie_file *amph_ip_std_file(int fd)
 {
-    static struct fwd_cookie_file *const files[] = { &fwd_std_in, &fwd_std_out, &fwd_std_err };
+    static struct amph_ip_cookie_file *const files[] = { &amph_ip_std_in, &amph_ip_std_out, &amph_ip_std_err };
 
     return files[fd];
 }
 
 /* The part for wide characters differs between versions, so the original object's is used. */
-void fwd_std_complete(void)
+void amph_ip_std_complete(void)
 {
     static bool done;
 
@@ -60,10 +60,10 @@ void fwd_std_complete(void)
         return;
 
     for (int fd = 0; fd < 3; fd++) {
-        const FILE *original = fwd_std_original(fd);
+        const FILE *original = amph_ip_std_original(fd);
 
         if (original)
-            fwd_std_file(fd)->file._wide_data = original->_wide_data;
+            amph_ip_std_file(fd)->file._wide_data = original->_wide_data;
     }
 
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);

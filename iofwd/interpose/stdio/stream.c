@@ -34,7 +34,7 @@ struct stream {
     struct stream *next;
     FILE *file;
     int fd;
-    int orientation;            /* as fwide gives it; 0: see fwd_stream_orient */
+    int orientation;            /* as fwide gives it; 0: see amph_ip_stream_orient */
     bool reopened;              /* what has happened to it tells nothing of it */
     bool used;                  /* it has been read or written */
     bool jumped;                /* since it was read last */
@@ -42,7 +42,7 @@ struct stream {
     char *buffer;               /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
     off_t at;                   /* where its last read ended */
     mbstate_t reading, writing; /* of the wide functions */
-    struct fwd_charset *charset; /* instead, where the mode had ",ccs=" */
+    struct amph_ip_charset *charset; /* instead, where the mode had ",ccs=" */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +53,7 @@ static struct stream **bucket(const FILE *f)
     return &streams[((uintptr_t)f >> 4) * 2654435761U >> 8 & 63];
 }
 
-void fwd_stream_fork_lock(bool take)
+void amph_ip_stream_fork_lock(bool take)
 {
     if (take)
         pthread_mutex_lock(&lock);
@@ -71,7 +71,7 @@ static struct stream *find(FILE *f)
     return s;
 }
 
-bool fwd_stream_known(FILE *f)
+bool amph_ip_stream_known(FILE *f)
 {
     return find(f) != NULL;
 }
@@ -91,7 +91,7 @@ static void forget(struct stream *s)
 
 static ssize_t read_fd(int fd, char *buf, size_t len)
 {
-    return fwd_fd(fd) ? x_read(fd, buf, len) : real_read(fd, buf, len);
+    return amph_ip_fd(fd) ? amph_do_read(fd, buf, len) : libc_read(fd, buf, len);
 }
 
 /* The C library fills its buffer, in which nothing is now: the next time it fills as much as it has room for then. */
@@ -123,7 +123,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
     ((struct stream *)cookie)->used = true;
     ((struct stream *)cookie)->at = -1;
     while (done < len) {
-        ssize_t n = fwd_fd(fd) ? x_write(fd, buf + done, len - done) : real_write(fd, buf + done, len - done);
+        ssize_t n = amph_ip_fd(fd) ? amph_do_write(fd, buf + done, len - done) : libc_write(fd, buf + done, len - done);
         if (n <= 0)
             break;
         done += (size_t)n;
@@ -136,7 +136,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 static int cookie_seek(void *cookie, off_t *at, int whence)
 {
     struct stream *s = cookie;
-    off_t now = fwd_fd(s->fd) ? x_lseek(s->fd, *at, whence) : real_lseek64(s->fd, *at, whence);
+    off_t now = amph_ip_fd(s->fd) ? amph_do_lseek(s->fd, *at, whence) : libc_lseek64(s->fd, *at, whence);
     if (now < 0)
         return -1;
     s->jumped = s->jumped || now != s->at;
@@ -154,18 +154,18 @@ static int cookie_close(void *cookie)
     if (s == &model)
         return 0;
     if (s->converted)
-        fwd_foreign_restore(s->file);
+        amph_ip_foreign_restore(s->file);
     forget(s);
-    fwd_charset_close(s->charset);
+    amph_ip_charset_close(s->charset);
     free(s->buffer); /* the C library has done with it */
     free(s);
-    return x_close(fd);
+    return amph_do_close(fd);
 }
 
 /* Also in the place of a buffer that the program gave, which it may have for itself after freopen. */
 static void give_buffer(struct stream *s, bool reads)
 {
-    size_t len = fwd_waits(s->fd) ? PIPE_BUF : BUFFER; /* what is written to a FIFO goes in one piece */
+    size_t len = amph_ip_waits(s->fd) ? PIPE_BUF : BUFFER; /* what is written to a FIFO goes in one piece */
     s->at = -1;
     if (!s->buffer && !(s->buffer = malloc(BUFFER)))
         return;
@@ -207,7 +207,7 @@ static int flags_of(const char *mode)
 {
     int flags = mode[0] == 'r' ? 0 : mode[0] == 'w' ? O_CREAT | O_TRUNC : mode[0] == 'a' ? O_CREAT | O_APPEND : -1;
     if (flags < 0)
-        return fwd_fail(EINVAL);
+        return amph_ip_fail(EINVAL);
     flags |= strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
     for (const char *at = mode + 1; *at && *at != ','; at++)
         flags |= *at == 'x' ? O_EXCL : *at == 'e' ? O_CLOEXEC : 0;
@@ -217,26 +217,26 @@ static int flags_of(const char *mode)
 static FILE *stream_on(int fd, const char *mode)
 {
     /* what leads out of the prefix is local, and fdopen knows no character sets */
-    FILE *f = fwd_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode) : fwd_note_stream(real_fdopen(fd, mode));
+    FILE *f = amph_ip_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode) : amph_ip_note_stream(libc_fdopen(fd, mode));
     if (!f) {
         int err = errno;
-        x_close(fd);
+        amph_do_close(fd);
         errno = err;
         return NULL;
     }
-    if (mode[0] == 'a' && !strchr(mode, '+') && fwd_fd(fd))
-        x_lseek(fd, 0, SEEK_END);
+    if (mode[0] == 'a' && !strchr(mode, '+') && amph_ip_fd(fd))
+        amph_do_lseek(fd, 0, SEEK_END);
     return f;
 }
 
-FILE *x_fopen(const char *path, const char *mode)
+FILE *amph_do_fopen(const char *path, const char *mode)
 {
-    struct fwd_charset *charset = NULL;
+    struct amph_ip_charset *charset = NULL;
     int flags = flags_of(mode);
-    int fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666);
+    int fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666);
     FILE *f = fd < 0 ? NULL : stream_on(fd, mode);
     struct stream *s = f ? find(f) : NULL;
-    if (s && !fwd_charset_open(mode, &charset)) {
+    if (s && !amph_ip_charset_open(mode, &charset)) {
         fclose(f);
         errno = EINVAL;
         return NULL;
@@ -248,9 +248,9 @@ FILE *x_fopen(const char *path, const char *mode)
     return f;
 }
 
-FILE *x_fdopen(int fd, const char *mode)
+FILE *amph_do_fdopen(int fd, const char *mode)
 {
-    int wanted = flags_of(mode), have = wanted < 0 ? -1 : x_fcntl(fd, F_GETFL, NULL);
+    int wanted = flags_of(mode), have = wanted < 0 ? -1 : amph_do_fcntl(fd, F_GETFL, NULL);
     if (have < 0)
         return NULL;
     int access = have & O_ACCMODE;
@@ -258,32 +258,32 @@ FILE *x_fdopen(int fd, const char *mode)
         errno = EINVAL;
         return NULL;
     }
-    if ((wanted & O_APPEND) && !(have & O_APPEND) && x_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
+    if ((wanted & O_APPEND) && !(have & O_APPEND) && amph_do_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
         return NULL;
     return new_stream(fd, mode); /* the descriptor's own flag stays, also where the mode has an "e" */
 }
 
-int x_fileno(FILE *f)
+int amph_do_fileno(FILE *f)
 {
     struct stream *s = find(f);
-    return s ? s->fd : fwd_fail(EBADF);
+    return s ? s->fd : amph_ip_fail(EBADF);
 }
 
-mbstate_t *fwd_stream_state(FILE *f, bool writing)
+mbstate_t *amph_ip_stream_state(FILE *f, bool writing)
 {
     static mbstate_t lost;
     struct stream *s = find(f);
     return !s ? &lost : writing ? &s->writing : &s->reading;
 }
 
-struct fwd_charset *fwd_stream_charset(FILE *f)
+struct amph_ip_charset *amph_ip_stream_charset(FILE *f)
 {
     struct stream *s = find(f);
     return s ? s->charset : NULL;
 }
 
 /* The C library says of every such stream that it is of bytes; that a byte function has been there shows by what it has done. */
-int fwd_stream_orient(FILE *f, int mode)
+int amph_ip_stream_orient(FILE *f, int mode)
 {
     struct stream *s = find(f);
     if (!s)
@@ -322,7 +322,7 @@ static bool may_ask; /* the server what kind a file is: not before the C library
 static bool take(FILE *f, int fd)
 {
     struct stream *s = calloc(1, sizeof *s);
-    FILE *shape = s ? fwd_plain_fopencookie(&model, "r+", calls) : NULL;
+    FILE *shape = s ? amph_ip_plain_fopencookie(&model, "r+", calls) : NULL;
     bool writes = !(f->_flags & NO_WRITES);
     int orientation = f->_mode;
     char *text = NULL;
@@ -339,7 +339,7 @@ static bool take(FILE *f, int fd)
     s->orientation = (orientation > 0) - (orientation < 0);
     s->converted = true;
     remember(s);
-    bool converted = fwd_foreign_convert(f, shape, &model, s, &text, &len);
+    bool converted = amph_ip_foreign_convert(f, shape, &model, s, &text, &len);
 
     fclose(shape);
     if (!converted) {
@@ -363,8 +363,8 @@ static int lead(int fd, int to, int flags)
 {
     if (fd == to)
         return 0;
-    int r = x_dup3(fd, to, flags & O_CLOEXEC), err = errno;
-    x_close(fd);
+    int r = amph_do_dup3(fd, to, flags & O_CLOEXEC), err = errno;
+    amph_do_close(fd);
     errno = err;
     return r;
 }
@@ -378,7 +378,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     int flags = flags_of(mode), fd = -1;
     fflush(f);
     if (flags >= 0 && path)
-        fd = x_openat(AT_FDCWD, path, flags, 0666);
+        fd = amph_do_openat(AT_FDCWD, path, flags, 0666);
     if (s->fd < 0)
         s->fd = fd; /* f was closed before */
     if (flags < 0 || (path && (fd < 0 || lead(fd, s->fd, flags) < 0))) {
@@ -389,15 +389,15 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     }
     if (!(f->_flags & LINKED))
         _IO_link_in(f);
-    if (!path && fwd_fd(s->fd)) {
-        x_fcntl(s->fd, F_SETFL, (void *)(long)(flags & O_APPEND));
+    if (!path && amph_ip_fd(s->fd)) {
+        amph_do_fcntl(s->fd, F_SETFL, (void *)(long)(flags & O_APPEND));
         if (flags & O_TRUNC)
-            x_ftruncate(s->fd, 0);
-        x_lseek(s->fd, 0, flags & O_APPEND ? SEEK_END : SEEK_SET);
+            amph_do_ftruncate(s->fd, 0);
+        amph_do_lseek(s->fd, 0, flags & O_APPEND ? SEEK_END : SEEK_SET);
     }
     __fpurge(f);
     clearerr(f);
-    fwd_charset_close(s->charset);
+    amph_ip_charset_close(s->charset);
     s->charset = NULL;
     s->orientation = 0;
     s->reopened = true;
@@ -410,10 +410,10 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 /* A stream that has no room to become ours is closed, and the caller gets another one with its number. */
 static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 {
-    int held = real_fileno(f), flags = flags_of(mode), fd = flags < 0 ? -1 : x_openat(AT_FDCWD, path, flags, 0666), err = errno;
+    int held = libc_fileno(f), flags = flags_of(mode), fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666), err = errno;
     fflush(f);
     if (fd >= 0 && held >= 0) {
-        f->_fileno = fd == held ? -1 : real_fcntl64(held, F_DUPFD_CLOEXEC, 0); /* it must neither close nor move the number */
+        f->_fileno = fd == held ? -1 : libc_fcntl64(held, F_DUPFD_CLOEXEC, 0); /* it must neither close nor move the number */
         fd = lead(fd, held, flags) < 0 ? -1 : held;
         err = errno;
     }
@@ -433,57 +433,57 @@ static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
     return take(f, held) ? reopen_ours(path, mode, f) : reopen_elsewhere(path, mode, f);
 }
 
-FILE *x_freopen(const char *path, const char *mode, FILE *f)
+FILE *amph_do_freopen(const char *path, const char *mode, FILE *f)
 {
-    struct fwd_charset *unused;
-    if (!fwd_charset_open(mode, &unused)) {
+    struct amph_ip_charset *unused;
+    if (!amph_ip_charset_open(mode, &unused)) {
         fclose(f);
         errno = EINVAL;
         return NULL;
     }
-    fwd_charset_close(unused); /* glibc's freopen knows the character set and does not use it */
-    fwd_links++; /* the C library would have closed f where the kernel does not find the path */
-    FILE *again = fwd_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
-    fwd_links--;
+    amph_ip_charset_close(unused); /* glibc's freopen knows the character set and does not use it */
+    amph_ip_links++; /* the C library would have closed f where the kernel does not find the path */
+    FILE *again = amph_ip_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
+    amph_ip_links--;
     return again;
 }
 
-void fwd_stream_enlarge(void)
+void amph_ip_stream_enlarge(void)
 {
     may_ask = true;
     for (int fd = 0; fd < 3; fd++) {
-        FILE *f = &fwd_std_file(fd)->file;
-        struct stream *s = fwd_file(f) ? find(f) : NULL;
+        FILE *f = &amph_ip_std_file(fd)->file;
+        struct stream *s = amph_ip_file(f) ? find(f) : NULL;
 
         if (s && has_no_buffer(f))
             give_buffer(s, f->_flags & NO_WRITES);
     }
 }
 
-void fwd_stream_landed(int fd)
+void amph_ip_stream_landed(int fd)
 {
     FILE *found[8];
     int saved = errno;
-    size_t n = fwd_foreign_find(fd, found, AMPH_COUNTOF(found));
+    size_t n = amph_ip_foreign_find(fd, found, AMPH_COUNTOF(found));
 
     for (size_t i = 0; i < n; i++)
         if (!take(found[i], fd))
-            fwd_lost_watch();
+            amph_ip_lost_watch();
 
     errno = saved;
 }
 
 static void look_below(int fd)
 {
-    if (fwd_fd(fd))
-        fwd_stream_landed(fd);
+    if (amph_ip_fd(fd))
+        amph_ip_stream_landed(fd);
 }
 
-void fwd_stream_start(void)
+void amph_ip_stream_start(void)
 {
-    fwd_std_complete();
+    amph_ip_std_complete();
     for (int fd = 0; fd < 3; fd++)
         look_below(fd);
 
-    fwd_foreign_each_fd(look_below);
+    amph_ip_foreign_each_fd(look_below);
 }

@@ -13,15 +13,15 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-int x_fwide(FILE *f, int mode)
+int amph_do_fwide(FILE *f, int mode)
 {
-    return fwd_stream_orient(f, mode);
+    return amph_ip_stream_orient(f, mode);
 }
 
 /* The first call on a stream says what it is of; wide ones fail on one of bytes. */
 static bool is_wide(FILE *f)
 {
-    return fwd_stream_orient(f, 1) > 0;
+    return amph_ip_stream_orient(f, 1) > 0;
 }
 
 #define AT_END 0x10 /* the stream's marks, in every glibc */
@@ -31,21 +31,21 @@ static bool is_wide(FILE *f)
 
 #define CODED_MOST 64 /* bytes of a character, with what it may be transliterated to */
 
-struct fwd_charset {
+struct amph_ip_charset {
     iconv_t in, out;
     off_t at;        /* where the stream was after the last character; elsewhere it begins anew */
     unsigned count;  /* of next */
     wchar_t next[8]; /* characters that come before the next byte, the first one last */
 };
 
-static size_t encode(struct fwd_charset *set, wchar_t c, char to[CODED_MOST])
+static size_t encode(struct amph_ip_charset *set, wchar_t c, char to[CODED_MOST])
 {
     char *from = (char *)&c;
     size_t left = sizeof c, room = CODED_MOST;
     return iconv(set->out, &from, &left, &to, &room) == (size_t)-1 ? (size_t)-1 : CODED_MOST - room;
 }
 
-bool fwd_charset_open(const char *mode, struct fwd_charset **set_p)
+bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p)
 {
     const char *asked = strstr(mode, ",ccs="), *slash;
     char name[64], to[80], unused[CODED_MOST];
@@ -54,7 +54,7 @@ bool fwd_charset_open(const char *mode, struct fwd_charset **set_p)
         return true;
     size_t len = strcspn(asked += 5, ",");
     slash = memchr(asked, '/', len);
-    struct fwd_charset *set = len && len < sizeof name && !slash ? calloc(1, sizeof *set) : NULL;
+    struct amph_ip_charset *set = len && len < sizeof name && !slash ? calloc(1, sizeof *set) : NULL;
     if (!set) {
         errno = EINVAL;
         return false;
@@ -66,7 +66,7 @@ bool fwd_charset_open(const char *mode, struct fwd_charset **set_p)
     set->out = iconv_open(to, "WCHAR_T");
     *set_p = set;
     if (set->in == (iconv_t)-1 || set->out == (iconv_t)-1) {
-        fwd_charset_close(set);
+        amph_ip_charset_close(set);
         *set_p = NULL;
         errno = EINVAL;
         return false;
@@ -75,7 +75,7 @@ bool fwd_charset_open(const char *mode, struct fwd_charset **set_p)
     return true;
 }
 
-void fwd_charset_close(struct fwd_charset *set)
+void amph_ip_charset_close(struct amph_ip_charset *set)
 {
     if (set && set->in != (iconv_t)-1)
         iconv_close(set->in);
@@ -85,7 +85,7 @@ void fwd_charset_close(struct fwd_charset *set)
 }
 
 /* Where the program has moved the stream what had been read ahead does not count. */
-static void follow_place(FILE *f, struct fwd_charset *set)
+static void follow_place(FILE *f, struct amph_ip_charset *set)
 {
     if (ftello(f) != set->at) {
         iconv(set->in, NULL, NULL, NULL, NULL);
@@ -94,7 +94,7 @@ static void follow_place(FILE *f, struct fwd_charset *set)
 }
 
 /* Takes in one more byte, or EOF, after the held ones in bytes; false: it is no character. */
-static bool decode(struct fwd_charset *set, int byte, char bytes[CODED_MOST], size_t *held_p)
+static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MOST], size_t *held_p)
 {
     wchar_t got[AMPH_COUNTOF(set->next)];
     char *from = bytes, *to = (char *)got;
@@ -116,7 +116,7 @@ static bool decode(struct fwd_charset *set, int byte, char bytes[CODED_MOST], si
 }
 
 /* Between follow_place and keep_place, each of which may ask the server. */
-static wint_t next_char(FILE *f, struct fwd_charset *set)
+static wint_t next_char(FILE *f, struct amph_ip_charset *set)
 {
     char bytes[CODED_MOST];
     size_t held = 0;
@@ -135,14 +135,14 @@ static wint_t next_char(FILE *f, struct fwd_charset *set)
     return WEOF;
 }
 
-static void keep_place(FILE *f, struct fwd_charset *set)
+static void keep_place(FILE *f, struct amph_ip_charset *set)
 {
     int err = errno;
     set->at = ftello(f);
     errno = err;
 }
 
-static wint_t coded_getwc(FILE *f, struct fwd_charset *set)
+static wint_t coded_getwc(FILE *f, struct amph_ip_charset *set)
 {
     follow_place(f, set);
     wint_t c = next_char(f, set);
@@ -150,7 +150,7 @@ static wint_t coded_getwc(FILE *f, struct fwd_charset *set)
     return c;
 }
 
-static wint_t coded_ungetwc(wint_t c, FILE *f, struct fwd_charset *set)
+static wint_t coded_ungetwc(wint_t c, FILE *f, struct amph_ip_charset *set)
 {
     follow_place(f, set);
     set->at = ftello(f);
@@ -163,10 +163,10 @@ static wint_t coded_ungetwc(wint_t c, FILE *f, struct fwd_charset *set)
 
 /* ---- the functions ---- */
 
-wint_t x_fgetwc(FILE *f)
+wint_t amph_do_fgetwc(FILE *f)
 {
-    mbstate_t *state = fwd_stream_state(f, false);
-    struct fwd_charset *set = fwd_stream_charset(f);
+    mbstate_t *state = amph_ip_stream_state(f, false);
+    struct amph_ip_charset *set = amph_ip_stream_charset(f);
     if (!is_wide(f))
         return WEOF;
     if (AMPH_UNLIKELY(set != NULL))
@@ -193,14 +193,14 @@ wint_t x_fgetwc(FILE *f)
     }
 }
 
-wchar_t *x_fgetws(wchar_t *buf, int n, FILE *f)
+wchar_t *amph_do_fgetws(wchar_t *buf, int n, FILE *f)
 {
     int at = 0;
-    struct fwd_charset *set = is_wide(f) ? fwd_stream_charset(f) : NULL;
+    struct amph_ip_charset *set = is_wide(f) ? amph_ip_stream_charset(f) : NULL;
     if (set)
         follow_place(f, set);
     while (at < n - 1) {
-        wint_t c = set ? next_char(f, set) : x_fgetwc(f);
+        wint_t c = set ? next_char(f, set) : amph_do_fgetwc(f);
         if (c == WEOF)
             break;
         buf[at++] = (wchar_t)c;
@@ -215,11 +215,11 @@ wchar_t *x_fgetws(wchar_t *buf, int n, FILE *f)
     return buf;
 }
 
-wint_t x_ungetwc(wint_t c, FILE *f)
+wint_t amph_do_ungetwc(wint_t c, FILE *f)
 {
     char bytes[MB_LEN_MAX];
     mbstate_t state = { 0 };
-    struct fwd_charset *set = fwd_stream_charset(f);
+    struct amph_ip_charset *set = amph_ip_stream_charset(f);
     if (AMPH_UNLIKELY(set != NULL))
         return c == WEOF ? WEOF : coded_ungetwc(c, f, set);
     size_t n = c == WEOF || !is_wide(f) ? (size_t)-1 : wcrtomb(bytes, (wchar_t)c, &state);
@@ -231,25 +231,25 @@ wint_t x_ungetwc(wint_t c, FILE *f)
     return c;
 }
 
-wint_t x_fputwc(wchar_t c, FILE *f)
+wint_t amph_do_fputwc(wchar_t c, FILE *f)
 {
     char bytes[CODED_MOST > MB_LEN_MAX ? CODED_MOST : MB_LEN_MAX];
-    struct fwd_charset *set = fwd_stream_charset(f);
-    size_t n = !is_wide(f) ? (size_t)-1 : set ? encode(set, c, bytes) : wcrtomb(bytes, c, fwd_stream_state(f, true));
+    struct amph_ip_charset *set = amph_ip_stream_charset(f);
+    size_t n = !is_wide(f) ? (size_t)-1 : set ? encode(set, c, bytes) : wcrtomb(bytes, c, amph_ip_stream_state(f, true));
     if (n == (size_t)-1 || fwrite(bytes, 1, n, f) != n)
         return WEOF;
     return (wint_t)c;
 }
 
-int x_fputws(const wchar_t *text, FILE *f)
+int amph_do_fputws(const wchar_t *text, FILE *f)
 {
     for (; *text; text++)
-        if (x_fputwc(*text, f) == WEOF)
+        if (amph_do_fputwc(*text, f) == WEOF)
             return -1;
     return 1;
 }
 
-int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
+int amph_do_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
 {
     wchar_t *text = NULL;
     size_t chars = 0;
@@ -259,7 +259,7 @@ int x_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
     int n = vfwprintf(memory, format, ap);
     fclose(memory);
     for (size_t i = 0; n >= 0 && i < chars; i++)
-        if (x_fputwc(text[i], f) == WEOF)
+        if (amph_do_fputwc(text[i], f) == WEOF)
             n = -1;
     free(text);
     return n;
@@ -270,16 +270,16 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
 {
     const char *mode = *(const char *)L"\1" ? "r,ccs=UCS-4LE" : "r,ccs=UCS-4BE"; /* wchar_t, as fopen knows it */
     char name[40];
-    int fd = real_memfd_create("wide", MFD_CLOEXEC);
-    bool made = fd >= 0 && real_write(fd, text, n) == (ssize_t)n && real_lseek64(fd, 0, SEEK_SET) == 0;
+    int fd = libc_memfd_create("wide", MFD_CLOEXEC);
+    bool made = fd >= 0 && libc_write(fd, text, n) == (ssize_t)n && libc_lseek64(fd, 0, SEEK_SET) == 0;
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    FILE *copy = !made ? NULL : coded ? real_fopen(name, mode) : real_fdopen(fd, "r");
-    int got = copy ? real_vfwscanf(copy, format, ap) : EOF;
+    FILE *copy = !made ? NULL : coded ? libc_fopen(name, mode) : libc_fdopen(fd, "r");
+    int got = copy ? libc_vfwscanf(copy, format, ap) : EOF;
     *taken_p = copy ? ftello(copy) : -1;
     if (copy)
         fclose(copy);
     if (fd >= 0 && (coded || !copy))
-        real_close(fd);
+        libc_close(fd);
     return got;
 }
 
@@ -295,11 +295,11 @@ static size_t next_room(size_t room, off_t at, const wchar_t *format)
 }
 
 /* Of characters: the stream goes back to where it was and passes those that were taken. */
-static int coded_scan(FILE *f, struct fwd_charset *set, const wchar_t *format, va_list ap)
+static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *format, va_list ap)
 {
     follow_place(f, set);
     const off_t at = ftello(f);
-    const struct fwd_charset before = *set;
+    const struct amph_ip_charset before = *set;
     wchar_t *text = NULL, *longer;
     off_t taken = -1;
     int got = EOF;
@@ -328,9 +328,9 @@ static int coded_scan(FILE *f, struct fwd_charset *set, const wchar_t *format, v
 }
 
 /* Then the stream is put behind what was taken. */
-int x_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
+int amph_do_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
 {
-    struct fwd_charset *set = fwd_stream_charset(f);
+    struct amph_ip_charset *set = amph_ip_stream_charset(f);
     if (!is_wide(f))
         return EOF;
     if (AMPH_UNLIKELY(set != NULL))

@@ -2,7 +2,7 @@
 /*
  * A call that appends comes in pieces, and others may append to the same file, here and at other servers: so its pieces are gathered and
  * written by one system call, which the kernel does not mix with others.  Layer: iofwd.  Thread rule: begin and end by the progress
- * thread, between two pieces; fwd_append by whoever executes the piece.
+ * thread, between two pieces; amph_server_append by whoever executes the piece.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define SPARES 4
 #define NOAPPEND 0x20 /* RWF_NOAPPEND */
 
-struct fwd_gather {
+struct amph_server_gather {
     size_t len;
     bool full;
     size_t counted; /* as its client's memory */
@@ -25,20 +25,20 @@ struct fwd_gather {
     uint8_t data[];
 };
 
-static struct fwd_gather *spare[SPARES]; /* their memory is there already, which is most of the price */
+static struct amph_server_gather *spare[SPARES]; /* their memory is there already, which is most of the price */
 
-static struct fwd_gather *take(void)
+static struct amph_server_gather *take(void)
 {
     for (int i = 0; i < SPARES; i++)
         if (spare[i]) {
-            struct fwd_gather *g = spare[i];
+            struct amph_server_gather *g = spare[i];
             spare[i] = NULL;
             return g;
         }
-    return malloc(sizeof(struct fwd_gather) + WHOLE_MOST);
+    return malloc(sizeof(struct amph_server_gather) + WHOLE_MOST);
 }
 
-static void give(struct fwd_gather *g)
+static void give(struct amph_server_gather *g)
 {
     for (int i = 0; i < SPARES; i++)
         if (!spare[i]) {
@@ -48,7 +48,7 @@ static void give(struct fwd_gather *g)
     free(g);
 }
 
-void fwd_append_begin(struct fwd_handle *h, const struct fwd_request *rq)
+void amph_server_append_begin(struct amph_server_handle *h, const struct amph_server_request *rq)
 {
     bool write = rq->id == AMPH_FWD_WRITE || rq->id == AMPH_FWD_PWRITE;
     bool appends = (h->append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
@@ -63,7 +63,7 @@ void fwd_append_begin(struct fwd_handle *h, const struct fwd_request *rq)
     rq->peer->memory += h->gather->counted = WHOLE_MOST;
 }
 
-static ssize_t put(const struct fwd_handle *h, const void *data, size_t len)
+static ssize_t put(const struct amph_server_handle *h, const void *data, size_t len)
 {
     struct iovec v = { (void *)data, len };
     ssize_t n;
@@ -73,9 +73,9 @@ static ssize_t put(const struct fwd_handle *h, const void *data, size_t len)
 }
 
 /* Writes what has been gathered.  What could not be written is told of the call as a whole: its pieces have been answered. */
-static int flush(struct fwd_request *rq, const struct fwd_handle *h)
+static int flush(struct amph_server_request *rq, const struct amph_server_handle *h)
 {
-    struct fwd_gather *g = h->gather;
+    struct amph_server_gather *g = h->gather;
     ssize_t n = g->len ? put(h, g->data, g->len) : 0;
     int err = n < 0 ? errno : 0;
     if (n < 0 || (size_t)n < g->len) {
@@ -86,9 +86,9 @@ static int flush(struct fwd_request *rq, const struct fwd_handle *h)
     return err;
 }
 
-int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p)
+int amph_server_append(struct amph_server_request *rq, struct amph_server_handle *h, const void *data, size_t len, size_t *done_p)
 {
-    struct fwd_gather *g = h->gather;
+    struct amph_server_gather *g = h->gather;
     ssize_t n = (ssize_t)len;
     int err = 0;
     if (!g->full && g->len + len > WHOLE_MOST) {
@@ -105,12 +105,12 @@ int fwd_append(struct fwd_request *rq, struct fwd_handle *h, const void *data, s
     return err;
 }
 
-void fwd_append_end(struct fwd_handle *h, struct fwd_peer *peer)
+void amph_server_append_end(struct amph_server_handle *h, struct amph_server_peer *peer)
 {
-    struct fwd_gather *g = h->gather;
+    struct amph_server_gather *g = h->gather;
     if (!g)
         return;
-    struct fwd_request rest = { .peer = peer };
+    struct amph_server_request rest = { .peer = peer };
     if (!peer->gone)
         flush(&rest, h); /* of a call that was cut off */
     peer->memory -= g->counted;

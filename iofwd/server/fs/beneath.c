@@ -17,7 +17,7 @@
 
 static atomic_bool by_parts; /* openat2 is not there */
 
-void fwd_open_by_parts(bool always)
+void amph_server_open_by_parts(bool always)
 {
     atomic_store(&by_parts, always);
 }
@@ -96,7 +96,7 @@ static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no
     return fd;
 }
 
-int fwd_open_beneath(int base, const char *rel, int flags, mode_t mode, uint64_t resolve)
+int amph_server_open_beneath(int base, const char *rel, int flags, mode_t mode, uint64_t resolve)
 {
     struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
                             .resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
@@ -111,7 +111,7 @@ int fwd_open_beneath(int base, const char *rel, int flags, mode_t mode, uint64_t
             ;
         if (fd >= 0 || errno != ENOSYS)
             return fd < 0 ? -errno : fd;
-        fwd_open_by_parts(true);
+        amph_server_open_by_parts(true);
     }
     return open_parts(base, rel, (int)how.flags, (mode_t)how.mode, resolve & RESOLVE_NO_SYMLINKS);
 }

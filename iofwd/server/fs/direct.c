@@ -13,7 +13,7 @@
 
 #define ALIGN 4096u /* no device's block or memory rule is coarser */
 
-static void turn(struct fwd_handle *h, bool on)
+static void turn(struct amph_server_handle *h, bool on)
 {
     int flags = fcntl(h->fd, F_GETFL);
     if (flags < 0 || fcntl(h->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) < 0) {
@@ -23,7 +23,7 @@ static void turn(struct fwd_handle *h, bool on)
     h->direct_on = on;
 }
 
-void fwd_direct_open(struct fwd_handle *h, int flags)
+void amph_server_direct_open(struct amph_server_handle *h, int flags)
 {
     struct stat st;
     h->direct_asked = h->direct_on = flags & O_DIRECT;
@@ -32,7 +32,7 @@ void fwd_direct_open(struct fwd_handle *h, int flags)
         fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t off)
+void amph_server_direct_fit(struct amph_server_handle *h, const void *data, size_t len, off_t off)
 {
     if (!h->direct)
         return;
@@ -44,7 +44,7 @@ void fwd_direct_fit(struct fwd_handle *h, const void *data, size_t len, off_t of
         turn(h, fits);
 }
 
-bool fwd_direct_leave(struct fwd_handle *h)
+bool amph_server_direct_leave(struct amph_server_handle *h)
 {
     if (!h->direct_on)
         return false;
@@ -53,7 +53,7 @@ bool fwd_direct_leave(struct fwd_handle *h)
     return !h->direct_on;
 }
 
-int fwd_direct_flags(const struct fwd_handle *h, int flags)
+int amph_server_direct_flags(const struct amph_server_handle *h, int flags)
 {
     return h->direct || h->direct_asked ? (flags & ~O_DIRECT) | (h->direct_asked ? O_DIRECT : 0) : flags;
 }

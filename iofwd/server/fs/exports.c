@@ -29,7 +29,7 @@ static const char *below(const char *path, const char *prefix, size_t len)
     return path;
 }
 
-static enum amph_status add_export(struct fwd_exports *ex, const char *text, size_t len)
+static enum amph_status add_export(struct amph_server_exports *ex, const char *text, size_t len)
 {
     const char *eq = memchr(text, '=', len);
     size_t name_len = eq ? (size_t)(eq - text) : len;
@@ -46,7 +46,7 @@ static enum amph_status add_export(struct fwd_exports *ex, const char *text, siz
     while (name_len > 0 && name[name_len - 1] == '/')
         name_len--;
     name[name_len] = 0;
-    struct fwd_export e = { .name = strdup(name), .name_len = name_len, .dir = realpath(dir, NULL) };
+    struct amph_server_export e = { .name = strdup(name), .name_len = name_len, .dir = realpath(dir, NULL) };
     int fd = e.dir ? open(e.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd < 0) {
         amph_error("the I/O server cannot open directory %s, which %s is mapped to: %m; "
@@ -58,7 +58,7 @@ static enum amph_status add_export(struct fwd_exports *ex, const char *text, siz
     }
     e.fd = fd;
     e.dir_len = strcmp(e.dir, "/") == 0 ? 0 : strlen(e.dir);
-    struct fwd_export *more = realloc(ex->item, (ex->n + 1) * sizeof *more);
+    struct amph_server_export *more = realloc(ex->item, (ex->n + 1) * sizeof *more);
     if (!more) {
         close(fd);
         free(e.name);
@@ -71,7 +71,7 @@ static enum amph_status add_export(struct fwd_exports *ex, const char *text, siz
 }
 
 /* Which lie in each other, by name. */
-static void find_outer(struct fwd_exports *ex)
+static void find_outer(struct amph_server_exports *ex)
 {
     for (size_t i = 0; i < ex->n; i++)
         for (size_t k = 0; k < ex->n; k++)
@@ -79,14 +79,14 @@ static void find_outer(struct fwd_exports *ex)
                 ex->item[i].outer = true;
 }
 
-enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex)
+enum amph_status amph_server_exports_open(const char *spec, struct amph_server_exports *ex)
 {
     memset(ex, 0, sizeof *ex);
     while (*spec) {
         size_t len = strcspn(spec, ":");
         enum amph_status st = len ? add_export(ex, spec, len) : AMPH_OK;
         if (st != AMPH_OK) {
-            fwd_exports_close(ex);
+            amph_server_exports_close(ex);
             return st;
         }
         spec += len + (spec[len] == ':');
@@ -95,7 +95,7 @@ enum amph_status fwd_exports_open(const char *spec, struct fwd_exports *ex)
     return AMPH_OK;
 }
 
-enum amph_status fwd_exports_protect(struct fwd_exports *ex, const char *names)
+enum amph_status amph_server_exports_protect(struct amph_server_exports *ex, const char *names)
 {
     while (*names) {
         size_t len = strcspn(names, ":"), bare = len;
@@ -114,7 +114,7 @@ enum amph_status fwd_exports_protect(struct fwd_exports *ex, const char *names)
     return AMPH_OK;
 }
 
-void fwd_exports_close(struct fwd_exports *ex)
+void amph_server_exports_close(struct amph_server_exports *ex)
 {
     for (size_t i = 0; i < ex->n; i++) {
         close(ex->item[i].fd);
@@ -126,12 +126,12 @@ void fwd_exports_close(struct fwd_exports *ex)
 }
 
 /* The export with the longest name (or directory, for the server's own names) above path. */
-static const struct fwd_export *export_of(const struct fwd_exports *ex, const char *path, bool own, const char **rest_p)
+static const struct amph_server_export *export_of(const struct amph_server_exports *ex, const char *path, bool own, const char **rest_p)
 {
-    const struct fwd_export *best = NULL;
+    const struct amph_server_export *best = NULL;
     size_t best_len = 0;
     for (size_t i = 0; i < ex->n; i++) {
-        const struct fwd_export *e = &ex->item[i];
+        const struct amph_server_export *e = &ex->item[i];
         size_t len = own ? e->dir_len : e->name_len;
         const char *rest = below(path, own ? e->dir : e->name, len);
         if (rest && (!best || len > best_len)) {
@@ -144,13 +144,13 @@ static const struct fwd_export *export_of(const struct fwd_exports *ex, const ch
 }
 
 /* Another export that begins at `at`, a path below e without links and dots; with above: there or below it. */
-static const struct fwd_export *export_at(const struct fwd_exports *ex, const struct fwd_export *e, const char *at, bool above)
+static const struct amph_server_export *export_at(const struct amph_server_exports *ex, const struct amph_server_export *e, const char *at, bool above)
 {
     size_t n = strlen(at);
     while (n > 0 && at[n - 1] == '/')
         n--;
     for (size_t i = 0; i < ex->n && e->outer && n > 0; i++) {
-        const struct fwd_export *o = &ex->item[i];
+        const struct amph_server_export *o = &ex->item[i];
         const char *rest = o->name_len > e->name_len ? below(o->name, e->name, e->name_len) : NULL;
         if (rest && strncmp(rest, at, n) == 0 && (rest[n] == 0 || (above && rest[n] == '/')))
             return o;
@@ -158,17 +158,17 @@ static const struct fwd_export *export_at(const struct fwd_exports *ex, const st
     return NULL;
 }
 
-bool fwd_place_is_export(const struct fwd_place *pl, bool above)
+bool amph_server_path_is_export(const struct amph_server_path *pl, bool above)
 {
     return export_at(pl->all, pl->export, pl->rel, above);
 }
 
 /* The export that e lies in, and where there, or NULL. */
-static const struct fwd_export *export_around(const struct fwd_exports *ex, const struct fwd_export *e, const char **at_p)
+static const struct amph_server_export *export_around(const struct amph_server_exports *ex, const struct amph_server_export *e, const char **at_p)
 {
-    const struct fwd_export *best = NULL;
+    const struct amph_server_export *best = NULL;
     for (size_t i = 0; i < ex->n; i++) {
-        const struct fwd_export *o = &ex->item[i];
+        const struct amph_server_export *o = &ex->item[i];
         const char *rest = o->outer && o->name_len < e->name_len ? below(e->name, o->name, o->name_len) : NULL;
         if (rest && (!best || o->name_len > best->name_len)) {
             best = o;
@@ -178,8 +178,8 @@ static const struct fwd_export *export_around(const struct fwd_exports *ex, cons
     return best;
 }
 
-int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_export, int dir_fd, const char *path,
-                   struct fwd_place *pl)
+int amph_server_path_find(const struct amph_server_exports *ex, const struct amph_server_export *dir_export, int dir_fd, const char *path,
+                   struct amph_server_path *pl)
 {
     pl->all = ex;
     pl->walked = false;
@@ -209,28 +209,28 @@ int fwd_place_find(const struct fwd_exports *ex, const struct fwd_export *dir_ex
 /* ---- walking by hand ---- */
 
 struct walk {
-    const struct fwd_exports *all;
-    const struct fwd_export *export;
+    const struct amph_server_exports *all;
+    const struct amph_server_export *export;
     char done[PATH_MAX];  /* link-free path from the export's directory; "" is that directory */
     char todo[2 * PATH_MAX];
     int links;
 };
 
-static int refuse(struct fwd_place *pl)
+static int refuse(struct amph_server_path *pl)
 {
     pl->reason = "a symbolic link or .. on the path leads out of what this server exports";
     return -EACCES;
 }
 
 /* Puts a link's target before what is left to do. */
-static int follow(struct fwd_place *pl, struct walk *wk, const char *target, const char *rest)
+static int follow(struct amph_server_path *pl, struct walk *wk, const char *target, const char *rest)
 {
     char next[2 * PATH_MAX];
     const char *from = target;
     if (++wk->links > LINKS_MOST)
         return -ELOOP;
     if (target[0] == '/') {
-        const struct fwd_export *e = export_of(wk->all, target, false, &from);
+        const struct amph_server_export *e = export_of(wk->all, target, false, &from);
         if (!e)
             e = export_of(wk->all, target, true, &from);
         if (!e)
@@ -246,20 +246,20 @@ static int follow(struct fwd_place *pl, struct walk *wk, const char *target, con
 }
 
 /* One part of the path: goes into it, or follows it where it is a link.  1: it does not exist (and may be the last). */
-static int step(struct fwd_place *pl, struct walk *wk, const char *part, const char *rest, bool follow_it)
+static int step(struct amph_server_path *pl, struct walk *wk, const char *part, const char *rest, bool follow_it)
 {
     char at[PATH_MAX], target[PATH_MAX];
     struct stat st;
     int n = snprintf(at, sizeof at, "%s%s%s", wk->done, wk->done[0] ? "/" : "", part);
     if (n < 0 || (size_t)n >= sizeof at)
         return -ENAMETOOLONG;
-    const struct fwd_export *other = export_at(wk->all, wk->export, at, false);
+    const struct amph_server_export *other = export_at(wk->all, wk->export, at, false);
     if (other) {
         wk->export = other;
         wk->done[0] = 0;
         return 0;
     }
-    int fd = fwd_open_beneath(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
+    int fd = amph_server_open_beneath(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
     if (fd == -ENOENT && !rest[0]) {
         memcpy(wk->done, at, (size_t)n + 1);
         return 1;
@@ -293,17 +293,17 @@ static const char *dots(const char *last)
 /* What "." and ".." are looked for in: 0 or a negative errno. */
 static int is_directory(const struct walk *wk)
 {
-    int fd = wk->done[0] ? fwd_open_beneath(wk->export->fd, wk->done, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS) : -1;
+    int fd = wk->done[0] ? amph_server_open_beneath(wk->export->fd, wk->done, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS) : -1;
     if (fd >= 0)
         close(fd);
     return wk->done[0] && fd < 0 ? fd : 0;
 }
 
-static int climb(struct fwd_place *pl, struct walk *wk)
+static int climb(struct amph_server_path *pl, struct walk *wk)
 {
     if (!wk->done[0]) {
         const char *at;
-        const struct fwd_export *around = export_around(wk->all, wk->export, &at);
+        const struct amph_server_export *around = export_around(wk->all, wk->export, &at);
         if (!around)
             return refuse(pl);
         wk->export = around;
@@ -318,7 +318,7 @@ static int climb(struct fwd_place *pl, struct walk *wk)
 }
 
 /* Where a directory is, seen from the export, goes to wk->done. */
-static int place_of(struct fwd_place *pl, struct walk *wk, int dir)
+static int place_of(struct amph_server_path *pl, struct walk *wk, int dir)
 {
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
@@ -340,7 +340,7 @@ static bool is_removed(int dir)
 }
 
 /* Where a look-up that starts at a directory's descriptor starts, seen from the export. */
-static int start_of(struct fwd_place *pl, struct walk *wk)
+static int start_of(struct amph_server_path *pl, struct walk *wk)
 {
     if (pl->base == pl->export->fd)
         return 0;
@@ -364,7 +364,7 @@ static int keep_last(struct walk *wk, const char *part, size_t n)
 enum follow { FOLLOW_WAY, FOLLOW_SLASH, FOLLOW_ALL };
 
 /* Rewrites the place so that only its last part may be a link.  0 or a negative errno. */
-static int walk(struct fwd_place *pl, enum follow last)
+static int walk(struct amph_server_path *pl, enum follow last)
 {
     struct walk *wk = calloc(1, sizeof *wk);
     if (!wk)
@@ -385,7 +385,7 @@ static int walk(struct fwd_place *pl, enum follow last)
             break;
         }
         if (n > NAME_MAX) {
-            int fd = fwd_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+            int fd = amph_server_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
             err = fd < 0 ? fd : -ENAMETOOLONG; /* that it is to be looked for in no directory counts more */
             if (fd >= 0)
                 close(fd);
@@ -436,7 +436,7 @@ static bool is_same(int a, int b)
 }
 
 /* Does a directory lie in the export?  Where no name says so, the way up from it must lead to the export. */
-static bool is_inside(const struct fwd_place *pl, int dir)
+static bool is_inside(const struct amph_server_path *pl, int dir)
 {
     int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool inside = false, top = at < 0;
@@ -456,7 +456,7 @@ static bool is_inside(const struct fwd_place *pl, int dir)
  * A look-up that goes up from a directory that has been removed, or whose name is longer than a path may be: neither can be seen from
  * the export, but the kernel knows what they are in.  -EXDEV: it is none of these, or has to be walked.
  */
-static int open_climbing(struct fwd_place *pl, const char *rel, int flags, mode_t mode)
+static int open_climbing(struct amph_server_path *pl, const char *rel, int flags, mode_t mode)
 {
     struct walk *wk = malloc(sizeof *wk);
     bool nameless = wk && pl->base != pl->export->fd && (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG);
@@ -476,10 +476,10 @@ static int open_climbing(struct fwd_place *pl, const char *rel, int flags, mode_
     }
     int fd = is_inside(pl, dir) ? 0 : refuse(pl);
     if (fd == 0) {
-        struct fwd_place from = *pl;
+        struct amph_server_path from = *pl;
         from.base = dir;
         from.rel = rel[0] ? rel : ".";
-        fd = fwd_place_open(&from, flags, mode);
+        fd = amph_server_path_open(&from, flags, mode);
         pl->reason = from.reason;
         pl->export = from.export;
     }
@@ -489,7 +489,7 @@ static int open_climbing(struct fwd_place *pl, const char *rel, int flags, mode_
 }
 
 /* The open file itself once more, by the kernel's own link to it, which checks rights as any open; it has no directory to leave. */
-static int open_again(const struct fwd_place *pl, int flags, mode_t mode)
+static int open_again(const struct amph_server_path *pl, int flags, mode_t mode)
 {
     char link[64];
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
@@ -499,13 +499,13 @@ static int open_again(const struct fwd_place *pl, int flags, mode_t mode)
     return fd < 0 ? -errno : fd;
 }
 
-void fwd_place_again(struct fwd_place *pl)
+void amph_server_path_reopen(struct amph_server_path *pl)
 {
     pl->rel = "";
 }
 
 /* Does rel, in an export in which others lie, lead to what it says and nowhere else, as long as no links are followed? */
-static bool leads_straight(const struct fwd_place *pl)
+static bool leads_straight(const struct amph_server_path *pl)
 {
     char part[PATH_MAX];
     for (const char *at = pl->rel, *end; *at && strcmp(pl->rel, ".") != 0; at = end + strspn(end, "/")) {
@@ -520,11 +520,11 @@ static bool leads_straight(const struct fwd_place *pl)
 }
 
 /* Opens rel, which is the place's, where that can be left to the kernel.  -EXDEV: it has to be walked. */
-static int open_unwalked(const struct fwd_place *pl, const char *rel, int flags, mode_t mode)
+static int open_unwalked(const struct amph_server_path *pl, const char *rel, int flags, mode_t mode)
 {
     if (!pl->export->outer)
-        return fwd_open_beneath(pl->base, rel, flags, mode, 0);
-    int fd = leads_straight(pl) ? fwd_open_beneath(pl->base, rel, flags, mode, RESOLVE_NO_SYMLINKS) : -EXDEV;
+        return amph_server_open_beneath(pl->base, rel, flags, mode, 0);
+    int fd = leads_straight(pl) ? amph_server_open_beneath(pl->base, rel, flags, mode, RESOLVE_NO_SYMLINKS) : -EXDEV;
     return fd == -ELOOP ? -EXDEV : fd;
 }
 
@@ -533,18 +533,18 @@ static bool changes(int flags)
     return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)));
 }
 
-int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode)
+int amph_server_path_open(struct amph_server_path *pl, int flags, mode_t mode)
 {
     if (!pl->rel[0])
         return open_again(pl, flags, mode);
-    int fd = pl->walked ? fwd_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS)
+    int fd = pl->walked ? amph_server_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS)
                         : open_unwalked(pl, pl->rel, flags, mode);
     if (fd != -EXDEV || pl->walked)
         return fd == -EXDEV ? refuse(pl) : fd;
     fd = open_climbing(pl, pl->rel, flags, mode);
     if (fd != -EXDEV)
         return fd;
-    const struct fwd_export *began = pl->export;
+    const struct amph_server_export *began = pl->export;
     bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     int err = walk(pl, itself ? FOLLOW_SLASH : FOLLOW_ALL);
     if (err)
@@ -552,12 +552,12 @@ int fwd_place_open(struct fwd_place *pl, int flags, mode_t mode)
     if (pl->export != began && pl->export->readonly && changes(flags))
         return -EXDEV;
     /* A link put there since then is not followed. */
-    fd = fwd_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS);
+    fd = amph_server_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS);
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
 /* Splits rel at its last part; the parent's text goes to `parent`. */
-static int split(const struct fwd_place *pl, char *parent, size_t room, const char **last_p)
+static int split(const struct amph_server_path *pl, char *parent, size_t room, const char **last_p)
 {
     const char *rel = pl->rel, *end = rel + strlen(rel);
     while (end > rel && end[-1] == '/')
@@ -576,16 +576,16 @@ static int split(const struct fwd_place *pl, char *parent, size_t room, const ch
 
 /* What stands before a last "." or ".." is a directory, by whatever links it is reached; walked by itself, so that the walk does not
  * make a name of what comes after it. */
-static int walk_to_parent(struct fwd_place *pl, char *parent)
+static int walk_to_parent(struct amph_server_path *pl, char *parent)
 {
     pl->rel = parent;
     int err = walk(pl, FOLLOW_ALL);
     pl->rel = pl->buf;
-    int fd = err ? err : fwd_open_beneath(pl->base, pl->rel, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+    int fd = err ? err : amph_server_open_beneath(pl->base, pl->rel, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
-int fwd_place_parent(struct fwd_place *pl, const char **last_p)
+int amph_server_path_parent(struct amph_server_path *pl, const char **last_p)
 {
     char parent[PATH_MAX];
     for (;;) {
@@ -599,7 +599,7 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
         bool by_hand = up ? pl->base == pl->export->fd : !refused && !pl->walked && pl->export->outer && !leads_straight(pl);
         int fd = by_hand && !parent[0] ? -EXDEV : pl->base;
         if (parent[0])
-            fd = pl->walked ? fwd_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS)
+            fd = pl->walked ? amph_server_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS)
                             : open_unwalked(pl, parent, O_PATH | O_DIRECTORY, 0);
         if (fd != -EXDEV)
             return fd;
@@ -618,7 +618,7 @@ int fwd_place_parent(struct fwd_place *pl, const char **last_p)
     }
 }
 
-void fwd_place_put_parent(struct fwd_place *pl, int fd)
+void amph_server_path_put_parent(struct amph_server_path *pl, int fd)
 {
     if (fd >= 0 && fd != pl->base)
         close(fd);

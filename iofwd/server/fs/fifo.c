@@ -13,20 +13,20 @@
 
 #include "iofwd/server/internal.h"
 
-void fwd_fifo_open(struct fwd_handle *h)
+void amph_server_fifo_open(struct amph_server_handle *h)
 {
     h->fifo = true;
     fcntl(h->fd, F_SETFL, fcntl(h->fd, F_GETFL) | O_NONBLOCK);
 }
 
 /* Until it is worth a try; at_once: only whether the client is still there.  0 or an errno value. */
-static int wait_for(const struct fwd_request *rq, const struct fwd_handle *h, short events, bool at_once)
+static int wait_for(const struct amph_server_request *rq, const struct amph_server_handle *h, short events, bool at_once)
 {
     const struct timespec none = { 0, 0 };
     struct pollfd p[2] = { { .fd = h->fd, .events = events }, { .fd = rq->door, .events = POLLRDHUP } };
     sigset_t others;
     sigfillset(&others);
-    sigdelset(&others, FWD_WAKE_SIGNAL);
+    sigdelset(&others, AMPH_SERVER_WAKE_SIGNAL);
     int n;
     do
         n = atomic_load(&rq->unwanted) ? 0 : ppoll(p, 2, at_once ? &none : NULL, &others);
@@ -36,7 +36,7 @@ static int wait_for(const struct fwd_request *rq, const struct fwd_handle *h, sh
     return n < 0 ? errno : p[1].revents ? EIO : 0;
 }
 
-static int move(struct fwd_request *rq, struct fwd_handle *h, struct iovec v, size_t *done_p)
+static int move(struct amph_server_request *rq, struct amph_server_handle *h, struct iovec v, size_t *done_p)
 {
     bool writes = rq->id == AMPH_FWD_WRITE, waits = !h->nonblock && !(rq->bulk.rwf & RWF_NOWAIT), at_once = true;
     int err;
@@ -51,13 +51,13 @@ static int move(struct fwd_request *rq, struct fwd_handle *h, struct iovec v, si
     return err;
 }
 
-int fwd_fifo_read(struct fwd_request *rq, struct fwd_handle *h, void *buf, size_t len, size_t *done_p)
+int amph_server_fifo_read(struct amph_server_request *rq, struct amph_server_handle *h, void *buf, size_t len, size_t *done_p)
 {
     return move(rq, h, (struct iovec){ buf, len }, done_p);
 }
 
 /* One that may wait writes all, or until something prevents it. */
-int fwd_fifo_write(struct fwd_request *rq, struct fwd_handle *h, const void *data, size_t len, size_t *done_p)
+int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_handle *h, const void *data, size_t len, size_t *done_p)
 {
     size_t done = 0, n = 0;
     bool whole = !h->nonblock;

@@ -49,7 +49,7 @@ static bool is_marked(int fd, int64_t from, int64_t end)
 }
 
 /* Is the file mapped in another space?  If not, it is marked as mapped in this one. */
-static bool mapped_elsewhere(struct fwd_handle *h, int64_t space)
+static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
 {
     int64_t end = MARKS_AT + MARKS_BYTES, byte = MARKS_AT + (int64_t)(((uint64_t)space ^ kernel_id()) % (uint64_t)MARKS_BYTES);
     if (h->map_space == space)
@@ -65,7 +65,7 @@ static bool mapped_elsewhere(struct fwd_handle *h, int64_t space)
 
 /* The file's name among all files that clients map: a number used again by a later file has another time of birth.  With a space, the
  * client is going to map it there. */
-int fwd_do_sharemap(struct fwd_request *rq, struct fwd_args_sharemap *a)
+int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_args_sharemap *a)
 {
     struct statx st;
     if (!a->file->regular)
@@ -83,7 +83,7 @@ int fwd_do_sharemap(struct fwd_request *rq, struct fwd_args_sharemap *a)
 }
 
 /* The first data from off on; ENXIO: there are none.  The offset stays. */
-int fwd_do_nextdata(struct fwd_request *rq, struct fwd_args_nextdata *a)
+int amph_server_do_nextdata(struct amph_server_request *rq, struct amph_server_args_nextdata *a)
 {
     off_t at = lseek(a->file->fd, 0, SEEK_CUR);
     int err = at < 0 || (a->from = lseek(a->file->fd, a->off, SEEK_DATA)) < 0 || (a->end = lseek(a->file->fd, a->from, SEEK_HOLE)) < 0

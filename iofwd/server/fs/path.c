@@ -23,26 +23,26 @@ static int outcome(long ret)
     return ret < 0 ? errno : 0;
 }
 
-static int find(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl)
+static int find(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, struct amph_server_path *pl)
 {
-    int err = fwd_place_find(&rq->server->exports, dir ? dir->export : NULL, dir ? dir->fd : -1, path, pl);
+    int err = amph_server_path_find(&rq->server->exports, dir ? dir->export : NULL, dir ? dir->fd : -1, path, pl);
     rq->reason = pl->reason;
     rq->export = pl->export;
     return err;
 }
 
-static int writable(struct fwd_request *rq, const struct fwd_place *pl)
+static int writable(struct amph_server_request *rq, const struct amph_server_path *pl)
 {
     if (!pl->export->readonly || !(rq->desc->flags & FWD_CALL_CHANGE))
         return 0;
-    rq->reason = fwd_readonly_text;
+    rq->reason = amph_server_readonly_text;
     return EROFS;
 }
 
 /* A descriptor (O_PATH) of what the path names, or a negative errno. */
-static int reach(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, bool follow)
+static int reach(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, bool follow)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     if (dir && !path[0]) { /* the open file itself, which need not be a directory */
         int same = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
         pl.export = rq->export = dir->export;
@@ -54,7 +54,7 @@ static int reach(struct fwd_request *rq, const struct fwd_handle *dir, const cha
     int err = find(rq, dir, path, &pl);
     if (err)
         return -err;
-    int fd = fwd_place_open(&pl, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
+    int fd = amph_server_path_open(&pl, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
     rq->reason = pl.reason;
     rq->export = pl.export;
     if (fd >= 0 && (err = writable(rq, &pl)) != 0) {
@@ -76,22 +76,22 @@ static const char *name_of(int fd, struct by_fd *n)
 }
 
 /* The directory that holds what the path names, which may be read-only; *last_p its name there. */
-static int look_for_parent(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl,
+static int look_for_parent(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, struct amph_server_path *pl,
                            const char **last_p)
 {
     int err = find(rq, dir, path, pl);
-    int fd = err ? -err : fwd_place_parent(pl, last_p);
+    int fd = err ? -err : amph_server_path_parent(pl, last_p);
     rq->reason = pl->reason;
     return fd;
 }
 
 /* The directory that holds what the path names; *last_p its name there. */
-static int reach_parent(struct fwd_request *rq, const struct fwd_handle *dir, const char *path, struct fwd_place *pl,
+static int reach_parent(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, struct amph_server_path *pl,
                         const char **last_p)
 {
     int err, fd = look_for_parent(rq, dir, path, pl, last_p);
     if (fd >= 0 && (err = writable(rq, pl)) != 0) {
-        fwd_place_put_parent(pl, fd);
+        amph_server_path_put_parent(pl, fd);
         return -err;
     }
     return fd;
@@ -123,7 +123,7 @@ static mode_t new_mode(mode_t mode)
 }
 
 /* Opens a FIFO again to wait for a partner; the first descriptor keeps our end open meanwhile. */
-static int wait_fifo(const struct fwd_request *rq, int fd, int flags)
+static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
 {
     struct by_fd n;
     int waited;
@@ -136,7 +136,7 @@ static int wait_fifo(const struct fwd_request *rq, int fd, int flags)
 }
 
 /* Opens what may wait for a partner, in a worker; elsewhere it only says that it must go to one. */
-static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, const struct fwd_args_open *a)
+static int open_slowly(struct amph_server_request *rq, struct amph_server_path *pl, int fd, const struct amph_server_args_open *a)
 {
     if (!rq->in_worker) {
         rq->worker = true;
@@ -144,26 +144,26 @@ static int open_slowly(struct fwd_request *rq, struct fwd_place *pl, int fd, con
         return -EAGAIN;
     }
     rq->newfd = -1;
-    fwd_wake_let_in(true);
+    amph_server_let_wake_signal_in(true);
     if (fd >= 0)
         fd = wait_fifo(rq, fd, a->flags);
     else
-        while ((fd = fwd_place_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR && !atomic_load(&rq->unwanted))
+        while ((fd = amph_server_path_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR && !atomic_load(&rq->unwanted))
             ;
-    fwd_wake_let_in(false);
+    amph_server_let_wake_signal_in(false);
     return fd;
 }
 
 /* In an export that is read-only: what would change something is refused, what exists may be read, and FIFOs and devices written.  The
  * place may lie in another export afterwards, where links lead to one. */
-static int open_readonly(struct fwd_request *rq, struct fwd_place *pl, int flags)
+static int open_readonly(struct amph_server_request *rq, struct amph_server_path *pl, int flags)
 {
     struct stat st;
     bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) && (flags & O_TMPFILE) != O_TMPFILE;
     bool fresh = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     if (reads && !(flags & O_CREAT))
         return 0;
-    int fd = fwd_place_open(pl, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)) | (fresh ? O_NOFOLLOW : 0), 0);
+    int fd = amph_server_path_open(pl, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)) | (fresh ? O_NOFOLLOW : 0), 0);
     bool kept = fd < 0 || fstat(fd, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
     if (fd >= 0)
         close(fd);
@@ -173,22 +173,22 @@ static int open_readonly(struct fwd_request *rq, struct fwd_place *pl, int flags
         return 0;
     if (fd == -ENOENT) {
         const char *last;
-        int parent = fwd_place_parent(pl, &last);
+        int parent = amph_server_path_parent(pl, &last);
         if (parent < 0)
             return parent;
-        fwd_place_put_parent(pl, parent);
+        amph_server_path_put_parent(pl, parent);
     }
     if (fd >= 0 && fresh)
         return -EEXIST;
     if (fd < 0 || (kept && !reads)) {
-        rq->reason = fwd_readonly_text;
+        rq->reason = amph_server_readonly_text;
         return -EROFS;
     }
     return 0;
 }
 
 /* Opens without waiting for a partner.  0 or a negative errno; the descriptor goes to *fd_p, or the reason why there is none. */
-static int open_place(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, int *fd_p)
+static int open_place(struct amph_server_request *rq, struct amph_server_path *pl, const struct amph_server_args_open *a, int *fd_p)
 {
     bool path_only = a->flags & O_PATH;
     do {
@@ -198,12 +198,12 @@ static int open_place(struct fwd_request *rq, struct fwd_place *pl, const struct
             return refused;
         readonly = readonly && pl->export->readonly;
         int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL | O_TRUNC) : a->flags;
-        *fd_p = fwd_place_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, new_mode(a->mode));
+        *fd_p = amph_server_path_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, new_mode(a->mode));
     } while (*fd_p == -EXDEV);
     return 0;
 }
 
-static int open_quickly(struct fwd_request *rq, struct fwd_place *pl, const struct fwd_args_open *a, struct stat *st)
+static int open_quickly(struct amph_server_request *rq, struct amph_server_path *pl, const struct amph_server_args_open *a, struct stat *st)
 {
     bool nonblock = a->flags & O_NONBLOCK, path_only = a->flags & O_PATH, write_only = (a->flags & O_ACCMODE) == O_WRONLY;
     int fd, err = open_place(rq, pl, a, &fd);
@@ -228,15 +228,15 @@ static int open_quickly(struct fwd_request *rq, struct fwd_place *pl, const stru
     return fd;
 }
 
-int fwd_do_open(struct fwd_request *rq, struct fwd_args_open *a)
+int amph_server_do_open(struct amph_server_request *rq, struct amph_server_args_open *a)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     struct stat st = { .st_mode = S_IFIFO };
     int err = find(rq, a->path_dir, a->path, &pl);
     if (err)
         return err;
     if (a->path_dir && !a->path[0])
-        fwd_place_again(&pl);
+        amph_server_path_reopen(&pl);
     int fd = rq->newfd >= 0 ? open_slowly(rq, &pl, rq->newfd, a) : open_quickly(rq, &pl, a, &st);
     rq->reason = pl.reason;
     if (fd < 0)
@@ -253,9 +253,9 @@ int fwd_do_open(struct fwd_request *rq, struct fwd_args_open *a)
 
 /* A name without a directory before it cannot lead out of the one where the look-up starts as long as it is no link: one call instead of
  * three.  true: *err_p is the answer. */
-static bool stat_at_once(struct fwd_request *rq, struct fwd_args_stat *a, int *err_p)
+static bool stat_at_once(struct amph_server_request *rq, struct amph_server_args_stat *a, int *err_p)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     if ((a->path_dir && !a->path[0]) || find(rq, a->path_dir, a->path, &pl) != 0 || !pl.rel[0] || pl.rel[0] == '.' || strchr(pl.rel, '/') ||
         pl.export->outer)
         return false;
@@ -263,7 +263,7 @@ static bool stat_at_once(struct fwd_request *rq, struct fwd_args_stat *a, int *e
     return *err_p == ENOENT || (!*err_p && (!S_ISLNK(a->st.st_mode) || (a->flags & AT_SYMLINK_NOFOLLOW)));
 }
 
-int fwd_do_stat(struct fwd_request *rq, struct fwd_args_stat *a)
+int amph_server_do_stat(struct amph_server_request *rq, struct amph_server_args_stat *a)
 {
     int done;
     if (stat_at_once(rq, a, &done))
@@ -276,7 +276,7 @@ int fwd_do_stat(struct fwd_request *rq, struct fwd_args_stat *a)
     return err;
 }
 
-int fwd_do_statx(struct fwd_request *rq, struct fwd_args_statx *a)
+int amph_server_do_statx(struct amph_server_request *rq, struct amph_server_args_statx *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
     if (fd < 0)
@@ -286,7 +286,7 @@ int fwd_do_statx(struct fwd_request *rq, struct fwd_args_statx *a)
     return err;
 }
 
-int fwd_do_access(struct fwd_request *rq, struct fwd_args_access *a)
+int amph_server_do_access(struct amph_server_request *rq, struct amph_server_args_access *a)
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
@@ -300,7 +300,7 @@ int fwd_do_access(struct fwd_request *rq, struct fwd_args_access *a)
     return err;
 }
 
-int fwd_do_chmod(struct fwd_request *rq, struct fwd_args_chmod *a)
+int amph_server_do_chmod(struct amph_server_request *rq, struct amph_server_args_chmod *a)
 {
     struct by_fd n;
     struct stat st;
@@ -314,7 +314,7 @@ int fwd_do_chmod(struct fwd_request *rq, struct fwd_args_chmod *a)
     return err;
 }
 
-int fwd_do_chown(struct fwd_request *rq, struct fwd_args_chown *a)
+int amph_server_do_chown(struct amph_server_request *rq, struct amph_server_args_chown *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
     if (fd < 0)
@@ -324,7 +324,7 @@ int fwd_do_chown(struct fwd_request *rq, struct fwd_args_chown *a)
     return err;
 }
 
-int fwd_do_utimens(struct fwd_request *rq, struct fwd_args_utimens *a)
+int amph_server_do_utimens(struct amph_server_request *rq, struct amph_server_args_utimens *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
     if (fd < 0)
@@ -334,7 +334,7 @@ int fwd_do_utimens(struct fwd_request *rq, struct fwd_args_utimens *a)
     return err;
 }
 
-int fwd_do_truncate(struct fwd_request *rq, struct fwd_args_truncate *a)
+int amph_server_do_truncate(struct amph_server_request *rq, struct amph_server_args_truncate *a)
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, true);
@@ -345,7 +345,7 @@ int fwd_do_truncate(struct fwd_request *rq, struct fwd_args_truncate *a)
     return err;
 }
 
-int fwd_do_statfs(struct fwd_request *rq, struct fwd_args_statfs *a)
+int amph_server_do_statfs(struct amph_server_request *rq, struct amph_server_args_statfs *a)
 {
     int fd = reach(rq, a->path_dir, a->path, true);
     if (fd < 0)
@@ -357,7 +357,7 @@ int fwd_do_statfs(struct fwd_request *rq, struct fwd_args_statfs *a)
     return err;
 }
 
-int fwd_do_getxattr(struct fwd_request *rq, struct fwd_args_getxattr *a)
+int amph_server_do_getxattr(struct amph_server_request *rq, struct amph_server_args_getxattr *a)
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
@@ -370,7 +370,7 @@ int fwd_do_getxattr(struct fwd_request *rq, struct fwd_args_getxattr *a)
     return err;
 }
 
-int fwd_do_listxattr(struct fwd_request *rq, struct fwd_args_listxattr *a)
+int amph_server_do_listxattr(struct amph_server_request *rq, struct amph_server_args_listxattr *a)
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
@@ -383,7 +383,7 @@ int fwd_do_listxattr(struct fwd_request *rq, struct fwd_args_listxattr *a)
     return err;
 }
 
-int fwd_do_setxattr(struct fwd_request *rq, struct fwd_args_setxattr *a)
+int amph_server_do_setxattr(struct amph_server_request *rq, struct amph_server_args_setxattr *a)
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
@@ -394,7 +394,7 @@ int fwd_do_setxattr(struct fwd_request *rq, struct fwd_args_setxattr *a)
     return err;
 }
 
-int fwd_do_removexattr(struct fwd_request *rq, struct fwd_args_removexattr *a)
+int amph_server_do_removexattr(struct amph_server_request *rq, struct amph_server_args_removexattr *a)
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
@@ -405,7 +405,7 @@ int fwd_do_removexattr(struct fwd_request *rq, struct fwd_args_removexattr *a)
     return err;
 }
 
-int fwd_do_readlink(struct fwd_request *rq, struct fwd_args_readlink *a)
+int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_args_readlink *a)
 {
     int fd = reach(rq, a->path_dir, a->path, false);
     if (fd < 0)
@@ -421,14 +421,14 @@ int fwd_do_readlink(struct fwd_request *rq, struct fwd_args_readlink *a)
 /* ---- calls on a name in a directory ---- */
 
 /* Where other exports begin something is already, which can neither go nor be moved, as at mount points. */
-static int new_name(const struct fwd_place *pl)
+static int new_name(const struct amph_server_path *pl)
 {
-    return fwd_place_is_export(pl, false) ? EEXIST : 0;
+    return amph_server_path_is_export(pl, false) ? EEXIST : 0;
 }
 
-int fwd_do_mkdir(struct fwd_request *rq, struct fwd_args_mkdir *a)
+int amph_server_do_mkdir(struct amph_server_request *rq, struct amph_server_args_mkdir *a)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
@@ -436,13 +436,13 @@ int fwd_do_mkdir(struct fwd_request *rq, struct fwd_args_mkdir *a)
     int err = new_name(&pl);
     if (!err)
         err = outcome(mkdirat(fd, last, new_mode(a->mode) & 07777));
-    fwd_place_put_parent(&pl, fd);
+    amph_server_path_put_parent(&pl, fd);
     return err;
 }
 
-int fwd_do_mknod(struct fwd_request *rq, struct fwd_args_mknod *a)
+int amph_server_do_mknod(struct amph_server_request *rq, struct amph_server_args_mknod *a)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
@@ -450,28 +450,28 @@ int fwd_do_mknod(struct fwd_request *rq, struct fwd_args_mknod *a)
     int err = new_name(&pl);
     if (!err)
         err = outcome(mknodat(fd, last, new_mode(a->mode), a->dev));
-    fwd_place_put_parent(&pl, fd);
+    amph_server_path_put_parent(&pl, fd);
     return err;
 }
 
-int fwd_do_unlink(struct fwd_request *rq, struct fwd_args_unlink *a)
+int amph_server_do_unlink(struct amph_server_request *rq, struct amph_server_args_unlink *a)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
         return -fd;
     bool dir = a->flags & AT_REMOVEDIR;
     /* The export itself stays, as a mount point would. */
-    bool stays = (is_itself(last) && fd == pl.export->fd) || fwd_place_is_export(&pl, true);
+    bool stays = (is_itself(last) && fd == pl.export->fd) || amph_server_path_is_export(&pl, true);
     int err = stays ? (dir ? EBUSY : EISDIR) : outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
-    fwd_place_put_parent(&pl, fd);
+    amph_server_path_put_parent(&pl, fd);
     return err;
 }
 
-int fwd_do_symlink(struct fwd_request *rq, struct fwd_args_symlink *a)
+int amph_server_do_symlink(struct amph_server_request *rq, struct amph_server_args_symlink *a)
 {
-    struct fwd_place pl;
+    struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
     if (fd < 0)
@@ -479,12 +479,12 @@ int fwd_do_symlink(struct fwd_request *rq, struct fwd_args_symlink *a)
     int err = new_name(&pl);
     if (!err)
         err = outcome(symlinkat(a->target, fd, last));
-    fwd_place_put_parent(&pl, fd);
+    amph_server_path_put_parent(&pl, fd);
     return err;
 }
 
 /* Two exports are to each other as two mounts are. */
-static int other_export(struct fwd_request *rq, const struct fwd_place *from, const struct fwd_place *to)
+static int other_export(struct amph_server_request *rq, const struct amph_server_path *from, const struct amph_server_path *to)
 {
     if (from->export == to->export)
         return 0;
@@ -492,9 +492,9 @@ static int other_export(struct fwd_request *rq, const struct fwd_place *from, co
     return EXDEV;
 }
 
-int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
+int amph_server_do_rename(struct amph_server_request *rq, struct amph_server_args_rename *a)
 {
-    struct fwd_place from, to;
+    struct amph_server_path from, to;
     const char *from_last, *to_last;
     if ((a->flags & RENAME_EXCHANGE) && (a->flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
         return EINVAL;
@@ -505,31 +505,31 @@ int fwd_do_rename(struct fwd_request *rq, struct fwd_args_rename *a)
     int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
     if (!err)
         err = writable(rq, &from);
-    if (!err && (fwd_place_is_export(&from, true) || fwd_place_is_export(&to, true)))
+    if (!err && (amph_server_path_is_export(&from, true) || amph_server_path_is_export(&to, true)))
         err = EBUSY;
     if (!err)
         err = outcome(syscall(SYS_renameat2, from_fd, from_last, to_fd, to_last, a->flags));
     if (to_fd >= 0)
-        fwd_place_put_parent(&to, to_fd);
-    fwd_place_put_parent(&from, from_fd);
+        amph_server_path_put_parent(&to, to_fd);
+    amph_server_path_put_parent(&from, from_fd);
     return err;
 }
 
 /* What gets another name; that it lies in a read-only export shows in the other name's place, too. */
-static int reach_source(struct fwd_request *rq, const struct fwd_args_link *a, struct fwd_place *from)
+static int reach_source(struct amph_server_request *rq, const struct amph_server_args_link *a, struct amph_server_path *from)
 {
     from->export = a->from_dir ? a->from_dir->export : NULL;
     if (a->from_dir && !a->from[0])
         return reach(rq, a->from_dir, "", true);
     int err = find(rq, a->from_dir, a->from, from);
-    int fd = err ? -err : fwd_place_open(from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
+    int fd = err ? -err : amph_server_path_open(from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
     rq->reason = from->reason;
     return fd;
 }
 
-int fwd_do_link(struct fwd_request *rq, struct fwd_args_link *a)
+int amph_server_do_link(struct amph_server_request *rq, struct amph_server_args_link *a)
 {
-    struct fwd_place from, to;
+    struct amph_server_path from, to;
     struct by_fd n;
     const char *to_last;
     int from_fd = reach_source(rq, a, &from);
@@ -542,7 +542,7 @@ int fwd_do_link(struct fwd_request *rq, struct fwd_args_link *a)
     if (!err)
         err = outcome(linkat(AT_FDCWD, name_of(from_fd, &n), to_fd, to_last, AT_SYMLINK_FOLLOW));
     if (to_fd >= 0)
-        fwd_place_put_parent(&to, to_fd);
+        amph_server_path_put_parent(&to, to_fd);
     close(from_fd);
     return err;
 }

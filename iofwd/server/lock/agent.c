@@ -2,7 +2,7 @@
 /*
  * The agents of record locks: each is a thread with a table of descriptors of its own, to which the server passes files and orders;
  * lock/lock.c tells why.  A lock that has to wait waits in a thread beside the agent.  Layer: iofwd.
- * Thread rule: what has a struct fwd_locker as its first argument runs in its agent, but for the two functions of lock/lock.h.
+ * Thread rule: what has a struct amph_server_locker as its first argument runs in its agent, but for the two functions of lock/lock.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 /* Agents whose clients have ended: those that still hold what those had locked, and those that did. */
 static _Atomic uint32_t leaving, have_left;
 
-static struct flock *lock_of(struct fwd_request *rq)
+static struct flock *lock_of(struct amph_server_request *rq)
 {
     struct flock *l = rq->id == AMPH_FWD_PWAITLOCK  ? &rq->u.pwaitlock.lock
                       : rq->id == AMPH_FWD_PGETLOCK ? &rq->u.pgetlock.lock
@@ -34,20 +34,20 @@ static struct flock *lock_of(struct fwd_request *rq)
 
 static void *wait_for_lock(void *arg)
 {
-    struct fwd_lock_waiter *w = arg;
-    struct fwd_locker *lk = w->locker;
-    struct fwd_request *rq = w->rq;
-    fwd_wake_let_in(true);
+    struct amph_server_lock_waiter *w = arg;
+    struct amph_server_locker *lk = w->locker;
+    struct amph_server_request *rq = w->rq;
+    amph_server_let_wake_signal_in(true);
     rq->error = fcntl(w->fd, F_SETLKW, lock_of(rq)) == 0 ? 0 : errno;
-    fwd_wake_let_in(false);
+    amph_server_let_wake_signal_in(false);
     if (!rq->error)
-        fwd_held_note(lk, w->fd, lock_of(rq));
+        amph_server_held_note(lk, w->fd, lock_of(rq));
     pthread_mutex_lock(&lk->lock);
-    struct fwd_lock_waiter **at = &lk->waiters;
+    struct amph_server_lock_waiter **at = &lk->waiters;
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    fwd_work_done(lk->server, rq);
+    amph_server_work_done(lk->server, rq);
     lk->nwaiters--; /* the agent may end from here on */
     pthread_mutex_unlock(&lk->lock);
     free(w);
@@ -55,12 +55,12 @@ static void *wait_for_lock(void *arg)
 }
 
 /* The lock is not to be had now.  0: a thread waits for it and answers; else an errno value. */
-static int begin_wait(struct fwd_locker *lk, struct fwd_request *rq, int fd)
+static int begin_wait(struct amph_server_locker *lk, struct amph_server_request *rq, int fd)
 {
-    struct fwd_lock_waiter *w = malloc(sizeof *w);
+    struct amph_server_lock_waiter *w = malloc(sizeof *w);
     if (!w)
         return ENOLCK;
-    *w = (struct fwd_lock_waiter){ .locker = lk, .rq = rq, .fd = fd };
+    *w = (struct amph_server_lock_waiter){ .locker = lk, .rq = rq, .fd = fd };
     pthread_mutex_lock(&lk->lock);
     int err = amph_thread_start(&w->thread, true, STACK_BYTES, wait_for_lock, w) ? ENOLCK : 0;
     if (!err) {
@@ -80,14 +80,14 @@ static int find_lock(int fd, const struct flock *wanted, struct flock *got)
         *got = *wanted;
         if (fcntl(fd, F_GETLK, got) != 0)
             return errno;
-        if (fwd_lock_owner(fd, got))
+        if (amph_server_lock_owner(fd, got))
             break;
         sched_yield();
     }
     return 0;
 }
 
-static void run_call(struct fwd_locker *lk, struct fwd_request *rq, int fd)
+static void run_call(struct amph_server_locker *lk, struct amph_server_request *rq, int fd)
 {
     struct flock *l = lock_of(rq);
     if (rq->id == AMPH_FWD_PGETLOCK) {
@@ -95,7 +95,7 @@ static void run_call(struct fwd_locker *lk, struct fwd_request *rq, int fd)
     } else {
         rq->error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
         if (!rq->error)
-            fwd_held_note(lk, fd, l);
+            amph_server_held_note(lk, fd, l);
         if (rq->error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK) {
             int err = begin_wait(lk, rq, fd);
             if (!err)
@@ -103,47 +103,47 @@ static void run_call(struct fwd_locker *lk, struct fwd_request *rq, int fd)
             rq->error = err;
         }
     }
-    fwd_work_done(lk->server, rq);
+    amph_server_work_done(lk->server, rq);
 }
 
-static void take_order(struct fwd_locker *lk, const struct fwd_lock_order *o, int fd)
+static void take_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o, int fd)
 {
-    struct fwd_kept *k = fwd_kept_find(lk->kept, o->handle);
-    if (o->op == FWD_LOCK_CLOSE_INODE) {
-        fwd_held_close(lk, o->dev, o->ino);
+    struct amph_server_kept *k = amph_server_kept_find(lk->kept, o->handle);
+    if (o->op == AMPH_SERVER_LOCK_CLOSE_INODE) {
+        amph_server_held_close(lk, o->dev, o->ino);
         if (o->rq) {
             o->rq->error = 0;
-            fwd_work_done(lk->server, o->rq);
+            amph_server_work_done(lk->server, o->rq);
         }
         return;
     }
-    if (o->op == FWD_LOCK_CANCEL) {
+    if (o->op == AMPH_SERVER_LOCK_CANCEL) {
         pthread_mutex_lock(&lk->lock);
-        for (struct fwd_lock_waiter *w = lk->waiters; w; w = w->next)
-            w->cancelled |= o->seq == FWD_EVERY_SEQ || w->rq->seq == o->seq;
+        for (struct amph_server_lock_waiter *w = lk->waiters; w; w = w->next)
+            w->cancelled |= o->seq == AMPH_SERVER_EVERY_SEQ || w->rq->seq == o->seq;
         pthread_mutex_unlock(&lk->lock);
         return;
     }
     if (fd >= 0 && (k = malloc(sizeof *k)) != NULL) {
-        *k = (struct fwd_kept){ .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd };
-        fwd_held_keep(lk, k);
+        *k = (struct amph_server_kept){ .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd };
+        amph_server_held_keep(lk, k);
     }
     if (k) {
         run_call(lk, o->rq, k->fd);
         return;
     }
     o->rq->error = ENOLCK;
-    fwd_work_done(lk->server, o->rq);
+    amph_server_work_done(lk->server, o->rq);
 }
 
 /* Wakes the threads whose wait is over; a signal that came before the system call was lost, so it is sent until it is heard. */
-static bool wake_cancelled(struct fwd_locker *lk, bool all)
+static bool wake_cancelled(struct amph_server_locker *lk, bool all)
 {
     bool more = false;
     pthread_mutex_lock(&lk->lock);
-    for (struct fwd_lock_waiter *w = lk->waiters; w; w = w->next)
+    for (struct amph_server_lock_waiter *w = lk->waiters; w; w = w->next)
         if (all || w->cancelled) {
-            pthread_kill(w->thread, FWD_WAKE_SIGNAL);
+            pthread_kill(w->thread, AMPH_SERVER_WAKE_SIGNAL);
             more = true;
         }
     more |= all && lk->nwaiters;
@@ -152,7 +152,7 @@ static bool wake_cancelled(struct fwd_locker *lk, bool all)
 }
 
 /* One message: an order and perhaps a file.  false: the server has closed its end. */
-static bool next_order(struct fwd_locker *lk, struct fwd_lock_order *o, int *fd_p)
+static bool next_order(struct amph_server_locker *lk, struct amph_server_lock_order *o, int *fd_p)
 {
     union {
         struct cmsghdr head;
@@ -178,8 +178,8 @@ static bool leave_table(int sock)
 
 static void *agent(void *arg)
 {
-    struct fwd_locker *lk = arg;
-    struct fwd_lock_order o;
+    struct amph_server_locker *lk = arg;
+    struct amph_server_lock_order o;
     int fd;
     bool works = leave_table(lk->sock), waking = false;
     lk->apart = works;
@@ -189,37 +189,37 @@ static void *agent(void *arg)
         if (poll(&p, 1, waking ? 1 : -1) > 0) {
             if (!next_order(lk, &o, &fd))
                 break;
-            if (works || o.op != FWD_LOCK_CALL)
+            if (works || o.op != AMPH_SERVER_LOCK_CALL)
                 take_order(lk, &o, fd);
             else {
                 o.rq->error = ENOLCK;
-                fwd_work_done(lk->server, o.rq);
+                amph_server_work_done(lk->server, o.rq);
             }
         }
         waking = wake_cancelled(lk, false);
     }
     while (wake_cancelled(lk, true))
         poll(NULL, 0, 1);
-    fwd_held_unlist(lk);
-    fwd_held_close_all(lk);
+    amph_server_held_unlist(lk);
+    amph_server_held_close_all(lk);
     if (atomic_load(&lk->dropped)) {
         atomic_fetch_add(&have_left, 1);
         atomic_fetch_sub(&leaving, 1);
     }
-    fwd_agent_close(lk->sock);
+    amph_server_agent_close(lk->sock);
     pthread_mutex_destroy(&lk->lock);
     sem_destroy(&lk->left);
     free(lk);
     return NULL;
 }
 
-int fwd_agent_start(struct fwd_locker *lk)
+int amph_server_agent_start(struct amph_server_locker *lk)
 {
     pthread_t thread;
     return amph_thread_start(&thread, true, STACK_BYTES, agent, lk);
 }
 
-void fwd_agent_dismiss(struct fwd_locker *lk)
+void amph_server_agent_dismiss(struct amph_server_locker *lk)
 {
     while (sem_wait(&lk->left) != 0) /* a client that goes at once: its agent may still need the server's table */
         ;
@@ -232,12 +232,12 @@ void fwd_agent_dismiss(struct fwd_locker *lk)
     close(door); /* the agent ends by itself */
 }
 
-uint32_t fwd_agents_have_left(void)
+uint32_t amph_server_agents_have_left(void)
 {
     return atomic_load(&have_left);
 }
 
-bool fwd_lock_agents_leave(const struct fwd_request *rq)
+bool amph_server_lock_agents_leave(const struct amph_server_request *rq)
 {
     return atomic_load(&leaving) > 0 || (rq->id == AMPH_FWD_PSETLOCK && rq->agents_left != atomic_load(&have_left));
 }

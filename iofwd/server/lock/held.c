@@ -11,9 +11,9 @@
 #include "iofwd/server/lock/lock.h"
 
 static pthread_mutex_t agents_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fwd_locker *agents;
+static struct amph_server_locker *agents;
 
-static bool range_of(int fd, const struct flock *l, struct fwd_range *r)
+static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
 {
     struct stat st = { .st_size = 0 };
     int64_t base = l->l_whence == SEEK_CUR ? lseek(fd, 0, SEEK_CUR) : 0;
@@ -27,29 +27,29 @@ static bool range_of(int fd, const struct flock *l, struct fwd_range *r)
     return true;
 }
 
-static struct fwd_kept *first_of(struct fwd_kept *k, dev_t dev, ino_t ino)
+static struct amph_server_kept *first_of(struct amph_server_kept *k, dev_t dev, ino_t ino)
 {
     while (k && (k->dev != dev || k->ino != ino))
         k = k->next;
     return k;
 }
 
-void fwd_held_note(struct fwd_locker *lk, int fd, const struct flock *l)
+void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct flock *l)
 {
-    struct fwd_range r;
+    struct amph_fwd_range r;
     struct stat st;
     if (fstat(fd, &st) != 0 || !range_of(fd, l, &r))
         return;
     pthread_mutex_lock(&agents_lock);
-    struct fwd_kept *k = first_of(lk->kept, st.st_dev, st.st_ino);
+    struct amph_server_kept *k = first_of(lk->kept, st.st_dev, st.st_ino);
     if (k)
-        fwd_ranges_set(&k->held, r); /* without memory for it F_GETLK names the server */
+        amph_fwd_ranges_set(&k->held, r); /* without memory for it F_GETLK names the server */
     pthread_mutex_unlock(&agents_lock);
 }
 
-static bool holds(const struct fwd_locker *lk, dev_t dev, ino_t ino, const struct fwd_range *r)
+static bool holds(const struct amph_server_locker *lk, dev_t dev, ino_t ino, const struct amph_fwd_range *r)
 {
-    const struct fwd_kept *k = first_of(lk->kept, dev, ino);
+    const struct amph_server_kept *k = first_of(lk->kept, dev, ino);
     for (uint32_t i = 0; k && i < k->held.n; i++)
         if (k->held.item[i].type == r->type && k->held.item[i].from < r->to && r->from < k->held.item[i].to)
             return true;
@@ -57,25 +57,25 @@ static bool holds(const struct fwd_locker *lk, dev_t dev, ino_t ino, const struc
 }
 
 /* The process of the client that holds it here; 0: none. */
-static uint32_t holder(dev_t dev, ino_t ino, const struct fwd_range *r)
+static uint32_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
 {
     uint32_t pid = 0;
     pthread_mutex_lock(&agents_lock);
-    for (const struct fwd_locker *lk = agents; lk && !pid; lk = lk->next)
+    for (const struct amph_server_locker *lk = agents; lk && !pid; lk = lk->next)
         pid = holds(lk, dev, ino, r) ? lk->pid : 0;
     pthread_mutex_unlock(&agents_lock);
     return pid;
 }
 
-uint32_t fwd_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type)
+uint32_t amph_server_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type)
 {
     bool to_end = len <= 0 || len > FWD_RANGE_END - from;
-    return holder(dev, ino, &(struct fwd_range){ .from = from, .to = to_end ? FWD_RANGE_END : from + len, .type = type });
+    return holder(dev, ino, &(struct amph_fwd_range){ .from = from, .to = to_end ? FWD_RANGE_END : from + len, .type = type });
 }
 
-bool fwd_lock_owner(int fd, struct flock *found)
+bool amph_server_lock_owner(int fd, struct flock *found)
 {
-    struct fwd_range r;
+    struct amph_fwd_range r;
     struct stat st;
     if (found->l_type == F_UNLCK || found->l_pid != getpid() || fstat(fd, &st) != 0 || !range_of(fd, found, &r))
         return true;
@@ -85,7 +85,7 @@ bool fwd_lock_owner(int fd, struct flock *found)
     return pid;
 }
 
-void fwd_held_list(struct fwd_locker *lk)
+void amph_server_held_list(struct amph_server_locker *lk)
 {
     pthread_mutex_lock(&agents_lock);
     lk->next = agents;
@@ -93,38 +93,38 @@ void fwd_held_list(struct fwd_locker *lk)
     pthread_mutex_unlock(&agents_lock);
 }
 
-void fwd_held_unlist(struct fwd_locker *lk)
+void amph_server_held_unlist(struct amph_server_locker *lk)
 {
     pthread_mutex_lock(&agents_lock);
-    struct fwd_locker **at = &agents;
+    struct amph_server_locker **at = &agents;
     while (*at != lk)
         at = &(*at)->next;
     *at = lk->next;
     pthread_mutex_unlock(&agents_lock);
 }
 
-void fwd_held_keep(struct fwd_locker *lk, struct fwd_kept *k)
+void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kept *k)
 {
     pthread_mutex_lock(&agents_lock);
-    struct fwd_kept **at = &lk->kept;
+    struct amph_server_kept **at = &lk->kept;
     while (*at)
         at = &(*at)->next;
     *at = k;
     pthread_mutex_unlock(&agents_lock);
 }
 
-static void close_kept(struct fwd_kept *k)
+static void close_kept(struct amph_server_kept *k)
 {
-    fwd_agent_close(k->fd); /* the kernel drops all the locks that this table has on the file */
+    amph_server_agent_close(k->fd); /* the kernel drops all the locks that this table has on the file */
     free(k->held.item);
     free(k);
 }
 
-void fwd_held_close(struct fwd_locker *lk, dev_t dev, ino_t ino)
+void amph_server_held_close(struct amph_server_locker *lk, dev_t dev, ino_t ino)
 {
     pthread_mutex_lock(&agents_lock);
-    for (struct fwd_kept **at = &lk->kept; *at;) {
-        struct fwd_kept *k = *at;
+    for (struct amph_server_kept **at = &lk->kept; *at;) {
+        struct amph_server_kept *k = *at;
         if (k->dev != dev || k->ino != ino) {
             at = &k->next;
             continue;
@@ -135,10 +135,10 @@ void fwd_held_close(struct fwd_locker *lk, dev_t dev, ino_t ino)
     pthread_mutex_unlock(&agents_lock);
 }
 
-void fwd_held_close_all(struct fwd_locker *lk)
+void amph_server_held_close_all(struct amph_server_locker *lk)
 {
     while (lk->kept) {
-        struct fwd_kept *k = lk->kept;
+        struct amph_server_kept *k = lk->kept;
         lk->kept = k->next;
         close_kept(k);
     }

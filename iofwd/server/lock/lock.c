@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Record locks (fcntl F_SETLK, F_SETLKW, F_GETLK), which belong to a process and not to an open file.  Layer: iofwd.
- * Thread rule: fwd_lock_* by the progress thread; an agent is a thread of its own.
+ * Thread rule: amph_server_lock_* by the progress thread; an agent is a thread of its own.
  *
  * To the kernel the owner of such a lock is a table of descriptors.  Each client that takes one gets an agent: a thread that has left
  * the server's table for one of its own, into which the server passes the files to be locked.  So the kernel itself decides between
@@ -19,21 +19,21 @@
 #include "base/counters.h"
 #include "iofwd/server/lock/lock.h"
 
-bool fwd_lock_is(enum amph_fwd_id id)
+bool amph_server_lock_is(enum amph_fwd_id id)
 {
     return id == AMPH_FWD_PSETLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_PGETLOCK || id == AMPH_FWD_PUNLOCK;
 }
 
-static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
+static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_server_peer *p)
 {
     int pair[2];
     if (p->locker)
         return p->locker;
-    if (!fwd_limits_spare(s)) {
+    if (!amph_server_limits_spare(s)) {
         amph_count_exact(IOFWD_REFUSED, 1);
         return NULL;
     }
-    struct fwd_locker *lk = calloc(1, sizeof *lk);
+    struct amph_server_locker *lk = calloc(1, sizeof *lk);
     if (!lk)
         return NULL;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -47,9 +47,9 @@ static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
     close(pair[1]);
     pthread_mutex_init(&lk->lock, NULL);
     sem_init(&lk->left, 0, 0);
-    fwd_held_list(lk);
-    if (lk->sock < 0 || fwd_agent_start(lk) != 0) {
-        fwd_held_unlist(lk);
+    amph_server_held_list(lk);
+    if (lk->sock < 0 || amph_server_agent_start(lk) != 0) {
+        amph_server_held_unlist(lk);
         close(pair[0]);
         if (lk->sock >= 0)
             close(lk->sock);
@@ -59,7 +59,7 @@ static struct fwd_locker *locker_of(struct fwd_server *s, struct fwd_peer *p)
     return p->locker = lk;
 }
 
-static bool send_order(struct fwd_locker *lk, const struct fwd_lock_order *o, int fd)
+static bool send_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o, int fd)
 {
     union {
         struct cmsghdr head;
@@ -78,14 +78,14 @@ static bool send_order(struct fwd_locker *lk, const struct fwd_lock_order *o, in
 }
 
 /* The agent is told to close what it has of this file; nobody is told where it has nothing and nobody waits. */
-static int order_close(struct fwd_locker *lk, int fd, struct fwd_request *rq)
+static int order_close(struct amph_server_locker *lk, int fd, struct amph_server_request *rq)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return errno;
     bool any = false;
-    for (struct fwd_kept **at = &lk->known; *at;) {
-        struct fwd_kept *k = *at;
+    for (struct amph_server_kept **at = &lk->known; *at;) {
+        struct amph_server_kept *k = *at;
         if (k->dev != st.st_dev || k->ino != st.st_ino) {
             at = &k->next;
             continue;
@@ -94,20 +94,20 @@ static int order_close(struct fwd_locker *lk, int fd, struct fwd_request *rq)
         free(k);
         any = true;
     }
-    struct fwd_lock_order o = { .op = FWD_LOCK_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino };
+    struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino };
     return (any || rq) && !send_order(lk, &o, -1) ? EAGAIN : 0;
 }
 
-static int order_call(struct fwd_locker *lk, struct fwd_request *rq)
+static int order_call(struct amph_server_locker *lk, struct amph_server_request *rq)
 {
-    const struct fwd_handle *h = rq->file;
-    struct fwd_lock_order o = { .op = FWD_LOCK_CALL, .rq = rq, .handle = h->number };
-    struct fwd_kept *k = fwd_kept_find(lk->known, h->number), *fresh = NULL;
+    const struct amph_server_handle *h = rq->file;
+    struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CALL, .rq = rq, .handle = h->number };
+    struct amph_server_kept *k = amph_server_kept_find(lk->known, h->number), *fresh = NULL;
     struct stat st;
     if (!k) {
         if (fstat(h->fd, &st) != 0 || !(fresh = malloc(sizeof *fresh)))
             return ENOLCK;
-        *fresh = (struct fwd_kept){ .handle = h->number, .dev = o.dev = st.st_dev, .ino = o.ino = st.st_ino };
+        *fresh = (struct amph_server_kept){ .handle = h->number, .dev = o.dev = st.st_dev, .ino = o.ino = st.st_ino };
     }
     if (!send_order(lk, &o, fresh ? h->fd : -1)) {
         free(fresh);
@@ -121,80 +121,80 @@ static int order_call(struct fwd_locker *lk, struct fwd_request *rq)
 }
 
 /* The table's entries: such a request goes to its agent and never here. */
-int fwd_do_psetlock(struct fwd_request *rq, struct fwd_args_psetlock *a)
+int amph_server_do_psetlock(struct amph_server_request *rq, struct amph_server_args_psetlock *a)
 {
     return ENOLCK;
 }
 
-int fwd_do_pwaitlock(struct fwd_request *rq, struct fwd_args_pwaitlock *a)
+int amph_server_do_pwaitlock(struct amph_server_request *rq, struct amph_server_args_pwaitlock *a)
 {
     return ENOLCK;
 }
 
-int fwd_do_pgetlock(struct fwd_request *rq, struct fwd_args_pgetlock *a)
+int amph_server_do_pgetlock(struct amph_server_request *rq, struct amph_server_args_pgetlock *a)
 {
     return ENOLCK;
 }
 
-int fwd_do_punlock(struct fwd_request *rq, struct fwd_args_punlock *a)
+int amph_server_do_punlock(struct amph_server_request *rq, struct amph_server_args_punlock *a)
 {
     return ENOLCK;
 }
 
-void fwd_lock_give(struct fwd_server *s, struct fwd_request *rq)
+void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq)
 {
-    struct fwd_peer *p = rq->peer;
+    struct amph_server_peer *p = rq->peer;
     bool drops = rq->id == AMPH_FWD_PUNLOCK;
     rq->error = 0;
-    rq->agents_left = fwd_agents_have_left();
+    rq->agents_left = amph_server_agents_have_left();
     if (drops && !p->locker) {
-        fwd_work_done(s, rq);
+        amph_server_work_done(s, rq);
         return;
     }
-    struct fwd_locker *lk = locker_of(s, p);
+    struct amph_server_locker *lk = locker_of(s, p);
     int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq); /* then rq is the agent's */
     if (err) {
         rq->error = err;
-        fwd_work_done(s, rq);
+        amph_server_work_done(s, rq);
     }
 }
 
-void fwd_lock_closed(struct fwd_peer *p, const struct fwd_handle *h)
+void amph_server_lock_closed(struct amph_server_peer *p, const struct amph_server_handle *h)
 {
-    if (p->locker && fwd_kept_find(p->locker->known, h->number))
+    if (p->locker && amph_server_kept_find(p->locker->known, h->number))
         order_close(p->locker, h->fd, NULL);
 }
 
-void fwd_lock_left(struct fwd_peer *p, const struct fwd_handle *h)
+void amph_server_lock_left(struct amph_server_peer *p, const struct amph_server_handle *h)
 {
     if (p->locker)
         order_close(p->locker, h->fd, NULL);
 }
 
-void fwd_lock_cancel(struct fwd_peer *p, uint64_t seq)
+void amph_server_lock_cancel(struct amph_server_peer *p, uint64_t seq)
 {
-    struct fwd_lock_order o = { .op = FWD_LOCK_CANCEL, .seq = seq };
+    struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CANCEL, .seq = seq };
     if (p->locker)
         send_order(p->locker, &o, -1);
 }
 
-void fwd_lock_renew(struct fwd_peer *from, struct fwd_peer *to)
+void amph_server_lock_renew(struct amph_server_peer *from, struct amph_server_peer *to)
 {
     to->locker = from->locker;
     from->locker = NULL;
-    fwd_lock_cancel(to, FWD_EVERY_SEQ);
+    amph_server_lock_cancel(to, AMPH_SERVER_EVERY_SEQ);
 }
 
-void fwd_lock_drop_peer(struct fwd_peer *p)
+void amph_server_lock_drop_peer(struct amph_server_peer *p)
 {
-    struct fwd_locker *lk = p->locker;
+    struct amph_server_locker *lk = p->locker;
     if (!lk)
         return;
     p->locker = NULL;
     while (lk->known) {
-        struct fwd_kept *k = lk->known;
+        struct amph_server_kept *k = lk->known;
         lk->known = k->next;
         free(k);
     }
-    fwd_agent_dismiss(lk);
+    amph_server_agent_dismiss(lk);
 }

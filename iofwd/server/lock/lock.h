@@ -15,56 +15,56 @@
 #include "iofwd/server/internal.h"
 
 /* A file that the agent has in its table: the same list on both sides, kept alike by the order of the messages. */
-struct fwd_kept {
-    struct fwd_kept *next;
+struct amph_server_kept {
+    struct amph_server_kept *next;
     uint64_t handle;
     dev_t dev;
     ino_t ino;
     int fd; /* agent's */
-    struct fwd_ranges held; /* agent's: what it has locked of the file, in the first entry for that file; lock/held.c's lock */
+    struct amph_fwd_ranges held; /* agent's: what it has locked of the file, in the first entry for that file; lock/held.c's lock */
 };
 
-#define FWD_EVERY_SEQ UINT64_MAX
+#define AMPH_SERVER_EVERY_SEQ UINT64_MAX
 
-enum fwd_lock_op { FWD_LOCK_CALL, FWD_LOCK_CLOSE_INODE, FWD_LOCK_CANCEL };
+enum amph_server_lock_op { AMPH_SERVER_LOCK_CALL, AMPH_SERVER_LOCK_CLOSE_INODE, AMPH_SERVER_LOCK_CANCEL };
 
-struct fwd_lock_order {
-    enum fwd_lock_op op;
-    struct fwd_request *rq; /* FWD_LOCK_CALL, and FWD_LOCK_CLOSE_INODE where somebody waits for it */
-    uint64_t seq;           /* FWD_LOCK_CANCEL; FWD_EVERY_SEQ: whatever waits */
+struct amph_server_lock_order {
+    enum amph_server_lock_op op;
+    struct amph_server_request *rq; /* AMPH_SERVER_LOCK_CALL, and AMPH_SERVER_LOCK_CLOSE_INODE where somebody waits for it */
+    uint64_t seq;           /* AMPH_SERVER_LOCK_CANCEL; AMPH_SERVER_EVERY_SEQ: whatever waits */
     uint64_t handle;
     dev_t dev;
     ino_t ino;
 };
 
-struct fwd_lock_waiter {
-    struct fwd_lock_waiter *next;
-    struct fwd_locker *locker;
-    struct fwd_request *rq;
+struct amph_server_lock_waiter {
+    struct amph_server_lock_waiter *next;
+    struct amph_server_locker *locker;
+    struct amph_server_request *rq;
     pthread_t thread;
     int fd;
     bool cancelled;
 };
 
-struct fwd_locker {
-    struct fwd_server *server;
-    struct fwd_locker *next; /* lock/held.c's, and its lock */
+struct amph_server_locker {
+    struct amph_server *server;
+    struct amph_server_locker *next; /* lock/held.c's, and its lock */
     uint32_t pid;        /* the client's */
     int door;            /* the server's end of the socket to the agent */
     /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
     _Atomic uint32_t handed;
-    struct fwd_kept *known;  /* progress thread's view of what the agent has */
+    struct amph_server_kept *known;  /* progress thread's view of what the agent has */
     int sock;            /* agent's end; until it has left, and afterwards in the server's table as well */
     sem_t left;          /* counts 1 when the agent has left the table, or could not */
     bool apart;          /* it has: set before left is */
     _Atomic bool dropped; /* by its client, whose locks it still holds */
-    struct fwd_kept *kept;   /* agent's */
+    struct amph_server_kept *kept;   /* agent's */
     pthread_mutex_t lock; /* of waiters */
-    struct fwd_lock_waiter *waiters;
+    struct amph_server_lock_waiter *waiters;
     unsigned nwaiters;
 };
 
-static inline struct fwd_kept *fwd_kept_find(struct fwd_kept *k, uint64_t handle)
+static inline struct amph_server_kept *amph_server_kept_find(struct amph_server_kept *k, uint64_t handle)
 {
     while (k && k->handle != handle)
         k = k->next;
@@ -75,7 +75,7 @@ static inline struct fwd_kept *fwd_kept_find(struct fwd_kept *k, uint64_t handle
  * Where an agent's numbers begin or end it asks the kernel itself.  ThreadSanitizer follows recvmsg and close in one table for the whole
  * process, and takes the same number in two agents' tables for one object that both change.
  */
-static inline void fwd_agent_close(int fd)
+static inline void amph_server_agent_close(int fd)
 {
     syscall(SYS_close, fd);
 }
@@ -83,19 +83,19 @@ static inline void fwd_agent_close(int fd)
 /* ---- lock/agent.c ---- */
 
 /* Starts lk's agent, whose socket and number of the client are set.  0 or an errno value. */
-int fwd_agent_start(struct fwd_locker *lk);
+int amph_server_agent_start(struct amph_server_locker *lk);
 /* The client has ended: the agent does so, and frees lk. */
-void fwd_agent_dismiss(struct fwd_locker *lk);
-uint32_t fwd_agents_have_left(void); /* dismissed ones that hold nothing any more: how many so far */
+void amph_server_agent_dismiss(struct amph_server_locker *lk);
+uint32_t amph_server_agents_have_left(void); /* dismissed ones that hold nothing any more: how many so far */
 
 /* ---- lock/held.c ---- */
 
-void fwd_held_list(struct fwd_locker *lk); /* its agent begins to hold locks */
-void fwd_held_unlist(struct fwd_locker *lk);
-void fwd_held_note(struct fwd_locker *lk, int fd, const struct flock *l); /* the agent has set or freed a lock */
-void fwd_held_keep(struct fwd_locker *lk, struct fwd_kept *k);            /* the agent has one more file */
+void amph_server_held_list(struct amph_server_locker *lk); /* its agent begins to hold locks */
+void amph_server_held_unlist(struct amph_server_locker *lk);
+void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct flock *l); /* the agent has set or freed a lock */
+void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kept *k);            /* the agent has one more file */
 /* The agent closes what it has of this file; everything. */
-void fwd_held_close(struct fwd_locker *lk, dev_t dev, ino_t ino);
-void fwd_held_close_all(struct fwd_locker *lk);
+void amph_server_held_close(struct amph_server_locker *lk, dev_t dev, ino_t ino);
+void amph_server_held_close_all(struct amph_server_locker *lk);
 
 #endif

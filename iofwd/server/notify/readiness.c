@@ -26,45 +26,45 @@
 /* A file in the set, by a descriptor of the client's. */
 struct watch {
     struct watch *next;
-    const struct fwd_handle *file;
+    const struct amph_server_handle *file;
     uint64_t client_fd;
     int fd; /* the file's, or, where another descriptor of the client's has put it there already, a copy */
 };
 
-struct fwd_bell {
-    struct fwd_bell *next;
-    struct fwd_peer *peer; /* who made it; NULL: it has gone */
+struct amph_server_notifier {
+    struct amph_server_notifier *next;
+    struct amph_server_peer *peer; /* who made it; NULL: it has gone */
     uint32_t family;
-    struct fwd_conn *conn;
+    struct amph_server_conn *conn;
     uint64_t number;
     int set;
     struct watch *watches;
     uint32_t ntwins;
 };
 
-enum amph_status fwd_bells_open(struct fwd_server *s)
+enum amph_status amph_server_notify_open(struct amph_server *s)
 {
     s->bells_fd = epoll_create1(EPOLL_CLOEXEC);
     return s->bells_fd < 0 ? AMPH_ERR_SYS : AMPH_OK;
 }
 
-static struct fwd_bell *find(const struct fwd_server *s, const struct fwd_peer *p, uint64_t number)
+static struct amph_server_notifier *find(const struct amph_server *s, const struct amph_server_peer *p, uint64_t number)
 {
-    struct fwd_bell *b = s->bells;
+    struct amph_server_notifier *b = s->bells;
     while (b && (b->number != number || b->family != p->family || b->set < 0))
         b = b->next;
     return b;
 }
 
 /* It is to ring once when a file of its set is ready. */
-static int arm(struct fwd_server *s, const struct fwd_bell *b, int op)
+static int arm(struct amph_server *s, const struct amph_server_notifier *b, int op)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = (void *)b };
     return epoll_ctl(s->bells_fd, op, b->set, &ev) == 0 ? 0 : errno;
 }
 
 /* An empty set in place of the old one, whose descriptor stays: what was watched for an earlier wait does not ring any more. */
-static int renew(struct fwd_server *s, struct fwd_bell *b)
+static int renew(struct amph_server *s, struct amph_server_notifier *b)
 {
     int fresh = epoll_create1(EPOLL_CLOEXEC);
     if (fresh < 0)
@@ -75,9 +75,9 @@ static int renew(struct fwd_server *s, struct fwd_bell *b)
     return arm(s, b, EPOLL_CTL_ADD);
 }
 
-uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn *c)
+uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_peer *p, struct amph_server_conn *c)
 {
-    struct fwd_bell *b = p->nbells < PEER_BELLS_MOST && fwd_limits_file(s, p) == 0 ? calloc(1, sizeof *b) : NULL;
+    struct amph_server_notifier *b = p->nbells < PEER_BELLS_MOST && amph_server_limits_file(s, p) == 0 ? calloc(1, sizeof *b) : NULL;
     if (!b)
         return 0;
     b->set = -1;
@@ -98,17 +98,17 @@ uint64_t fwd_bell_make(struct fwd_server *s, struct fwd_peer *p, struct fwd_conn
     return b->number;
 }
 
-uint32_t fwd_bells_descriptors(const struct fwd_server *s, const struct fwd_peer *p)
+uint32_t amph_server_bells_descriptors(const struct amph_server *s, const struct amph_server_peer *p)
 {
     uint32_t n = 0;
 
-    for (const struct fwd_bell *b = s->bells; b; b = b->next)
+    for (const struct amph_server_notifier *b = s->bells; b; b = b->next)
         if (b->peer == p)
             n += 2 + b->ntwins;
     return n;
 }
 
-static void end_watch(struct fwd_bell *b, struct watch **at)
+static void end_watch(struct amph_server_notifier *b, struct watch **at)
 {
     struct watch *w = *at;
     if (w->fd != w->file->fd) {
@@ -119,7 +119,7 @@ static void end_watch(struct fwd_bell *b, struct watch **at)
     free(w);
 }
 
-static void let_go(struct fwd_bell *b)
+static void let_go(struct amph_server_notifier *b)
 {
     while (b->watches)
         end_watch(b, &b->watches);
@@ -131,9 +131,9 @@ static void let_go(struct fwd_bell *b)
     b->set = -1;
 }
 
-void fwd_bell_end(struct fwd_server *s, struct fwd_bell *b)
+void amph_server_notifier_end(struct amph_server *s, struct amph_server_notifier *b)
 {
-    struct fwd_bell **at = &s->bells;
+    struct amph_server_notifier **at = &s->bells;
     while (*at != b)
         at = &(*at)->next;
     *at = b->next;
@@ -141,7 +141,7 @@ void fwd_bell_end(struct fwd_server *s, struct fwd_bell *b)
     free(b);
 }
 
-static bool has_relatives(const struct fwd_server *s, const struct fwd_peer *p)
+static bool has_relatives(const struct amph_server *s, const struct amph_server_peer *p)
 {
     for (uint32_t i = 0; i < s->max_peers; i++)
         if (s->peer[i] && s->peer[i] != p && !s->peer[i]->gone && s->peer[i]->family == p->family)
@@ -149,9 +149,9 @@ static bool has_relatives(const struct fwd_server *s, const struct fwd_peer *p)
     return false;
 }
 
-void fwd_bells_drop_peer(struct fwd_server *s, struct fwd_peer *p)
+void amph_server_notify_drop_peer(struct amph_server *s, struct amph_server_peer *p)
 {
-    for (struct fwd_bell *b = s->bells; b; b = b->next) {
+    for (struct amph_server_notifier *b = s->bells; b; b = b->next) {
         if (b->peer != p)
             continue;
         b->peer = NULL;
@@ -162,9 +162,9 @@ void fwd_bells_drop_peer(struct fwd_server *s, struct fwd_peer *p)
     }
 }
 
-void fwd_bells_drop_file(struct fwd_server *s, const struct fwd_handle *h)
+void amph_server_notify_drop_file(struct amph_server *s, const struct amph_server_handle *h)
 {
-    for (struct fwd_bell *b = s->bells; b; b = b->next)
+    for (struct amph_server_notifier *b = s->bells; b; b = b->next)
         for (struct watch **at = &b->watches; *at;)
             if ((*at)->file == h)
                 end_watch(b, at);
@@ -172,14 +172,14 @@ void fwd_bells_drop_file(struct fwd_server *s, const struct fwd_handle *h)
                 at = &(*at)->next;
 }
 
-void fwd_bells_ring(struct fwd_server *s)
+void amph_server_notify_send(struct amph_server *s)
 {
     struct epoll_event ev[32];
     int n;
     do {
         n = epoll_wait(s->bells_fd, ev, AMPH_COUNTOF(ev), 0);
         for (int i = 0; i < n; i++) {
-            const struct fwd_bell *b = ev[i].data.ptr;
+            const struct amph_server_notifier *b = ev[i].data.ptr;
             /* where there is no room the client has more than enough to hear */
             ssize_t sent = send(b->conn->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
             (void)sent;
@@ -187,13 +187,13 @@ void fwd_bells_ring(struct fwd_server *s)
     } while (n == (int)AMPH_COUNTOF(ev));
 }
 
-int fwd_bell_collect(struct fwd_server *s, const struct fwd_peer *p, uint64_t number, uint64_t most, struct amph_wr *w)
+int amph_server_notifier_collect(struct amph_server *s, const struct amph_server_peer *p, uint64_t number, uint64_t most, struct amph_wr *w)
 {
-    struct epoll_event ev[FWD_COLLECT_MOST];
-    const struct fwd_bell *b = find(s, p, number);
+    struct epoll_event ev[FWD_NOTIFICATIONS_MAX];
+    const struct amph_server_notifier *b = find(s, p, number);
     if (!b || most == 0)
         return b ? EINVAL : EBADF;
-    int n = epoll_wait(b->set, ev, most < FWD_COLLECT_MOST ? (int)most : FWD_COLLECT_MOST, 0);
+    int n = epoll_wait(b->set, ev, most < FWD_NOTIFICATIONS_MAX ? (int)most : FWD_NOTIFICATIONS_MAX, 0);
     for (int i = 0; i < n; i++) {
         amph_wr_u64(w, ev[i].events);
         amph_wr_u64(w, ev[i].data.u64);
@@ -202,10 +202,10 @@ int fwd_bell_collect(struct fwd_server *s, const struct fwd_peer *p, uint64_t nu
 }
 
 /* What is ready now; and where there is a bell it rings when that changes.  first: for this wait it watches nothing yet. */
-int fwd_do_poll(struct fwd_request *rq, struct fwd_args_poll *a)
+int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_poll *a)
 {
     struct pollfd p = { .fd = a->file->fd, .events = (short)a->events };
-    struct fwd_bell *b = a->bell ? find(rq->server, rq->peer, a->bell) : NULL;
+    struct amph_server_notifier *b = a->bell ? find(rq->server, rq->peer, a->bell) : NULL;
     int err = !a->bell ? 0 : !b ? EBADF : a->first ? renew(rq->server, b) : 0;
     if (err)
         return err;
@@ -219,7 +219,7 @@ int fwd_do_poll(struct fwd_request *rq, struct fwd_args_poll *a)
 }
 
 /* The watch of a file by a descriptor of the client's, or where the list ends.  *other_p: another descriptor has the file's own one. */
-static struct watch **watch_of(struct fwd_bell *b, const struct fwd_args_watch *a, bool *other_p)
+static struct watch **watch_of(struct amph_server_notifier *b, const struct amph_server_args_watch *a, bool *other_p)
 {
     struct watch **found = NULL, **at = &b->watches;
     *other_p = false;
@@ -234,9 +234,9 @@ static struct watch **watch_of(struct fwd_bell *b, const struct fwd_args_watch *
     return found ? found : at;
 }
 
-static int add_watch(struct fwd_bell *b, struct watch **at, const struct fwd_args_watch *a, bool twin, struct epoll_event *ev)
+static int add_watch(struct amph_server_notifier *b, struct watch **at, const struct amph_server_args_watch *a, bool twin, struct epoll_event *ev)
 {
-    int refused = twin && b->peer ? fwd_limits_file(b->conn->server, b->peer) : 0;
+    int refused = twin && b->peer ? amph_server_limits_file(b->conn->server, b->peer) : 0;
     if (refused)
         return refused;
     struct watch *w = twin && b->ntwins >= TWINS_MOST ? NULL : calloc(1, sizeof *w);
@@ -256,10 +256,10 @@ static int add_watch(struct fwd_bell *b, struct watch **at, const struct fwd_arg
 }
 
 /* As epoll_ctl; its set has each file once for each of the client's descriptors. */
-int fwd_do_watch(struct fwd_request *rq, struct fwd_args_watch *a)
+int amph_server_do_watch(struct amph_server_request *rq, struct amph_server_args_watch *a)
 {
     struct epoll_event ev = { .events = (uint32_t)a->events, .data.u64 = a->data };
-    struct fwd_bell *b = find(rq->server, rq->peer, a->bell);
+    struct amph_server_notifier *b = find(rq->server, rq->peer, a->bell);
     bool other;
     if (!b)
         return EBADF;

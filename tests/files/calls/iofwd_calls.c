@@ -615,32 +615,32 @@ static void test_killed(void)
 }
 
 /* What a stranger says at a door of the client's server is answered with one sentence. */
-static void knock(const struct fwd_door_addr *where, bool same_host, const char *what, const uint8_t *frame, size_t len, const char *want)
+static void knock(const struct amph_fwd_server_addr *where, bool same_host, const char *what, const uint8_t *frame, size_t len, const char *want)
 {
-    uint8_t buf[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST];
-    struct fwd_frame_in in;
+    uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
+    struct amph_fwd_frame_in in;
     int fd;
-    CHECK(fwd_door_connect(where, same_host, &fd) == AMPH_OK);
-    CHECK(fwd_door_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
-    CHECK(fwd_door_send(fd, frame, len) == AMPH_OK);
-    CHECK(fwd_door_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_REFUSE);
+    CHECK(amph_fwd_control_connect(where, same_host, &fd) == AMPH_OK);
+    CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
+    CHECK(amph_fwd_control_send(fd, frame, len) == AMPH_OK);
+    CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_REFUSE);
     if (!memmem(in.body, in.len, want, strlen(want))) {
         printf("%s: the server says \"%.*s\"\n", what, (int)in.len, (const char *)in.body);
         failures++;
     }
-    CHECK(fwd_door_receive(fd, buf, &in) == AMPH_ERR_PEER); /* and then it hangs up */
+    CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_ERR_PEER); /* and then it hangs up */
     close(fd);
 }
 
-static void knock_wrongly(const struct fwd_door_addr *where, bool same_host)
+static void knock_wrongly(const struct amph_fwd_server_addr *where, bool same_host)
 {
-    uint8_t frame[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST], key[AMPH_KEY_BYTES] = { 1 }, nonce[FWD_NONCE_BYTES] = { 0 };
-    struct fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8 };
-    size_t n = fwd_frame_build(frame, FWD_FRAME_ASK, NULL, 0);
+    uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX], key[AMPH_KEY_BYTES] = { 1 }, nonce[FWD_NONCE_BYTES] = { 0 };
+    struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8 };
+    size_t n = amph_fwd_frame_build(frame, FWD_FRAME_ASK, NULL, 0);
     frame[4] = FWD_VERSION + 1;
     knock(where, same_host, "another version", frame, n, "one version of Amphora");
-    n = fwd_hello_build(frame + FWD_DOOR_HEAD_BYTES, FWD_DOOR_BODY_MOST, &h, key, nonce);
-    n = fwd_frame_build(frame, FWD_FRAME_HELLO, frame + FWD_DOOR_HEAD_BYTES, n);
+    n = amph_fwd_hello_build(frame + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, &h, key, nonce);
+    n = amph_fwd_frame_build(frame, FWD_FRAME_HELLO, frame + FWD_FRAME_HEAD_BYTES, n);
     knock(where, same_host, "another key", frame, n, "key");
     knock(where, same_host, "another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18, "not the iofwd protocol");
 }
@@ -648,11 +648,11 @@ static void knock_wrongly(const struct fwd_door_addr *where, bool same_host)
 /* At the door for its own host, and at the one on a port, where the job has one. */
 static void test_door(void)
 {
-    struct fwd_door_addr where;
+    struct amph_fwd_server_addr where;
     void *value;
     size_t len;
-    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_DOOR_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
-    CHECK(fwd_door_addr_take(value, len, &where));
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
+    CHECK(amph_fwd_server_addr_parse(value, len, &where));
     free(value);
     knock_wrongly(&where, true);
     if (where.tcp.ss_family != AF_UNSPEC)
@@ -662,18 +662,18 @@ static void test_door(void)
 /* Who knocks and says nothing is sent away after a while. */
 static int stay_silent(void)
 {
-    struct fwd_door_addr where;
-    struct fwd_frame_in in;
-    uint8_t buf[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST];
+    struct amph_fwd_server_addr where;
+    struct amph_fwd_frame_in in;
+    uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     void *value;
     size_t len;
     int fd;
-    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_DOOR_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
-    CHECK(fwd_door_addr_take(value, len, &where) && fwd_door_connect(&where, true, &fd) == AMPH_OK);
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
+    CHECK(amph_fwd_server_addr_parse(value, len, &where) && amph_fwd_control_connect(&where, true, &fd) == AMPH_OK);
     free(value);
-    CHECK(fwd_door_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
+    CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
     struct pollfd p = { .fd = fd, .events = POLLIN };
-    CHECK(poll(&p, 1, (int)(3 * FWD_DOOR_TIMEOUT_NS / AMPH_NS_PER_MS)) == 1 && read(fd, buf, 1) == 0);
+    CHECK(poll(&p, 1, (int)(3 * FWD_CONTROL_TIMEOUT_NS / AMPH_NS_PER_MS)) == 1 && read(fd, buf, 1) == 0);
     close(fd);
     return failures;
 }
@@ -703,25 +703,25 @@ static void test_counters(void)
 static int crowd(void)
 {
     enum { CROWD = 400 };
-    struct fwd_door_addr where;
+    struct amph_fwd_server_addr where;
     struct stat st;
     struct pollfd first = { .events = POLLIN };
-    uint8_t buf[FWD_DOOR_HEAD_BYTES + FWD_DOOR_BODY_MOST];
-    struct fwd_frame_in in;
+    uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
+    struct amph_fwd_frame_in in;
     int fd[CROWD];
     void *value;
     size_t len;
-    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_DOOR_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
-    CHECK(fwd_door_addr_take(value, len, &where) && where.tcp.ss_family != AF_UNSPEC);
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
+    CHECK(amph_fwd_server_addr_parse(value, len, &where) && where.tcp.ss_family != AF_UNSPEC);
     free(value);
     uint64_t start = amph_now_ns();
     for (int i = 0; i < CROWD; i++)
-        CHECK(fwd_door_connect(&where, false, &fd[i]) == AMPH_OK && fwd_door_receive(fd[i], buf, &in) == AMPH_OK);
+        CHECK(amph_fwd_control_connect(&where, false, &fd[i]) == AMPH_OK && amph_fwd_control_receive(fd[i], buf, &in) == AMPH_OK);
     for (int i = 0; i < CROWD - 300; i++) {
         first.fd = fd[i];
         CHECK(poll(&first, 1, 5000) == 1 && recv(fd[i], buf, 1, 0) <= 0);
     }
-    CHECK(amph_now_ns() - start < FWD_DOOR_TIMEOUT_NS);
+    CHECK(amph_now_ns() - start < FWD_CONTROL_TIMEOUT_NS);
     CHECK(recv(fd[CROWD - 1], buf, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
     IS(amph_fwd_stat(cl, NULL, "/fwd", 0, &st), 0);
     for (int i = 0; i < CROWD; i++)
