@@ -67,7 +67,8 @@ static uint64_t machine_id(void)
 
 enum amph_status amph_address_make(struct amph_am_ep *ep)
 {
-    const struct amph_cx *smp = ep->cx[AMPH_CX_SMP], *net = ep->cx[AMPH_CX_NET];
+    const struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
+    const struct amph_cx *net = ep->cx[AMPH_CX_NET];
     struct amph_wr w;
     amph_wr_init(&w, ep->addr, sizeof ep->addr);
     amph_wr_u16(&w, ADDRESS_VERSION);
@@ -110,7 +111,8 @@ enum amph_status amph_address_parse(const void *bytes, size_t len_bytes, struct 
 static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct amph_address *to, bool self)
 {
     struct amph_address mine = { 0 };
-    struct amph_cx *smp = ep->cx[AMPH_CX_SMP], *net = ep->cx[AMPH_CX_NET];
+    struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
+    struct amph_cx *net = ep->cx[AMPH_CX_NET];
     if (self)
         return smp;
     if (amph_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp && to->amph_smp_allowed &&

@@ -226,7 +226,8 @@ enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const stru
                                 size_t len_bytes, unsigned flags, struct amph_op *lc, struct amph_op *rc)
 {
     uint32_t most;
-    uint64_t n = fragments(ep, peer, len_bytes, &most), sent = 0;
+    uint64_t n = fragments(ep, peer, len_bytes, &most);
+    uint64_t sent = 0;
     if (!n)
         return AMPH_AGAIN;
     struct transfer *t = rc ? begin(ep, peer, NULL, len_bytes, n, rc) : NULL;
@@ -252,7 +253,8 @@ enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const stru
                                 size_t len_bytes, unsigned flags, struct amph_op *done)
 {
     uint32_t most;
-    uint64_t n = fragments(ep, peer, len_bytes, &most), sent = 0;
+    uint64_t n = fragments(ep, peer, len_bytes, &most);
+    uint64_t sent = 0;
     if (!n)
         return AMPH_AGAIN;
     struct transfer *t = begin(ep, peer, dst, len_bytes, n, done);

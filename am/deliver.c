@@ -29,7 +29,8 @@ static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
 {
     const struct amph_am_context *c = ep->context[AMPH_AM_ROUTE_TO(am->flags)]; /* [0] is NULL */
     uint8_t *base = c ? c->segment_base : ep->segment_base;
-    uint64_t bytes = c ? c->segment_bytes : ep->segment_bytes, offset = am->dest - (uint64_t)(uintptr_t)base;
+    uint64_t bytes = c ? c->segment_bytes : ep->segment_bytes;
+    uint64_t offset = am->dest - (uint64_t)(uintptr_t)base;
     if (am->nbytes > bytes || offset > bytes - am->nbytes)
         return NULL;
     return (void *)((uintptr_t)base + offset); /* a segment may begin at address 0 */

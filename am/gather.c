@@ -38,14 +38,16 @@ struct amph_gather {
 /* Where round k's blocks start, and how many bytes they are. */
 static uint64_t round_bytes(const struct amph_gather *g, uint32_t round, uint64_t *start_p)
 {
-    uint64_t n = amph_job.size, first = UINT64_C(1) << round;
+    uint64_t n = amph_job.size;
+    uint64_t first = UINT64_C(1) << round;
     *start_p = first * g->block_bytes;
     return (first < n - first ? first : n - first) * g->block_bytes;
 }
 
 static void take(struct amph_gather *g, uint32_t round, uint64_t offset, const void *bytes, uint32_t nbytes)
 {
-    uint64_t start = 0, len = 0;
+    uint64_t start = 0;
+    uint64_t len = 0;
     if (round < ROUNDS_MAX && (UINT64_C(1) << round) < amph_job.size)
         len = round_bytes(g, round, &start);
     if (nbytes > len || offset > len - nbytes) {
@@ -69,7 +71,8 @@ static void keep(struct amph_gather *g, uint32_t call, uint32_t round, uint64_t 
 
 void amph_gather_handler(struct amph_token *token, const struct amph_am *am)
 {
-    uint32_t call = (uint32_t)am->args[ARG_CALL], round = (uint32_t)am->args[ARG_ROUND];
+    uint32_t call = (uint32_t)am->args[ARG_CALL];
+    uint32_t round = (uint32_t)am->args[ARG_ROUND];
     uint64_t offset = (uint32_t)am->args[ARG_OFFSET_LOW] | (uint64_t)(uint32_t)am->args[ARG_OFFSET_HIGH] << 32;
     struct amph_gather *g = amph_job.gather;
     pthread_mutex_lock(&g->lock);
@@ -84,7 +87,8 @@ void amph_gather_handler(struct amph_token *token, const struct amph_am *am)
 
 static void begin(struct amph_gather *g, size_t block_bytes, uint8_t *all)
 {
-    struct early **at = &g->early, *e;
+    struct early **at = &g->early;
+    struct early *e;
     pthread_mutex_lock(&g->lock);
     g->call++;
     g->block_bytes = block_bytes;
@@ -123,7 +127,8 @@ static enum amph_status run_rounds(struct amph_am_ep *ep, struct amph_gather *g)
 {
     enum amph_status st = AMPH_OK;
     for (uint32_t round = 0; st == AMPH_OK && (UINT64_C(1) << round) < amph_job.size; round++) {
-        uint64_t start, len = round_bytes(g, round, &start);
+        uint64_t start;
+        uint64_t len = round_bytes(g, round, &start);
         struct amph_waiter w = AMPH_WAITER_INIT;
         st = send_round(ep, g, round, len);
         while (st == AMPH_OK && __atomic_load_n(&g->got[round], __ATOMIC_ACQUIRE) < len) {
@@ -142,7 +147,8 @@ enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *al
 {
     struct amph_am_ep *ep = amph_job.ep;
     struct amph_gather *g = amph_job.gather;
-    uint32_t n = amph_job.size, rank = amph_job.rank;
+    uint32_t n = amph_job.size;
+    uint32_t rank = amph_job.rank;
     if (!ep)
         return AMPH_ERR_STATE;
     if (len_bytes == 0)

@@ -120,7 +120,8 @@ static void set_identity(const struct amph_jobdesc *desc, enum amph_group group,
 /* How many processes of the job share this host; *one_host_p: all of the own group do. */
 static unsigned crowd(const struct amph_jobdesc *desc, uint32_t self, bool *one_host_p)
 {
-    uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER], here = 0;
+    uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER];
+    uint32_t here = 0;
     for (uint32_t i = 0; i < total; i++)
         here += desc->proc[i].host == desc->proc[self].host;
     *one_host_p = true;
@@ -143,7 +144,8 @@ static const struct {
 static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
 {
     const uint32_t most = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
-    uint32_t here = 0, before = 0;
+    uint32_t here = 0;
+    uint32_t before = 0;
     for (uint32_t i = 0; i < amph_job.size; i++) {
         bool same = member(desc, i)->host == desc->proc[self].host;
         here += same;
@@ -192,8 +194,11 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
 /* The facts of all members and servers are there: the page size that suits them all. */
 static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
 {
-    uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER], page, n = 0;
-    uint32_t *pages = calloc(total, 2 * sizeof *pages), *who = pages + total;
+    uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER];
+    uint32_t page;
+    uint32_t n = 0;
+    uint32_t *pages = calloc(total, 2 * sizeof *pages);
+    uint32_t *who = pages + total;
     size_t a, b;
     if (!pages)
         return AMPH_ERR_NOMEM;

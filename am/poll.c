@@ -18,7 +18,8 @@ static void flush_all(struct amph_am_ep *ep)
 
 static inline unsigned poll_once(struct amph_am_ep *ep)
 {
-    unsigned n = 0, lanes = 1u << AMPH_LANE_REQUEST | 1u << AMPH_LANE_REPLY;
+    unsigned n = 0;
+    unsigned lanes = 1u << AMPH_LANE_REQUEST | 1u << AMPH_LANE_REPLY;
     if (AMPH_UNLIKELY(!amph_ep_enter(ep)))
         return 0;
     if (AMPH_UNLIKELY(ep->deferred != NULL)) {

@@ -28,7 +28,8 @@ static bool copy(struct amph_peer *p, ssize_t (*call)(pid_t, const struct iovec 
     const pid_t pid = __atomic_load_n(&p->vm_pid, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     for (size_t at = 0; at < len_bytes;) {
-        const struct iovec own = { (char *)here + at, len_bytes - at }, other = { (void *)(uintptr_t)(there + at), len_bytes - at };
+        const struct iovec own = { (char *)here + at, len_bytes - at };
+        const struct iovec other = { (void *)(uintptr_t)(there + at), len_bytes - at };
         ssize_t n = call(pid, &own, 1, &other, 1, 0);
         if (n > 0) {
             at += (size_t)n;

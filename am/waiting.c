@@ -54,7 +54,8 @@ static enum amph_wait_mode wait_mode(void)
 unsigned amph_am_cores(void)
 {
     cpu_set_t own, parent;
-    int n = 1, m;
+    int n = 1;
+    int m;
     if (sched_getaffinity(0, sizeof own, &own) == 0)
         n = CPU_COUNT(&own);
     if (sched_getaffinity(getppid(), sizeof parent, &parent) == 0 && (m = CPU_COUNT(&parent)) > n)
@@ -261,7 +262,8 @@ static void learn(const struct amph_waiter *w)
 static void spin_or_yield(struct amph_waiter *w)
 {
     if (w->rounds % ROUNDS_BETWEEN_CLOCKS == 1) {
-        uint64_t now = amph_now_ns(), spin_ns = amph_env_ns(AMPH_ENV_SPIN);
+        uint64_t now = amph_now_ns();
+        uint64_t spin_ns = amph_env_ns(AMPH_ENV_SPIN);
         if (w->rounds == 1) {
             w->start_ns = now;
             w->spun = spin_ns && !w->lends && !spin_is_vain();

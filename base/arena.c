@@ -58,7 +58,8 @@ static int set_length(int fd, off_t len_bytes)
         errno = EFBIG;
         return -1;
     }
-    int result = ftruncate(fd, len_bytes), err = errno;
+    int result = ftruncate(fd, len_bytes);
+    int err = errno;
     if (above)
         setrlimit(RLIMIT_FSIZE, &lim);
     errno = err;
@@ -149,7 +150,8 @@ uint64_t amph_segsize_setting(uint32_t procs_on_host)
     size_t len = strcspn(setting, "/");
     uint64_t bytes = 0;
     char *end;
-    bool whole_host = strcmp(setting + len, "/H") == 0, process = strcmp(setting + len, "/P") == 0;
+    bool whole_host = strcmp(setting + len, "/H") == 0;
+    bool process = strcmp(setting + len, "/P") == 0;
     if (len < sizeof text && (!setting[len] || whole_host || process)) {
         memcpy(text, setting, len);
         text[len] = 0;
@@ -249,7 +251,8 @@ static enum amph_status take_own(struct range *r, const char *what, size_t bytes
 /* The largest segment that may come after the area, as far as is known before the job has been joined. */
 static size_t expected_segment(void)
 {
-    uint64_t most = amph_arena_segment_max(), wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : most;
+    uint64_t most = amph_arena_segment_max();
+    uint64_t wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : most;
     return (size_t)(wanted < most ? wanted : most);
 }
 
@@ -371,7 +374,8 @@ enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct 
 
 bool amph_arena_in_segment(const void *at, size_t len_bytes, uint64_t *offset_p, uint32_t *which_p)
 {
-    uintptr_t to = atomic_load_explicit(&arena.segment_to, memory_order_acquire), from = atomic_load(&arena.segment_from);
+    uintptr_t to = atomic_load_explicit(&arena.segment_to, memory_order_acquire);
+    uintptr_t from = atomic_load(&arena.segment_from);
     uintptr_t first = (uintptr_t)at;
     if (first < from || first >= to || len_bytes > to - first)
         return false;

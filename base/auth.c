@@ -107,7 +107,8 @@ uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_
 
 bool amph_mac_equal(const void *a, const void *b, size_t len_bytes)
 {
-    const uint8_t *x = a, *y = b;
+    const uint8_t *x = a;
+    const uint8_t *y = b;
     uint8_t diff = 0;
     for (size_t i = 0; i < len_bytes; i++)
         diff |= x[i] ^ y[i];

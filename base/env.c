@@ -92,7 +92,8 @@ static void read_row(const struct amph_env_row *row, struct value *v)
 
 unsigned amph_text_distance(const char *a, const char *b)
 {
-    unsigned row[64], n = (unsigned)strlen(b);
+    unsigned row[64];
+    unsigned n = (unsigned)strlen(b);
     if (n > 63 || strlen(a) > 63)
         return 99;
     for (unsigned j = 0; j <= n; j++)
@@ -221,7 +222,8 @@ uint64_t amph_env_exit_timeout_ns(uint64_t nprocs)
 {
     if (amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
         return amph_env_ns(AMPH_ENV_EXITTIMEOUT);
-    uint64_t most = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MAX), least = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MIN);
+    uint64_t most = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MAX);
+    uint64_t least = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MIN);
     uint64_t each = amph_env_ns(AMPH_ENV_EXITTIMEOUT_FACTOR);
     if (least >= most || each > (most - least) / (nprocs ? nprocs : 1))
         return most;

@@ -126,7 +126,9 @@ static inline uint64_t amph_cpu_counter_hz(void)
 static inline int amph_cpu_demotes(void)
 {
 #if defined(__x86_64__)
-    unsigned a, b, c = 0, d;
+    unsigned a, b;
+    unsigned c = 0;
+    unsigned d;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 25 & 1);
 #else
     return 0;
@@ -158,8 +160,10 @@ static inline void amph_copy_stream(void *to, const void *from, size_t len)
     head = head < len ? head : len;
     memcpy(d, s, head);
     for (d += head, s += head, len -= head; len >= 64; d += 64, s += 64, len -= 64) {
-        __m128i a = _mm_loadu_si128((const __m128i *)s), b = _mm_loadu_si128((const __m128i *)(s + 16));
-        __m128i c = _mm_loadu_si128((const __m128i *)(s + 32)), e = _mm_loadu_si128((const __m128i *)(s + 48));
+        __m128i a = _mm_loadu_si128((const __m128i *)s);
+        __m128i b = _mm_loadu_si128((const __m128i *)(s + 16));
+        __m128i c = _mm_loadu_si128((const __m128i *)(s + 32));
+        __m128i e = _mm_loadu_si128((const __m128i *)(s + 48));
         _mm_stream_si128((__m128i *)d, a);
         _mm_stream_si128((__m128i *)(d + 16), b);
         _mm_stream_si128((__m128i *)(d + 32), c);
@@ -181,9 +185,14 @@ static inline void amph_add_product(uint64_t sum[2], uint64_t a, uint64_t b)
     sum[0] = (uint64_t)s;
     sum[1] = (uint64_t)(s >> 64);
 #else
-    uint64_t al = (uint32_t)a, ah = a >> 32, bl = (uint32_t)b, bh = b >> 32;
-    uint64_t mid = ah * bl + (al * bl >> 32), mid2 = al * bh + (uint32_t)mid;
-    uint64_t low = a * b, high = ah * bh + (mid >> 32) + (mid2 >> 32);
+    uint64_t al = (uint32_t)a;
+    uint64_t ah = a >> 32;
+    uint64_t bl = (uint32_t)b;
+    uint64_t bh = b >> 32;
+    uint64_t mid = ah * bl + (al * bl >> 32);
+    uint64_t mid2 = al * bh + (uint32_t)mid;
+    uint64_t low = a * b;
+    uint64_t high = ah * bh + (mid >> 32) + (mid2 >> 32);
     sum[0] += low;
     sum[1] += high + (sum[0] < low);
 #endif

@@ -190,7 +190,8 @@ static bool decode_hosts(struct amph_rd *r, struct amph_jobdesc *job)
 
 static bool decode_procs(struct amph_rd *r, struct amph_jobdesc *job)
 {
-    uint32_t compute = job->nproc[AMPH_COMPUTE], total = amph_jobdesc_total(job);
+    uint32_t compute = job->nproc[AMPH_COMPUTE];
+    uint32_t total = amph_jobdesc_total(job);
     if (amph_rd_left(r) / 4 < total || !(job->proc = calloc(total, sizeof *job->proc)))
         return false;
     for (uint32_t i = 0; i < total; i++)

@@ -146,7 +146,8 @@ static enum amph_status get_hosts(struct foreign *p)
 static enum amph_status split(struct foreign *p)
 {
     struct amph_jobdesc *job = &p->base.job;
-    uint32_t servers = (uint32_t)amph_env_int(AMPH_ENV_SERVERS), size = p->kvs->size;
+    uint32_t servers = (uint32_t)amph_env_int(AMPH_ENV_SERVERS);
+    uint32_t size = p->kvs->size;
     if (servers >= size) {
         amph_error("AMPHORA_SERVERS=%u leaves no compute process in a job of %u; start more processes or fewer servers", servers,
                    size);
@@ -347,7 +348,8 @@ static enum amph_status foreign_lookup(struct amph_boot *boot, uint32_t rank, co
 /* All values in one piece of memory, which the handle keeps. */
 static enum amph_status collect_values(struct amph_boot *boot, const char *key)
 {
-    uint32_t n = boot->job.nproc[boot->group], first = amph_boot_first(boot, boot->group);
+    uint32_t n = boot->job.nproc[boot->group];
+    uint32_t first = amph_boot_first(boot, boot->group);
     uint8_t *mem = malloc((size_t)n * AMPH_CONTROL_VALUE_MAX);
     size_t at = 0;
     if (!(boot->value_mem = mem))

@@ -210,7 +210,8 @@ static enum amph_status shake_hands(struct launched *l, bool join)
         st = take_welcome(l, nonce);
     if (st != AMPH_OK)
         return st;
-    uint32_t self = l->base.self, total = amph_jobdesc_total(&l->base.job);
+    uint32_t self = l->base.self;
+    uint32_t total = amph_jobdesc_total(&l->base.job);
     if (self != AMPH_RANK_NONE && self >= total) {
         amph_error("AMPHORA_RANK=%u, but the job has %u processes; leave AMPHORA_RANK to amphora-run", self, total);
         return AMPH_ERR_RANGE;
@@ -278,7 +279,8 @@ static enum amph_status launched_state(struct amph_boot *boot)
 /* Keeps one copy of the body; the values point into it. */
 static enum amph_status take_exchanged(struct amph_boot *boot, const struct amph_frame *frame)
 {
-    uint32_t n = boot->job.nproc[boot->group], first = amph_boot_first(boot, boot->group);
+    uint32_t n = boot->job.nproc[boot->group];
+    uint32_t first = amph_boot_first(boot, boot->group);
     struct amph_rd r;
     enum amph_status st = amph_boot_alloc_values(boot, n);
     if (st != AMPH_OK || !(boot->value_mem = malloc(frame->len_bytes + 1)))
@@ -355,7 +357,8 @@ static enum amph_status launched_wait_servers(struct amph_boot *boot, uint64_t t
         st = await_numbered(l, AMPH_CONTROL_FACTS, deadline_of(timeout_ns), &r);
     if (st != AMPH_OK)
         return st;
-    uint32_t n = amph_rd_u32(&r), first = boot->job.nproc[AMPH_COMPUTE];
+    uint32_t n = amph_rd_u32(&r);
+    uint32_t first = boot->job.nproc[AMPH_COMPUTE];
     if (n != boot->job.nproc[AMPH_SERVER])
         return AMPH_ERR_PROTO;
     for (uint32_t i = 0; i < n; i++)

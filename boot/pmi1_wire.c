@@ -136,7 +136,8 @@ static int connect_port(const char *port)
 {
     char host[256];
     const char *colon = strrchr(port, ':');
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *list = NULL;
     if (!colon || (size_t)(colon - port) >= sizeof host)
         return -1;
     memcpy(host, port, (size_t)(colon - port));
@@ -204,7 +205,9 @@ static enum amph_status greet(struct amph_pmi *pmi)
 
 enum amph_status amph_pmi_open(struct amph_pmi *pmi)
 {
-    long fd, rank = 0, size = 0;
+    long fd;
+    long rank = 0;
+    long size = 0;
     enum amph_status st = AMPH_OK;
     memset(pmi, 0, sizeof *pmi);
     if (amph_kvs_env_number("PMI_FD", 0, &fd)) {
@@ -285,7 +288,9 @@ enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **dat
         return st;
     char head[9] = "";
     memcpy(head, text, strnlen(text, 8));
-    size_t len = strtoul(head, NULL, 16), at = 0, cut = 8;
+    size_t len = strtoul(head, NULL, 16);
+    size_t at = 0;
+    size_t cut = 8;
     if (strlen(text) < 8 || len > AMPH_CONTROL_VALUE_MAX)
         return AMPH_ERR_PROTO;
     uint8_t *data = malloc(len + 1);
@@ -321,8 +326,10 @@ enum amph_status amph_pmi_finalize(struct amph_pmi *pmi)
 
 void amph_pmi_abort(struct amph_pmi *pmi, int code)
 {
-    char line[48] = "cmd=abort exitcode=", digits[12];
-    size_t n = strlen(line), d = 0;
+    char line[48] = "cmd=abort exitcode=";
+    char digits[12];
+    size_t n = strlen(line);
+    size_t d = 0;
     unsigned v = (unsigned)code & 255;
     do
         digits[d++] = (char)('0' + v % 10);

@@ -72,7 +72,8 @@ long amph_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES])
     char text[AMPH_PMI2_HEAD_BYTES + 1];
     memcpy(text, head, AMPH_PMI2_HEAD_BYTES);
     text[AMPH_PMI2_HEAD_BYTES] = 0;
-    size_t blanks = strspn(text, " "), digits = strspn(text + blanks, "0123456789");
+    size_t blanks = strspn(text, " ");
+    size_t digits = strspn(text + blanks, "0123456789");
     if (digits == 0 || text[blanks + digits + strspn(text + blanks + digits, " ")])
         return -1;
     long n = strtol(text, NULL, 10);
@@ -139,7 +140,10 @@ static enum amph_status receive(struct pmi2 *p)
 static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, ...) AMPH_PRINTF(3, 4);
 static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, ...)
 {
-    char text[AMPH_PMI2_HEAD_BYTES + 2048], got[64] = "", due[64], rc[16] = "0";
+    char text[AMPH_PMI2_HEAD_BYTES + 2048];
+    char got[64] = "";
+    char due[64];
+    char rc[16] = "0";
     va_list ap;
     int n = snprintf(text, sizeof text, "      cmd=%s;", name);
     va_start(ap, fmt);
@@ -202,7 +206,8 @@ static long number(const struct pmi2 *p, const char *word)
 
 static enum amph_status greet(struct pmi2 *p)
 {
-    long fd = -1, rank = 0;
+    long fd = -1;
+    long rank = 0;
     amph_kvs_env_number("PMI_FD", 0, &fd);
     amph_kvs_env_number("PMI_RANK", 0, &rank);
     p->fd = (int)fd;
@@ -212,7 +217,8 @@ static enum amph_status greet(struct pmi2 *p)
         st = ask(p, "fullinit", "pmijobid=%s;pmirank=%ld;threaded=FALSE;", p->job, rank);
     if (st != AMPH_OK)
         return st;
-    long size = number(p, "size"), own_rank = number(p, "rank");
+    long size = number(p, "size");
+    long own_rank = number(p, "rank");
     if (size < 1 || own_rank < 0 || own_rank >= size || size > UINT32_MAX) {
         amph_error("PMI-2 gives this process the number %ld of %ld, which cannot be", own_rank, size);
         return AMPH_ERR_PROTO;
@@ -252,7 +258,8 @@ static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const v
     size_t at = 0;
     enum amph_status st = AMPH_OK;
     for (unsigned part = 0; st == AMPH_OK && (part == 0 || at < len_bytes); part++) {
-        size_t n = part == 0 ? (size_t)snprintf(text, sizeof text, "%08zx", len_bytes) : 0, room = (TEXT_MOST - n) / 2;
+        size_t n = part == 0 ? (size_t)snprintf(text, sizeof text, "%08zx", len_bytes) : 0;
+        size_t room = (TEXT_MOST - n) / 2;
         size_t take = len_bytes - at < room ? len_bytes - at : room;
         amph_kvs_to_hex(text + n, bytes + at, take);
         at += take;
@@ -275,7 +282,8 @@ static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part
 
 static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, uint8_t *data, size_t len)
 {
-    size_t at = 0, cut = 8;
+    size_t at = 0;
+    size_t cut = 8;
     for (unsigned part = 1; at <= len; part++, cut = 0) {
         size_t n = (strlen(text) - cut) / 2;
         if (n > len - at)
@@ -294,7 +302,8 @@ static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, 
 
 static enum amph_status pmi2_get(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p)
 {
-    char text[TEXT_MOST + 1], head[9] = "";
+    char text[TEXT_MOST + 1];
+    char head[9] = "";
     enum amph_status st = get_part(own(kvs), name, 0, text);
     if (st != AMPH_OK)
         return st;

@@ -53,7 +53,8 @@ static bool pmix_present(void)
 static bool load(void)
 {
     static const char *const files[] = { "libpmix.so.2", "libpmix.so" };
-    void *library = NULL, *found[AMPH_COUNTOF(names)];
+    void *library = NULL;
+    void *found[AMPH_COUNTOF(names)];
     if (fn.init)
         return true;
     for (size_t i = 0; i < AMPH_COUNTOF(files) && !library; i++)

@@ -156,7 +156,8 @@ enum amph_status amph_standing_parse(const char *text, const char *from, struct 
     struct amph_standing set = { .n = 0 };
     size_t first = strlen(first_line);
     bool ok = strncmp(text, first_line, first) == 0;
-    char *copy = ok ? strdup(text + first) : NULL, *save = NULL;
+    char *copy = ok ? strdup(text + first) : NULL;
+    char *save = NULL;
     for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && ok; line = strtok_r(NULL, "\n", &save)) {
         char *rest = line + strcspn(line, " ");
         if (*rest)
@@ -209,7 +210,8 @@ static bool is_distrust(int err)
 
 enum amph_status amph_standing_write(const char *path, const struct amph_standing *set)
 {
-    char *text = amph_standing_print(set), *temporary = NULL;
+    char *text = amph_standing_print(set);
+    char *temporary = NULL;
     int fd = -1;
     if (text && asprintf(&temporary, "%s.%ld", path, (long)getpid()) >= 0) {
         unlink(temporary); /* who has made it could read what comes into it */
@@ -279,7 +281,8 @@ bool amph_standing_is(const char *path)
 const char *amph_standing_default(void)
 {
     static char path[4096];
-    const char *dir = amph_env_foreign("XDG_RUNTIME_DIR"), *job = amph_env_str(AMPH_ENV_JOB);
+    const char *dir = amph_env_foreign("XDG_RUNTIME_DIR");
+    const char *job = amph_env_str(AMPH_ENV_JOB);
     if (job[0])
         return job;
     if (dir && dir[0] == '/')

@@ -518,7 +518,8 @@ static enum amph_status start(struct em_cx *em, const struct transfer *what)
         return AMPH_ERR_RANGE;
     if (__atomic_load_n(&em->work, __ATOMIC_RELAXED) >= TRANSFERS_MAX)
         return AMPH_AGAIN;
-    struct transfer *t = malloc(sizeof *t), **at;
+    struct transfer *t = malloc(sizeof *t);
+    struct transfer **at;
     if (!t)
         return AMPH_ERR_NOMEM;
     *t = *what;

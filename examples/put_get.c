@@ -39,14 +39,18 @@ int main(int argc, char **argv)
     gex_Segment_t segment;
     if (gex_Client_Init(&client, &ep, &tm, "PUT_GET", &argc, &argv, 0) != GASNET_OK)
         return 1;
-    uintptr_t page = GASNET_PAGESIZE, bytes = (sizeof(struct shared) + page - 1) / page * page;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t bytes = (sizeof(struct shared) + page - 1) / page * page;
     if (gex_Segment_Attach(&segment, tm, bytes) != GASNET_OK)
         gasnet_exit(1);
 
-    gex_Rank_t me = gex_TM_QueryRank(tm), size = gex_TM_QuerySize(tm);
-    gex_Rank_t right = (me + 1) % size, left = (me + size - 1) % size;
+    gex_Rank_t me = gex_TM_QueryRank(tm);
+    gex_Rank_t size = gex_TM_QuerySize(tm);
+    gex_Rank_t right = (me + 1) % size;
+    gex_Rank_t left = (me + size - 1) % size;
     struct shared *mine = segment_of(tm, me);
-    double *block = malloc(sizeof mine->offer), *got = malloc(sizeof mine->offer);
+    double *block = malloc(sizeof mine->offer);
+    double *got = malloc(sizeof mine->offer);
     if (!block || !got)
         gasnet_exit(1);
     for (int i = 0; i < COUNT; i++) {

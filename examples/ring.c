@@ -35,7 +35,9 @@ int main(int argc, char **argv)
     gasnet_handlerentry_t handlers[] = { { H_TOKEN, (gex_AM_Fn_t)token_came } };
     if (gasnet_init(&argc, &argv) != GASNET_OK || gasnet_attach(handlers, 1, 0, 0) != GASNET_OK)
         return 1;
-    gasnet_node_t me = gasnet_mynode(), nodes = gasnet_nodes(), next = (me + 1) % nodes;
+    gasnet_node_t me = gasnet_mynode();
+    gasnet_node_t nodes = gasnet_nodes();
+    gasnet_node_t next = (me + 1) % nodes;
     gasnet_handlerarg_t in_one_round = (gasnet_handlerarg_t)(nodes * (nodes - 1) / 2);
     int errors = 0;
 

@@ -113,7 +113,8 @@ void amph_bound_write(struct amph_wr *w, const struct amphora_ep *ep)
 enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index, struct amph_rd *r)
 {
     struct amph_rmem rmem = { 0 };
-    uint64_t base = amph_rd_u64(r), len = amph_rd_u64(r);
+    uint64_t base = amph_rd_u64(r);
+    uint64_t len = amph_rd_u64(r);
     size_t key_len;
     const void *key = amph_rd_blob(r, &key_len);
     if (r->bad || peer >= amph_job.size || index >= GASNET_MAXEPS || len > UINTPTR_MAX || base > UINTPTR_MAX - len)

@@ -37,7 +37,8 @@ static int check(const struct amph_gex *g, gex_EP_t *eps, size_t num_eps, gex_Fl
 /* What everybody names: GASNET_OK and the largest number of endpoints, or why nothing is published. */
 static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_t *most_p)
 {
-    uint8_t mine[COUNT_BYTES], *all = malloc((size_t)team->pub.size * COUNT_BYTES);
+    uint8_t mine[COUNT_BYTES];
+    uint8_t *all = malloc((size_t)team->pub.size * COUNT_BYTES);
     struct amph_wr w;
     struct amph_rd r;
     int result = status;
@@ -52,7 +53,8 @@ static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_
         amph_fatal("gex_EP_PublishBoundSegment: the members of the team cannot be reached: %s", amph_status_text(st));
     for (uint32_t i = 0; i < team->pub.size; i++) {
         amph_rd_init(&r, all + (size_t)i * COUNT_BYTES, COUNT_BYTES);
-        uint32_t n = amph_rd_u32(&r), bad = amph_rd_u32(&r);
+        uint32_t n = amph_rd_u32(&r);
+        uint32_t bad = amph_rd_u32(&r);
         if (n > *most_p)
             *most_p = n;
         if (bad && result == GASNET_OK)
@@ -107,7 +109,8 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t num_eps, gex_F
     if (err || !most)
         return err;
     const size_t bytes = (size_t)most * RECORD_BYTES;
-    uint8_t *mine = malloc(bytes), *all = malloc(bytes * team->pub.size);
+    uint8_t *mine = malloc(bytes);
+    uint8_t *all = malloc(bytes * team->pub.size);
     if (!mine || !all)
         amph_fatal("gex_EP_PublishBoundSegment: no memory for %zu bytes of each of %u members", bytes, team->pub.size);
     write_records(mine, bytes, eps, num_eps);

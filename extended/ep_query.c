@@ -93,7 +93,8 @@ gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owne
 
 int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p, uintptr_t *size_p)
 {
-    void *owner = NULL, *local = NULL;
+    void *owner = NULL;
+    void *local = NULL;
     uintptr_t size = 0;
     gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, rank, &owner, &local, &size, 0));
     if (!size)

@@ -317,7 +317,8 @@ void amphora_event_wait(gex_Event_t event)
 /* Takes what is complete.  *left_p: how many are not; returns how many were taken. */
 static size_t take_array(gex_Event_t *pevent, size_t numevents, size_t *left_p)
 {
-    size_t taken = 0, left = 0;
+    size_t taken = 0;
+    size_t left = 0;
     for (size_t i = 0; i < numevents; i++) {
         if (pevent[i] == GEX_EVENT_INVALID)
             continue;

@@ -97,7 +97,8 @@ static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *n
 {
     const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
     const struct amph_proc *proc = &desc->proc[amph_job.first];
-    uint32_t nlocal = 0, nhost = 0;
+    uint32_t nlocal = 0;
+    uint32_t nhost = 0;
     f->leader = amph_job.rank;
     for (uint32_t i = 0; i < amph_job.size; i++) {
         nhost += proc[i].host == proc[amph_job.rank].host;
@@ -193,7 +194,8 @@ static enum amph_status meet(struct amph_gex *g)
     struct fact own = { .fd = -1 };
     uint8_t mine[FACT_BYTES];
     const uint8_t seen = 1;
-    uint8_t *all = malloc((size_t)amph_job.size * FACT_BYTES), *met = malloc(amph_job.size);
+    uint8_t *all = malloc((size_t)amph_job.size * FACT_BYTES);
+    uint8_t *met = malloc(amph_job.size);
     uint32_t nlocal;
     enum amph_status st = all && met ? own_fact(g, &own, &nlocal) : AMPH_ERR_NOMEM;
     if (st == AMPH_OK) {

@@ -23,7 +23,8 @@
 
 static bool category_ok(gex_Flags_t flags)
 {
-    gex_Flags_t kind = flags & (GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG), dir = flags & GEX_FLAG_AM_REQREP;
+    gex_Flags_t kind = flags & (GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG);
+    gex_Flags_t dir = flags & GEX_FLAG_AM_REQREP;
     return kind && dir && !(flags & ~(gex_Flags_t)31);
 }
 

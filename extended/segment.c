@@ -25,7 +25,8 @@ uintptr_t amphora_page_bytes(void)
  * constant (dropin/). */
 static uintptr_t granule(void)
 {
-    const uintptr_t page = amphora_page_bytes(), constant = 65536;
+    const uintptr_t page = amphora_page_bytes();
+    const uintptr_t constant = 65536;
     return page < constant && constant % page == 0 ? constant : page;
 }
 
@@ -42,7 +43,8 @@ uintptr_t amph_segment_limit(uint32_t procs_on_host)
 {
     if (amph_job.built_anywhere)
         return UINTPTR_MAX;
-    uint64_t bytes = wanted_limit(procs_on_host), page = amphora_page_bytes();
+    uint64_t bytes = wanted_limit(procs_on_host);
+    uint64_t page = amphora_page_bytes();
     if (bytes > amph_arena_segment_max())
         bytes = amph_arena_segment_max();
     bytes -= bytes % (bytes >= granule() ? granule() : page);
@@ -144,7 +146,8 @@ static void encode(const struct amph_gex *g, int status, uint8_t out[RECORD_BYTE
 static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r)
 {
     struct amph_rmem *rmem = &g->rmem[i];
-    uint64_t base = amph_rd_u64(r), len = amph_rd_u64(r);
+    uint64_t base = amph_rd_u64(r);
+    uint64_t len = amph_rd_u64(r);
     size_t key_len;
     const void *key = amph_rd_blob(r, &key_len);
     if (amph_job.built_anywhere && base <= UINTPTR_MAX && len > UINTPTR_MAX - base)

@@ -54,7 +54,8 @@ static uint32_t count_of(const char *text)
 static void become_job(const char *conduit, uint32_t count, char *const *args)
 {
     char launcher[4300], number[16], program[4096];
-    size_t n = 0, used = 0;
+    size_t n = 0;
+    size_t used = 0;
     ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
     if (len < 0 || !find_launcher(conduit, launcher, sizeof launcher))
         amph_fatal("this program cannot become a job of %u processes: %s; start it by amphora-run -n %u", count,

@@ -78,7 +78,8 @@ static void need_memory(const void *p, uint32_t members)
 
 static int by_word(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
 }
 
@@ -164,7 +165,8 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
     free((void *)team->order);
     amph_exchange_free(team->exchange);
     pthread_mutex_lock(&teams->lock); /* from here on another thread that destroys teams may free it */
-    struct amph_team **place = &teams->destroyed[teams->next_destroyed++ % AMPH_TEAM_DESTROYED], *oldest = *place;
+    struct amph_team **place = &teams->destroyed[teams->next_destroyed++ % AMPH_TEAM_DESTROYED];
+    struct amph_team *oldest = *place;
     *place = team;
     pthread_mutex_unlock(&teams->lock);
     free(oldest);
@@ -257,9 +259,12 @@ gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank)
     const struct amph_team *team = amph_team_of(tm, "gex_TM_TranslateJobrankToRank");
     if (!team->member)
         return jobrank < team->pub.size ? jobrank : GEX_RANK_INVALID;
-    uint32_t low = 0, high = team->pub.size; /* the first member whose job rank is not less */
+    /* the first member whose job rank is not less */
+    uint32_t low = 0;
+    uint32_t high = team->pub.size;
     while (low < high) {
-        uint32_t mid = low + (high - low) / 2, rank = team->order ? team->order[mid] : mid;
+        uint32_t mid = low + (high - low) / 2;
+        uint32_t rank = team->order ? team->order[mid] : mid;
         if (team->member[rank] < jobrank)
             low = mid + 1;
         else

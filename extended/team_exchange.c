@@ -19,7 +19,8 @@ enum { ROUNDS_MAX = 32, ARG_ID_LOW = 0, ARG_ID_HIGH, ARG_CALL, ARG_ROUND, ARG_OF
 /* Where round k's blocks start, and how many bytes they are. */
 static uint64_t round_bytes(const struct amph_team *team, uint32_t round, uint64_t *start_p)
 {
-    uint64_t n = team->pub.size, first = UINT64_C(1) << round;
+    uint64_t n = team->pub.size;
+    uint64_t first = UINT64_C(1) << round;
     *start_p = first * team->exchange->block_bytes;
     return (first < n - first ? first : n - first) * team->exchange->block_bytes;
 }
@@ -27,7 +28,8 @@ static uint64_t round_bytes(const struct amph_team *team, uint32_t round, uint64
 static void take(struct amph_team *team, uint32_t round, uint64_t offset, const void *bytes, uint32_t nbytes)
 {
     struct amph_exchange *x = team->exchange;
-    uint64_t start = 0, len = 0;
+    uint64_t start = 0;
+    uint64_t len = 0;
     if (round < ROUNDS_MAX && (UINT64_C(1) << round) < team->pub.size)
         len = round_bytes(team, round, &start);
     if (nbytes > len || offset > len - nbytes) {
@@ -56,7 +58,8 @@ static uint64_t join(const int32_t *low_high)
 static void on_exchange(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_teams *teams = amph_gex() ? amph_gex()->teams : NULL;
-    uint32_t call = (uint32_t)am->args[ARG_CALL], round = (uint32_t)am->args[ARG_ROUND];
+    uint32_t call = (uint32_t)am->args[ARG_CALL];
+    uint32_t round = (uint32_t)am->args[ARG_ROUND];
     uint64_t offset = join(am->args + ARG_OFFSET_LOW);
     if (!teams) {
         amph_count_exact(DROP_MALFORMED, 1);
@@ -78,7 +81,8 @@ static void on_exchange(struct amph_token *token, const struct amph_am *am)
 static bool begin(struct amph_team *team, size_t block_bytes, uint8_t *all)
 {
     struct amph_exchange *x = team->exchange;
-    struct amph_exchange_early **at = &x->early, *e;
+    struct amph_exchange_early **at = &x->early;
+    struct amph_exchange_early *e;
     if (x->all)
         return false;
     x->call++;
@@ -101,8 +105,10 @@ static enum amph_status send_round(struct amph_team *team, uint32_t round, uint6
 {
     struct amph_am_ep *ep = team->ep->am;
     const struct amph_exchange *x = team->exchange;
-    uint32_t n = team->pub.size, rank = (uint32_t)((team->pub.rank + (uint64_t)n - (UINT64_C(1) << round)) % n);
-    uint32_t to = amph_team_member(team, rank), most = amph_am_max_medium(ep, to);
+    uint32_t n = team->pub.size;
+    uint32_t rank = (uint32_t)((team->pub.rank + (uint64_t)n - (UINT64_C(1) << round)) % n);
+    uint32_t to = amph_team_member(team, rank);
+    uint32_t most = amph_am_max_medium(ep, to);
     uint64_t id = amph_team_id_at(team, rank);
     enum amph_status st = AMPH_OK;
     for (uint64_t offset = 0; offset < len && st == AMPH_OK;) {
@@ -122,7 +128,8 @@ static enum amph_status run_rounds(struct amph_team *team)
     const struct amph_exchange *x = team->exchange;
     enum amph_status st = AMPH_OK;
     for (uint32_t round = 0; st == AMPH_OK && (UINT64_C(1) << round) < team->pub.size; round++) {
-        uint64_t start, len = round_bytes(team, round, &start);
+        uint64_t start;
+        uint64_t len = round_bytes(team, round, &start);
         struct amph_waiter w = AMPH_WAITER_INIT;
         st = send_round(team, round, len);
         while (st == AMPH_OK && __atomic_load_n(&x->got[round], __ATOMIC_ACQUIRE) < len) {
@@ -138,7 +145,8 @@ static enum amph_status run_rounds(struct amph_team *team)
 enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes, void *all)
 {
     struct amph_teams *teams = amph_gex()->teams;
-    const uint32_t n = team->pub.size, rank = team->pub.rank;
+    const uint32_t n = team->pub.size;
+    const uint32_t rank = team->pub.rank;
     uint8_t *turned = malloc((size_t)n * len_bytes);
     if (!turned)
         return AMPH_ERR_NOMEM;

@@ -103,7 +103,8 @@ static void meet(struct amph_team *team, const char *call)
 /* What everybody has said; the caller frees it. */
 static uint8_t *ask_all(struct amph_team *parent, const struct ask *mine, const char *call)
 {
-    uint8_t own[ASK_BYTES], *table = need(malloc((size_t)parent->pub.size * ASK_BYTES), parent->pub.size);
+    uint8_t own[ASK_BYTES];
+    uint8_t *table = need(malloc((size_t)parent->pub.size * ASK_BYTES), parent->pub.size);
     encode(mine, own);
     exchange(parent, own, sizeof own, table, call);
     return table;
@@ -149,7 +150,8 @@ struct candidate {
 
 static int by_key(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct candidate *x = a;
+    const struct candidate *y = b;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return x->rank < y->rank ? -1 : x->rank > y->rank;
@@ -274,7 +276,8 @@ static size_t read_list(const struct amph_team *parent, const gex_EP_Location_t 
 
 static int by_place(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
 }
 
@@ -296,7 +299,8 @@ static void number_members(struct amph_team_spec *spec)
             spec->slot[(uint32_t)place[i]] = (uint8_t)(spec->slot[(uint32_t)place[i - 1]] + 1);
     for (uint32_t i = 0; several && i < n; i++)
         for (uint32_t j = i + 1; j < n && place[j] >> 32 == place[i] >> 32; j++) {
-            uint32_t a = (uint32_t)place[i], b = (uint32_t)place[j];
+            uint32_t a = (uint32_t)place[i];
+            uint32_t b = (uint32_t)place[j];
             if (j - i >= GASNET_MAXEPS || !spec->member_ep || spec->member_ep[a] == spec->member_ep[b])
                 amph_fatal("gex_TM_Create: entries %u and %u name the same endpoint of process %u", a, b, spec->member[a]);
         }

@@ -75,7 +75,8 @@ int main(int argc, char **argv)
         options[i + 1] = (struct option){ parts[i].name, no_argument, NULL, parts[i].letter };
         letters[i + 1] = parts[i].letter;
     }
-    int letter, printed = 0;
+    int letter;
+    int printed = 0;
     opterr = 0; /* what is wrong is said below */
     while ((letter = getopt_long_only(argc, argv, letters, options, NULL)) != -1) {
         if (letter == 'h') {

@@ -179,7 +179,8 @@ void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op, st
                         const void *operand2)
 {
     const struct domain *d = find(domain, "upc_atomic");
-    size_t i = 0, k = 0;
+    size_t i = 0;
+    size_t k = 0;
     while (i < COUNT(operations) && operations[i].op != op)
         i++;
     if (i == COUNT(operations) || !(d->ops & op))

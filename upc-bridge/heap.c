@@ -132,7 +132,8 @@ uint64_t upc_heap_alloc(struct upc_heap *h, uint64_t bytes)
 
 bool upc_heap_free(struct upc_heap *h, uint64_t addr)
 {
-    uint64_t block = addr - h->grain, next, previous;
+    uint64_t block = addr - h->grain;
+    uint64_t next, previous;
     if (addr < h->first + h->grain || addr % h->grain || !is(h, block, IN_USE))
         return false;
     next = behind(h, block);
@@ -161,7 +162,8 @@ bool upc_heap_free(struct upc_heap *h, uint64_t addr)
 
 uint64_t upc_heap_check(const struct upc_heap *h)
 {
-    uint64_t used = 0, previous = 0;
+    uint64_t used = 0;
+    uint64_t previous = 0;
     for (uint64_t block = h->first; block < h->fresh; block += head(h, block)->size) {
         const struct header *b = head(h, block);
         bool in_use = is(h, block, IN_USE);

@@ -127,7 +127,8 @@ static int check_flags(int flags)
 {
     const int all = UPC_RDONLY | UPC_WRONLY | UPC_RDWR | UPC_INDIVIDUAL_FP | UPC_COMMON_FP | UPC_APPEND | UPC_CREATE | UPC_EXCL |
                     UPC_STRONG_CA | UPC_TRUNC | UPC_DELETE_ON_CLOSE;
-    int access = flags & (UPC_RDONLY | UPC_WRONLY | UPC_RDWR), fp = flags & (UPC_INDIVIDUAL_FP | UPC_COMMON_FP);
+    int access = flags & (UPC_RDONLY | UPC_WRONLY | UPC_RDWR);
+    int fp = flags & (UPC_INDIVIDUAL_FP | UPC_COMMON_FP);
     if (access != UPC_RDONLY && access != UPC_WRONLY && access != UPC_RDWR)
         return EINVAL;
     if (fp != UPC_INDIVIDUAL_FP && fp != UPC_COMMON_FP)
@@ -144,7 +145,8 @@ static void set_strong(struct upc_file *f)
 /* Thread 0 makes the file what the flags want; the others open what there is. */
 static int open_all(struct upc_file *f)
 {
-    int access = f->flags & UPC_RDONLY ? O_RDONLY : f->flags & UPC_WRONLY ? O_WRONLY : O_RDWR, err = 0;
+    int access = f->flags & UPC_RDONLY ? O_RDONLY : f->flags & UPC_WRONLY ? O_WRONLY : O_RDWR;
+    int err = 0;
     int more = (f->flags & UPC_CREATE ? O_CREAT : 0) | (f->flags & UPC_EXCL ? O_EXCL : 0) | (f->flags & UPC_TRUNC ? O_TRUNC : 0);
     bool opened = false;
     if (upc_self.mythread == 0) {
@@ -225,7 +227,8 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints, struct 
 /* Closes what is open; single-valued errors. */
 static int close_all(struct upc_file *f)
 {
-    int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f), again;
+    int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f);
+    int again;
     upc_joint_close(f);
     again = upc_raw_close(f);
     err = common_error(err ? err : again);

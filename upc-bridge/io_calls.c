@@ -240,7 +240,8 @@ static uint64_t product(size_t size, size_t nmemb, int *err_p)
  * many pieces that are. */
 static size_t set_pieces(struct upc_piece *piece, struct upc_wide at, uint64_t block, uint64_t size, uint64_t len)
 {
-    uint64_t begin = at.addr, before = size ? amph_upc_block_begin(&at, block / size, size) * size : 0;
+    uint64_t begin = at.addr;
+    uint64_t before = size ? amph_upc_block_begin(&at, block / size, size) * size : 0;
     uint64_t rest = before && block - before < len ? block - before : before ? len : 0;
     if (rest) {
         *piece++ = (struct upc_piece){ .at = { begin, at.thread, 0 }, .len = rest };
@@ -271,8 +272,12 @@ static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t s
 /* The calling thread's share of a stretch of the file: [*begin_p, + result) of n bytes that begin at the file's position. */
 static uint64_t share_of(const struct upc_file *f, uint64_t n, uint64_t *begin_p)
 {
-    uint64_t first = (uint64_t)f->position, unit = (uint64_t)f->unit, end = first + n, from, to;
-    uint64_t units = (end + unit - 1) / unit - first / unit, each = (units + (uint64_t)f->writers - 1) / (uint64_t)f->writers * unit;
+    uint64_t first = (uint64_t)f->position;
+    uint64_t unit = (uint64_t)f->unit;
+    uint64_t end = first + n;
+    uint64_t from, to;
+    uint64_t units = (end + unit - 1) / unit - first / unit;
+    uint64_t each = (units + (uint64_t)f->writers - 1) / (uint64_t)f->writers * unit;
     uint64_t w = (uint64_t)upc_self.mythread;
     *begin_p = 0;
     if (w >= (uint64_t)f->writers || n == 0)
@@ -295,7 +300,10 @@ static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffe
         return -1;
     struct upc_async *a = operation(f, writing, 2, 1, flags);
     a->refused = check_access(f, writing);
-    uint64_t n = product(size, nmemb, &a->refused), block = product(size, blocksize, &a->refused), begin = 0, share = n;
+    uint64_t n = product(size, nmemb, &a->refused);
+    uint64_t block = product(size, blocksize, &a->refused);
+    uint64_t begin = 0;
+    uint64_t share = n;
     if (buffer.thread >= (uint32_t)upc_self.threads || (n && !buffer.addr)) {
         a->refused = EFAULT;
         n = share = 0;
@@ -385,7 +393,8 @@ static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int 
 {
     m->npieces = 0;
     for (size_t i = 0; i < nmem; i++) {
-        struct upc_piece p = piece_of(memvec, i, form), *to = &m->piece[m->npieces];
+        struct upc_piece p = piece_of(memvec, i, form);
+        struct upc_piece *to = &m->piece[m->npieces];
         if (p.len && form && (p.at.thread >= (uint32_t)upc_self.threads || !p.at.addr))
             return EFAULT;
         *bytes_p += p.len;
@@ -399,7 +408,8 @@ static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int 
 /* Fills both lists in; gives an errno value. */
 static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem, const struct upc_filevec *filevec, size_t nfile, int form)
 {
-    uint64_t memory = 0, file = 0;
+    uint64_t memory = 0;
+    uint64_t file = 0;
     int64_t last = 0;
     int err = fill_pieces(m, memvec, nmem, form, &memory);
     m->nruns = 0;

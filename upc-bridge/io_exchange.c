@@ -85,7 +85,9 @@ static void reduce(uint64_t *value, size_t n, gex_OP_t op)
 static bool is_worth_it(struct exchange *x)
 {
     const struct upc_move *m = x->m;
-    uint64_t most[4] = { 0, 0, m->nruns, 0 }, sum[2] = { m->nruns, 0 }, range;
+    uint64_t most[4] = { 0, 0, m->nruns, 0 };
+    uint64_t sum[2] = { m->nruns, 0 };
+    uint64_t range;
     for (size_t i = 0; i < m->nruns; i++) {
         sum[1] += m->run[i].len;
         most[3] |= i && m->run[i].offset < m->run[i - 1].offset + (int64_t)m->run[i - 1].len; /* runs of one list overlap */
@@ -112,7 +114,8 @@ static bool is_worth_it(struct exchange *x)
 static bool set_up(struct exchange *x)
 {
     const struct upc_file *f = x->m->file;
-    uint64_t unit = (uint64_t)f->unit, bytes;
+    uint64_t unit = (uint64_t)f->unit;
+    uint64_t bytes;
     x->owners = (uint32_t)f->writers;
     x->base = x->low / (int64_t)unit * (int64_t)unit;
     x->share = ((uint64_t)(x->end - x->base) + x->owners - 1) / x->owners;
@@ -168,7 +171,8 @@ static void publish(struct exchange *x)
 
 static int by_offset(const void *a, const void *b)
 {
-    int64_t x = ((const struct upc_run *)a)->offset, y = ((const struct upc_run *)b)->offset;
+    int64_t x = ((const struct upc_run *)a)->offset;
+    int64_t y = ((const struct upc_run *)b)->offset;
     return (x > y) - (x < y);
 }
 
@@ -180,7 +184,8 @@ static size_t join(struct upc_run *run, size_t n)
         return 0;
     qsort(run, n, sizeof *run, by_offset);
     for (size_t i = 1; i < n; i++) {
-        int64_t end = run[last].offset + (int64_t)run[last].len, other = run[i].offset + (int64_t)run[i].len;
+        int64_t end = run[last].offset + (int64_t)run[last].len;
+        int64_t other = run[i].offset + (int64_t)run[i].len;
         if (run[i].offset > end)
             run[++last] = run[i];
         else if (other > end)
@@ -192,7 +197,8 @@ static size_t join(struct upc_run *run, size_t n)
 /* What all threads write in the own share. */
 static bool collect(struct exchange *x)
 {
-    uint32_t threads = (uint32_t)upc_self.threads, me = (uint32_t)upc_self.mythread;
+    uint32_t threads = (uint32_t)upc_self.threads;
+    uint32_t me = (uint32_t)upc_self.mythread;
     struct table_row *row = calloc(threads, sizeof *row);
     size_t n = 0;
     for (uint32_t t = 0; row && t < threads; t++)
@@ -261,11 +267,14 @@ static void carry(struct exchange *x, uint32_t owner, unsigned round, int64_t fi
 {
     struct upc_move *m = x->m;
     struct lane *l = &x->lane[owner];
-    int64_t from = share_at(x, owner) + (int64_t)(round * x->window), to = smaller(from + (int64_t)x->window, share_at(x, owner + 1));
+    int64_t from = share_at(x, owner) + (int64_t)(round * x->window);
+    int64_t to = smaller(from + (int64_t)x->window, share_at(x, owner + 1));
     char *buffer = amph_upc_there(owner, window_addr(x, round));
     while (l->run < m->nruns && !x->error) {
         const struct upc_run *run = &m->run[l->run];
-        int64_t at = run->offset + (int64_t)l->done, end = smaller(run->offset + (int64_t)run->len, to), real = smaller(end, file_end);
+        int64_t at = run->offset + (int64_t)l->done;
+        int64_t end = smaller(run->offset + (int64_t)run->len, to);
+        int64_t real = smaller(end, file_end);
         if (at >= to)
             break;
         if (real > at) {
@@ -288,11 +297,13 @@ static void carry(struct exchange *x, uint32_t owner, unsigned round, int64_t fi
 static void write_window(struct exchange *x, unsigned round)
 {
     uint32_t me = (uint32_t)upc_self.mythread;
-    int64_t from = share_at(x, me) + (int64_t)(round * x->window), to = smaller(from + (int64_t)x->window, share_at(x, me + 1));
+    int64_t from = share_at(x, me) + (int64_t)(round * x->window);
+    int64_t to = smaller(from + (int64_t)x->window, share_at(x, me + 1));
     char *buffer = amph_upc_mine(window_addr(x, round));
     while (x->at < x->ncover && x->cover[x->at].offset < to && !x->error) {
         const struct upc_run *c = &x->cover[x->at];
-        int64_t at = c->offset > from ? c->offset : from, end = smaller(c->offset + (int64_t)c->len, to);
+        int64_t at = c->offset > from ? c->offset : from;
+        int64_t end = smaller(c->offset + (int64_t)c->len, to);
         uint64_t done;
         if (end > at)
             x->error = upc_raw_move(x->m->file, true, buffer + (at - from), (uint64_t)(end - at), at, &done);
@@ -306,7 +317,8 @@ static void read_window(struct exchange *x, unsigned round)
 {
     uint32_t me = (uint32_t)upc_self.mythread;
     struct head *head = amph_upc_mine(x->addr);
-    int64_t begin = share_at(x, me) + (int64_t)(round * x->window), to = smaller(begin + (int64_t)x->window, share_at(x, me + 1));
+    int64_t begin = share_at(x, me) + (int64_t)(round * x->window);
+    int64_t to = smaller(begin + (int64_t)x->window, share_at(x, me + 1));
     int64_t from = begin > x->low ? begin : x->low;
     char *buffer = amph_upc_mine(window_addr(x, round));
     uint64_t done = 0;

@@ -16,7 +16,8 @@
 static bool below_prefix(const char *path, const char *list)
 {
     while (list && *list) {
-        size_t entry = strcspn(list, ":"), len = strcspn(list, ":=");
+        size_t entry = strcspn(list, ":");
+        size_t len = strcspn(list, ":=");
         while (len > 1 && list[len - 1] == '/')
             len--;
         if (len && strncmp(path, list, len) == 0 && (path[len] == '/' || path[len] == 0 || len == 1))

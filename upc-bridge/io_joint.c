@@ -108,7 +108,8 @@ static struct plan make_plan(const struct upc_async *a)
 {
     const struct upc_piece *piece = a->move.piece;
     const struct upc_joint *j = &a->move.file->joint;
-    uint64_t threads = (uint64_t)upc_self.threads, block = block_of(a) ? block_of(a) : a->whole;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t block = block_of(a) ? block_of(a) : a->whole;
     uint64_t before = a->move.npieces > 1 ? block - piece->len : 0; /* the first piece is the rest of a block */
     struct plan p = { .a = a, .addr = piece->at.addr - before, .block = block, .first = piece->at.thread * block + before,
                       .at = a->move.run[0].offset - (int64_t)a->move.skip };
@@ -117,7 +118,8 @@ static struct plan make_plan(const struct upc_async *a)
     if (p.alone)
         p.width = block < j->most ? block : j->most; /* of a block, from its beginning on */
     else {
-        uint64_t rows = j->most / block, fit = STRETCH_MOST / (block * threads);
+        uint64_t rows = j->most / block;
+        uint64_t fit = STRETCH_MOST / (block * threads);
         rows = rows < fit ? rows : fit;
         p.width = (rows ? rows : 1) * block * threads;
     }
@@ -129,8 +131,10 @@ static struct plan make_plan(const struct upc_async *a)
 /* Stretch k: [*from_p, result). */
 static uint64_t bounds(const struct plan *p, uint64_t k, uint64_t *from_p)
 {
-    uint64_t parts = (p->block + p->width - 1) / p->width, begin = p->alone ? k / parts * p->block + k % parts * p->width : k * p->width;
-    uint64_t end = begin + p->width, last = p->alone ? (k / parts + 1) * p->block : end;
+    uint64_t parts = (p->block + p->width - 1) / p->width;
+    uint64_t begin = p->alone ? k / parts * p->block + k % parts * p->width : k * p->width;
+    uint64_t end = begin + p->width;
+    uint64_t last = p->alone ? (k / parts + 1) * p->block : end;
     end = end < last ? end : last;
     *from_p = begin > p->first ? begin : p->first;
     return end < p->end ? end : p->end;
@@ -151,12 +155,15 @@ static void add_run(struct iofwd_row *row, size_t *n, uint32_t at, uint32_t len)
 /* This thread's part of [from, to). */
 static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct iofwd_joint *s, struct iofwd_row *row)
 {
-    uint64_t threads = (uint64_t)upc_self.threads, me = (uint64_t)upc_self.mythread, g = from / p->block;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t me = (uint64_t)upc_self.mythread;
+    uint64_t g = from / p->block;
     g += (me + threads - g % threads) % threads;
     s->rows = row;
     s->nrows = 0;
     for (; g * p->block < to; g += threads) {
-        uint64_t begin = g * p->block > from ? g * p->block : from, end = (g + 1) * p->block < to ? (g + 1) * p->block : to;
+        uint64_t begin = g * p->block > from ? g * p->block : from;
+        uint64_t end = (g + 1) * p->block < to ? (g + 1) * p->block : to;
         if (s->nrows == 0)
             s->buf = amph_upc_mine(p->addr + g / threads * p->block + begin % p->block);
         add_run(row, &s->nrows, (uint32_t)(begin - from), (uint32_t)(end - begin));
@@ -167,7 +174,9 @@ static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct i
 static bool fill_stretch(const struct plan *p, uint64_t k, struct iofwd_joint *s, struct iofwd_row *row)
 {
     const struct upc_file *f = p->a->move.file;
-    uint64_t which = k % f->joint.nfiles, i = which * p->each + k / f->joint.nfiles, from, to;
+    uint64_t which = k % f->joint.nfiles;
+    uint64_t i = which * p->each + k / f->joint.nfiles;
+    uint64_t from, to;
     if (k / f->joint.nfiles >= p->each || i >= p->n || (to = bounds(p, i, &from)) <= from)
         return false;
     *s = (struct iofwd_joint){ .file = f->joint.file[which], .number = p->a->number + i,

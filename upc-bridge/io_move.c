@@ -41,8 +41,11 @@ static void copy(bool to_file, char *buf, char *memory, uint64_t n)
 /* Calls on each block of the stretch: counts it for its thread, or copies it. */
 static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct part *parts, char *buf, bool to_file)
 {
-    uint64_t threads = (uint64_t)upc_self.threads, block = p->at.thread + x / p->block, inside = x % p->block;
-    uint64_t t = block % threads, row = block / threads;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t block = p->at.thread + x / p->block;
+    uint64_t inside = x % p->block;
+    uint64_t t = block % threads;
+    uint64_t row = block / threads;
     while (n) {
         uint64_t len = p->block - inside < n ? p->block - inside : n;
         struct part *part = &parts[t];
@@ -119,7 +122,8 @@ char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p)
 {
     const struct upc_piece *p = c->piece;
     struct upc_wide w = p->at;
-    uint64_t block, inside = c->at;
+    uint64_t block;
+    uint64_t inside = c->at;
     *n_p = p->len - c->at;
     if (p->local)
         return p->local + c->at;
@@ -138,7 +142,8 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
     const bool to_file = m->writing;
     int err = 0;
     while (n && !err) {
-        uint64_t len = c->piece->len - c->at < n ? c->piece->len - c->at : n, run;
+        uint64_t len = c->piece->len - c->at < n ? c->piece->len - c->at : n;
+        uint64_t run;
         char *memory = upc_cursor_straight(c, &run);
         if (memory && run >= len)
             copy(to_file, buf, memory, len);
@@ -161,7 +166,8 @@ static void move_run(struct upc_move *m, struct upc_cursor *c, int64_t offset, u
 {
     struct upc_file *f = m->file;
     while (len && !m->error) {
-        uint64_t n, done = 0;
+        uint64_t n;
+        uint64_t done = 0;
         char *memory = upc_cursor_straight(c, &n);
         if (memory && (n >= UPC_IO_DIRECT || n >= len)) {
             n = n < len ? n : len;

@@ -51,7 +51,8 @@ void amphora_upc_memcpy(struct upc_wide dst, struct upc_wide src, size_t n)
 
 upc_handle_t amphora_upc_memcpy_nb(struct upc_wide dst, struct upc_wide src, size_t n)
 {
-    void *from = near(src), *to = near(dst);
+    void *from = near(src);
+    void *to = near(dst);
     char *bounce;
     if (n == 0)
         return UPC_COMPLETE_HANDLE;
@@ -101,7 +102,8 @@ upc_handle_t amphora_upc_memset_nb(struct upc_wide dst, int c, size_t n)
 
 void amphora_upc_memcpy_nbi(struct upc_wide dst, struct upc_wide src, size_t n)
 {
-    void *from = near(src), *to = near(dst);
+    void *from = near(src);
+    void *to = near(dst);
     if (n == 0)
         return;
     (void)source(src);

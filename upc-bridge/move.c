@@ -19,7 +19,8 @@ static uint32_t me(void)
 void amphora_upc_all_broadcast(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags)
 {
     /* The data comes in this call from a thread that has entered it and goes to the caller alone: MYSYNC needs no meeting. */
-    upc_flag_t in = flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, out = flags & UPC_OUT_MYSYNC ? UPC_OUT_NOSYNC : flags;
+    upc_flag_t in = flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags;
+    upc_flag_t out = flags & UPC_OUT_MYSYNC ? UPC_OUT_NOSYNC : flags;
     amph_upc_enter(in, "upc_all_broadcast");
     if (nbytes)
         gex_Event_Wait(gex_Coll_BroadcastNB(upc_self.tm, src.thread, amph_upc_mine(dst.addr), amph_upc_mine(src.addr), nbytes, 0));

@@ -112,15 +112,19 @@ static struct layout layout_of(struct upc_wide p, size_t nelems, size_t block, s
 /* Elements of the block that thread t has in a row; *addr_p: where they lie there. */
 static uint64_t run_of(const struct layout *l, uint64_t t, uint64_t row, uint64_t *addr_p)
 {
-    uint64_t threads = (uint64_t)upc_self.threads, block = row * threads + (t + threads - l->first) % threads;
-    uint64_t begin = block * l->block, end = l->end - begin < l->block ? l->end : begin + l->block, skip = block ? 0 : l->before;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t block = row * threads + (t + threads - l->first) % threads;
+    uint64_t begin = block * l->block;
+    uint64_t end = l->end - begin < l->block ? l->end : begin + l->block;
+    uint64_t skip = block ? 0 : l->before;
     *addr_p = l->addr + ((l->first + block) / threads * l->block + skip) * l->size;
     return begin >= l->end ? 0 : end - begin - skip;
 }
 
 static void add_own_run(const struct how *how, const struct layout *l, uint64_t row, struct part *acc)
 {
-    uint64_t addr, n = run_of(l, (uint64_t)upc_self.mythread, row, &addr);
+    uint64_t addr;
+    uint64_t n = run_of(l, (uint64_t)upc_self.mythread, row, &addr);
     const unsigned char *x = amph_upc_mine(addr);
     for (uint64_t i = 0; i < n; i++)
         add_value(how, acc, x + i * l->size);
@@ -186,7 +190,8 @@ struct board {
 /* Turns the own run into prefixes that continue acc. */
 static void write_prefixes(const struct how *how, const struct layout *from, const struct layout *to, uint64_t row, struct part acc)
 {
-    uint64_t addr, to_addr, n = run_of(from, (uint64_t)upc_self.mythread, row, &addr);
+    uint64_t addr, to_addr;
+    uint64_t n = run_of(from, (uint64_t)upc_self.mythread, row, &addr);
     (void)run_of(to, (uint64_t)upc_self.mythread, row, &to_addr);
     const unsigned char *x = amph_upc_mine(addr);
     unsigned char *y = amph_upc_mine(to_addr);
@@ -223,7 +228,8 @@ static void prefix_rows(const struct how *how, const struct layout *from, const 
 
 static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide src, size_t nelems, size_t block, upc_flag_t flags)
 {
-    struct layout from = layout_of(src, nelems, block, how->size), to = layout_of(dst, nelems, block, how->size);
+    struct layout from = layout_of(src, nelems, block, how->size);
+    struct layout to = layout_of(dst, nelems, block, how->size);
     struct part carry = { .has = 0 };
     struct board board;
     if (dst.thread != src.thread || from.before != to.before)

@@ -36,8 +36,10 @@ static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other,
 {
     for (uint64_t width = 1; width < n; width *= 2) {
         for (uint64_t begin = 0; begin < n; begin += 2 * width) {
-            uint64_t mid = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
-            uint64_t a = begin, b = mid;
+            uint64_t mid = begin + width < n ? begin + width : n;
+            uint64_t end = begin + 2 * width < n ? begin + 2 * width : n;
+            uint64_t a = begin;
+            uint64_t b = mid;
             for (uint64_t to = begin; to < end; to++) {
                 bool left = b == end || (a < mid && compare(s, addr + a * s->size, addr + b * s->size) <= 0);
                 uint64_t from = left ? a++ : b++;
@@ -55,9 +57,13 @@ static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other,
 static void each_run(const struct sorting *s, uint64_t first, uint64_t n, void (*step)(struct upc_wide, uint64_t, uint64_t, uint64_t),
                      uint64_t arg)
 {
-    uint64_t threads = (uint64_t)upc_self.threads, row, done = 0;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t row;
+    uint64_t done = 0;
     while (done < n) {
-        uint64_t i = s->before + first + done, b = i / s->block, run = s->block - i % s->block;
+        uint64_t i = s->before + first + done;
+        uint64_t b = i / s->block;
+        uint64_t run = s->block - i % s->block;
         struct upc_wide p = s->array;
         if (run > n - done)
             run = n - done;
@@ -89,7 +95,9 @@ struct board {
 /* Every thread's elements at the same distances: threads - 1 borders, sorted, in every thread at own offset borders. */
 static void find_borders(const struct sorting *s, uint64_t samples, uint64_t borders, uint64_t room, uint64_t sorted, uint64_t n)
 {
-    uint64_t threads = (uint64_t)upc_self.threads, total = threads * threads, at;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t total = threads * threads;
+    uint64_t at;
     uint64_t dst = (uint64_t)upc_self.mythread * threads * s->size;
     struct upc_wide any = { s->array.addr + s->before * s->size, s->array.thread, 0 };
     for (uint64_t i = 0; i < threads; i++) /* who has none repeats an element of the array */
@@ -112,7 +120,8 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
 /* The first of the n sorted elements that is above the border. */
 static uint64_t first_above(const struct sorting *s, uint64_t sorted, uint64_t n, uint64_t border)
 {
-    uint64_t low = 0, high = n;
+    uint64_t low = 0;
+    uint64_t high = n;
     while (low < high) {
         uint64_t mid = low + (high - low) / 2;
         if (compare(s, sorted + mid * s->size, border) <= 0)
@@ -126,8 +135,14 @@ static uint64_t first_above(const struct sorting *s, uint64_t sorted, uint64_t n
 /* Fetches the own share of each thread's copy, sorts it and writes it to its place. */
 static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t board_bytes)
 {
-    uint64_t threads = (uint64_t)upc_self.threads, me = (uint64_t)upc_self.mythread, before = 0, share = 0, done = 0, a, b;
-    struct board *boards = malloc(threads * board_bytes), *t_board;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t me = (uint64_t)upc_self.mythread;
+    uint64_t before = 0;
+    uint64_t share = 0;
+    uint64_t done = 0;
+    uint64_t a, b;
+    struct board *boards = malloc(threads * board_bytes);
+    struct board *t_board;
     if (!boards)
         amph_upc_fail("upc_all_sort: no memory");
     for (uint64_t t = 0; t < threads; t++)
@@ -159,12 +174,18 @@ static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t bo
 /* The elements that a thread sorts first: a share of the array, whichever threads have it. */
 static void sort_all(const struct sorting *s)
 {
-    uint64_t threads = (uint64_t)upc_self.threads, me = (uint64_t)upc_self.mythread;
-    uint64_t first = s->nelems * me / threads, n = s->nelems * (me + 1) / threads - first;
-    uint64_t a = amph_upc_scratch(n * s->size, "upc_all_sort"), b = amph_upc_scratch(n * s->size, "upc_all_sort"), sorted;
-    uint64_t board_bytes = sizeof(struct board) + (threads + 1) * sizeof(uint64_t), samples_bytes = threads * threads * s->size;
+    uint64_t threads = (uint64_t)upc_self.threads;
+    uint64_t me = (uint64_t)upc_self.mythread;
+    uint64_t first = s->nelems * me / threads;
+    uint64_t n = s->nelems * (me + 1) / threads - first;
+    uint64_t a = amph_upc_scratch(n * s->size, "upc_all_sort");
+    uint64_t b = amph_upc_scratch(n * s->size, "upc_all_sort");
+    uint64_t sorted;
+    uint64_t board_bytes = sizeof(struct board) + (threads + 1) * sizeof(uint64_t);
+    uint64_t samples_bytes = threads * threads * s->size;
     struct upc_wide common = amphora_upc_all_alloc((size_t)threads, board_bytes + 2 * samples_bytes + threads * s->size + 64);
-    uint64_t samples = common.addr + board_bytes, borders = samples + 2 * samples_bytes;
+    uint64_t samples = common.addr + board_bytes;
+    uint64_t borders = samples + 2 * samples_bytes;
     struct board *board = amph_upc_mine(common.addr);
     if (!common.addr)
         amph_upc_fail("upc_all_sort: no shared memory for samples; AMPHORA_UPC_HEAP makes more of it");

@@ -62,7 +62,9 @@ static void register_handlers(gex_EP_t ep)
 {
     gex_AM_Entry_t rows[UPC_MAX_HANDLERS] = { { 0 } };
     const struct iofwd_handler *file_rows;
-    size_t nfiles = iofwd_handlers(&file_rows), n = 0, nalloc, nlock;
+    size_t nfiles = iofwd_handlers(&file_rows);
+    size_t n = 0;
+    size_t nalloc, nlock;
     n += nalloc = amph_upc_alloc_handlers(rows);
     n += nlock = amph_upc_lock_handlers(rows + n);
     rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)exit_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "upc_exit" };
@@ -81,7 +83,10 @@ static void register_handlers(gex_EP_t ep)
 /* How much shared memory each thread gets. */
 static uint64_t heap_bytes(int form)
 {
-    uint64_t most = gasnet_getMaxGlobalSegmentSize(), page = GASNET_PAGESIZE, limit = UINT64_MAX, wanted;
+    uint64_t most = gasnet_getMaxGlobalSegmentSize();
+    uint64_t page = GASNET_PAGESIZE;
+    uint64_t limit = UINT64_MAX;
+    uint64_t wanted;
     if (form == 1)
         limit = (uint64_t)1 << UPC_PACKED_ADDR_BITS;
     wanted = (uint64_t)gasnett_getenv_int_withdefault("AMPHORA_UPC_HEAP", 0, 1);
@@ -125,7 +130,9 @@ static void attach(int form)
 /* Bytes that the object takes of each thread. */
 static uint64_t static_bytes(const struct upc_static *s, int form)
 {
-    uint64_t count = s->count(), block = s->block(), rows;
+    uint64_t count = s->count();
+    uint64_t block = s->block();
+    uint64_t rows;
     if (form == 1 && block > UPC_MAX_BLOCK_SIZE)
         amph_upc_fail("%s has blocks of %llu elements; packed pointers-to-shared count to %d (compile with -DUPC_PTS_STRUCT)", s->name,
                       (unsigned long long)block, UPC_MAX_BLOCK_SIZE);
@@ -139,7 +146,8 @@ static void place_statics(int form)
 {
     uint64_t sum = 1;
     for (struct upc_static *s = program.first; s; s = s->next) {
-        uint64_t bytes = static_bytes(s, form), addr = amph_upc_static_alloc(bytes);
+        uint64_t bytes = static_bytes(s, form);
+        uint64_t addr = amph_upc_static_alloc(bytes);
         struct upc_wide w = { addr, 0, 0 };
         if (!addr)
             amph_upc_fail("there is no room for the shared object %s (%llu bytes a thread); AMPHORA_UPC_HEAP makes more", s->name,

@@ -70,7 +70,8 @@ static void check_declarations(void)
 {
     for (struct upcx_unit *u = units; u; u = u->next)
         for (struct upcx_object *const *at = u->objects; *at; at++) {
-            const struct upcx_object *o = *at, *d = o->kind == 0 ? definition(o) : NULL;
+            const struct upcx_object *o = *at;
+            const struct upcx_object *d = o->kind == 0 ? definition(o) : NULL;
             if (d == NULL)
                 continue;
             if (o->size != d->size)

@@ -29,7 +29,8 @@ enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg, stru
     enum amph_status st = amph_inet_choose("tcp", cfg->loopback_only, cfg->interface, &sa);
     if (st != AMPH_OK)
         return st;
-    int one = 1, fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t len = sizeof sa;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
         bind(fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) != 0 ||

@@ -62,7 +62,8 @@ enum amph_status amph_ofi_mem_import(struct amph_cx *base_cx, uint32_t peer, con
     if (peer >= base_cx->cfg.max_peers || cx->peer[peer].state != OFI_PEER_UP)
         return AMPH_ERR_PEER;
     amph_rd_init(&r, key, key_len);
-    uint8_t version = amph_rd_u8(&r), flags = amph_rd_u8(&r);
+    uint8_t version = amph_rd_u8(&r);
+    uint8_t flags = amph_rd_u8(&r);
     uint32_t zero = amph_rd_u16(&r);
     zero |= amph_rd_u32(&r);
     struct amph_rmem m = { .local = NULL };

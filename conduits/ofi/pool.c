@@ -63,7 +63,8 @@ void *amph_ofi_pool_get(struct amph_ofi_pool *pool)
 
 void amph_ofi_pool_put(struct amph_ofi_pool *pool, void *ptr, struct amph_ofi_reg *reg)
 {
-    struct amph_ofi_item *item = ptr, *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
+    struct amph_ofi_item *item = ptr;
+    struct amph_ofi_item *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
     item->reg = reg;
     do {
         item->next = head;

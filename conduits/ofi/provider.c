@@ -118,7 +118,8 @@ enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bo
     for (const struct amph_ofi_provider *p = family->provider; p->name; p++) {
         if (p->stand_in && !stand_in_wanted())
             continue;
-        struct fi_info *hints = make_hints(p, threaded, src), *info = NULL;
+        struct fi_info *hints = make_hints(p, threaded, src);
+        struct fi_info *info = NULL;
         if (!hints)
             return AMPH_ERR_NOMEM;
         int ret = fi_getinfo(API, NULL, NULL, 0, hints, &info);

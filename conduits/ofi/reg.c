@@ -106,7 +106,8 @@ struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr,
 
 int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access, struct amph_ofi_reg **reg_p)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr & ~(page - 1);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)addr & ~(page - 1);
     size_t len = amph_align_up((uintptr_t)addr + len_bytes, page) - from;
     if ((*reg_p = amph_ofi_reg_find(cx, addr, len_bytes, access)) != NULL)
         return 0;

@@ -249,7 +249,8 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, cons
 {
     bool own = cx->prov->own_buffers;
     uint8_t *msg = own ? rb->mem : e->buf;
-    size_t at = (size_t)(msg - rb->mem), len = e->len;
+    size_t at = (size_t)(msg - rb->mem);
+    size_t len = e->len;
     bool inside = msg && at <= rb->len_bytes && len <= rb->len_bytes - at;
     if (inside)
         rb->got_bytes += len;

@@ -92,7 +92,8 @@ static void op_free(struct amph_ofi_cx *cx, struct amph_ofi_op *op)
 
 void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amph_status st)
 {
-    struct amph_op *lc = op->lc, *rc = op->rc;
+    struct amph_op *lc = op->lc;
+    struct amph_op *rc = op->rc;
     if (op->get_to && st == AMPH_OK)
         memcpy(op->get_to, op->bounce, op->get_bytes);
     op_free(cx, op); /* before the upcalls, which may start the next */
@@ -176,14 +177,16 @@ static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_pe
                                       const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc,
                                       struct amph_ofi_reg *reg)
 {
-    size_t head = amph_ofi_head_len(am->nargs), pad = total - head - payload;
+    size_t head = amph_ofi_head_len(am->nargs);
+    size_t pad = total - head - payload;
     struct amph_ofi_op *op = op_get(cx, peer, lc, NULL);
     if (!op)
         return AMPH_AGAIN;
     amph_ofi_put_head(op->head, am, lane, p->remote_index, p->cookie_out);
     op->user_reg = reg;
     struct iovec iov[3] = { { op->head, head }, { (void *)am->payload, payload }, { (char *)op->head + OFI_HEAD_PAD, pad } };
-    struct amph_ofi_reg *own = op->item.reg, *in[3] = { own, reg, own };
+    struct amph_ofi_reg *own = op->item.reg;
+    struct amph_ofi_reg *in[3] = { own, reg, own };
     void *desc[3];
     for (unsigned i = 0; i < 3; i++)
         desc[i] = amph_ofi_desc(cx, in[i], iov[i].iov_base, iov[i].iov_len);

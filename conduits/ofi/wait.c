@@ -39,7 +39,8 @@ static bool listens_at(int fd, const struct sockaddr_storage *sa)
     if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 || own.ss_family != sa->ss_family)
         return false;
     uint8_t a[AMPH_ADDR_MAX_BYTES], b[AMPH_ADDR_MAX_BYTES];
-    size_t na = amph_ofi_put_address(&own, a), nb = amph_ofi_put_address(sa, b);
+    size_t na = amph_ofi_put_address(&own, a);
+    size_t nb = amph_ofi_put_address(sa, b);
     return na == nb && memcmp(a, b, na) == 0;
 }
 

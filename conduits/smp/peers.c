@@ -31,7 +31,8 @@ static bool read_address(const struct amph_peer_spec *spec, struct address *a)
 /* The peer's rings for us lie anywhere in its region, and its page may not be ours. */
 static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *a, uint32_t remote_index)
 {
-    size_t at = amph_smp_pair_offset(a->max_peers, remote_index), skip = at & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+    size_t at = amph_smp_pair_offset(a->max_peers, remote_index);
+    size_t skip = at & ((size_t)sysconf(_SC_PAGESIZE) - 1);
     p->rings_bytes = skip + sizeof(struct amph_smp_pair);
     enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, at - skip, p->rings_bytes, &p->rings);
     if (st == AMPH_OK)

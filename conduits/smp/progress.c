@@ -55,7 +55,8 @@ static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane,
     do {
         struct amph_am am;
         int32_t args[AMPH_AM_MAX_ARGS];
-        uint32_t bulk_end, bulk_before = in->bulk_consumed;
+        uint32_t bulk_end;
+        uint32_t bulk_before = in->bulk_consumed;
         const struct amph_smp_slot *slot = (const struct amph_smp_slot *)(const void *)in->next;
         if (AMPH_LIKELY(amph_smp_read_slot(in, slot, &am, &bulk_end))) {
             take_args(slot, &am, args);
@@ -186,7 +187,8 @@ static inline unsigned same_again(struct amph_smp_cx *s, unsigned lanes, unsigne
 
 static inline unsigned look(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
-    unsigned n = 0, watched = 0;
+    unsigned n = 0;
+    unsigned watched = 0;
     uint32_t start = s->next_visit;
     s->next_visit = 0;
     if (AMPH_UNLIKELY(s->polls % FULL_LOOK_POLLS == 0)) {
@@ -228,7 +230,8 @@ bool amph_smp_has_work(struct amph_smp_cx *s)
 {
     for (uint32_t peer = 0; peer < s->nsources; peer++) {
         const struct amph_smp_source *src = &s->source[peer];
-        uint64_t *word = &s->region->watched[peer / 64], bit = UINT64_C(1) << (peer % 64);
+        uint64_t *word = &s->region->watched[peer / 64];
+        uint64_t bit = UINT64_C(1) << (peer % 64);
         bool on = __atomic_load_n(word, __ATOMIC_RELAXED) & bit;
         if (!src->up || !(src->warm || on))
             continue;

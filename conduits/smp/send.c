@@ -28,7 +28,8 @@ static void forget_holes(struct amph_smp_out *out, uint32_t seed)
 bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p)
 {
     uint32_t len = (uint32_t)amph_align_up(nbytes, AMPH_CACHE_LINE);
-    uint32_t at = out->bulk_at, offset = at & (SMP_BULK_BYTES - 1);
+    uint32_t at = out->bulk_at;
+    uint32_t offset = at & (SMP_BULK_BYTES - 1);
     bool within = (offset & (BULK_GROUP_BYTES - 1)) + len <= BULK_GROUP_BYTES && at + len - out->bulk_consumed <= SMP_BULK_BYTES;
     if (!within || !(offset & (BULK_GROUP_BYTES - 1))) {
         out->bulk_consumed = amph_smp_number(__atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);

@@ -46,7 +46,9 @@ bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *s
         am->payload = slot->rest + at;
         return am->nbytes <= SMP_REST_BYTES - at;
     }
-    uint32_t bulk = from->bulk, end = from->bulk_end, offset = bulk & (SMP_BULK_BYTES - 1);
+    uint32_t bulk = from->bulk;
+    uint32_t end = from->bulk_end;
+    uint32_t offset = bulk & (SMP_BULK_BYTES - 1);
     uint32_t len = (uint32_t)amph_align_up(am->nbytes, AMPH_CACHE_LINE);
     am->payload = in->bulk + offset;
     /* In one piece, and not more than the ring ahead.  The end is not the payload's where another payload, which is still being

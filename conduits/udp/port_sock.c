@@ -139,7 +139,8 @@ static void put_segment(struct msghdr *h, size_t len_bytes)
  * the kernel a size whose bytes are the wrong way round, and then datagrams travel joined. */
 static bool cuts_really(const struct sock_port *p, struct sockaddr_storage *own)
 {
-    uint64_t text[2 * PROBE_PIECE / 8] = { 0 }, control[4] = { 0 };
+    uint64_t text[2 * PROBE_PIECE / 8] = { 0 };
+    uint64_t control[4] = { 0 };
     struct iovec iov = { text, sizeof text };
     struct msghdr h = { .msg_name = own, .msg_namelen = (socklen_t)amph_inet_len(own), .msg_iov = &iov, .msg_iovlen = 1,
                         .msg_control = control };
@@ -153,7 +154,9 @@ static bool cuts_really(const struct sock_port *p, struct sockaddr_storage *own)
 
 static void set_options(struct sock_port *p, int family)
 {
-    int on = 1, dont = IP_PMTUDISC_DONT, size = 0;
+    int on = 1;
+    int dont = IP_PMTUDISC_DONT;
+    int size = 0;
     socklen_t len = sizeof size;
     bool v6 = family == AF_INET6;
     /* Routers may cut what does not fit a narrow link farther on; we know only the first. */
@@ -210,7 +213,8 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
 static uint32_t route_datagram(const union name *name, socklen_t len)
 {
     bool v6 = name->sa.sa_family == AF_INET6;
-    int mtu = 0, fd = socket(name->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int mtu = 0;
+    int fd = socket(name->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t mtu_len = sizeof mtu;
     uint32_t headers = v6 ? 48 : 28;
     if (fd < 0)
@@ -315,7 +319,8 @@ static unsigned add_parts(struct iovec *iov, const struct amph_port_out *o)
 static unsigned joinable(const struct sock_port *p, const struct amph_port_out *v, unsigned n)
 {
     unsigned k = 1;
-    size_t len = v[0].len_bytes, sum = len;
+    size_t len = v[0].len_bytes;
+    size_t sum = len;
     if (!p->gso || len > GSO_BYTES / 2)
         return 1;
     while (k < n && k < GSO_PIECES && v[k].peer == v[0].peer && v[k].len_bytes <= len && sum + v[k].len_bytes <= GSO_BYTES) {
@@ -335,10 +340,12 @@ static void set_segment(struct sock_port *p, unsigned i, size_t len_bytes)
 /* Fills p->out from v; gives the messages made, and in covers[i] the datagrams in each. */
 static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsigned n, unsigned covers[])
 {
-    unsigned made = 0, niov = 0;
+    unsigned made = 0;
+    unsigned niov = 0;
     for (unsigned i = 0; i < n; made++) {
         struct place *place = &p->place[v[i].peer];
-        unsigned k = joinable(p, v + i, n - i), first = niov;
+        unsigned k = joinable(p, v + i, n - i);
+        unsigned first = niov;
         for (unsigned j = 0; j < k; j++)
             niov += add_parts(p->iov + niov, &v[i + j]);
         p->out[made].msg_hdr = (struct msghdr){ .msg_name = &place->name, .msg_namelen = place->len, .msg_iov = p->iov + first,
@@ -354,7 +361,8 @@ static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsign
 static void open_lane(struct sock_port *p, struct lane *lane)
 {
     const struct place *place = &p->place[lane->peer];
-    int one = 1, fd = socket(place->name.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int one = 1;
+    int fd = socket(place->name.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     lane->never = fd < 0 || bind(fd, &p->own.sa, place->len) != 0 || connect(fd, &place->name.sa, place->len) != 0;
     if (lane->never && fd >= 0)
         close(fd);
@@ -403,7 +411,10 @@ static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, un
 {
     if (n == 1 && v->len_bytes <= SMALL_BYTES && send_small(p, v) >= 0)
         return 1; /* an error is met again below */
-    unsigned covers[OUT_BATCH], made = build(p, v, n, covers), done = 0, at = 0;
+    unsigned covers[OUT_BATCH];
+    unsigned made = build(p, v, n, covers);
+    unsigned done = 0;
+    unsigned at = 0;
     while (at < made) {
         int sent = made - at == 1 ? (sendmsg(p->fd, &p->out[at].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1)
                                   : sendmmsg(p->fd, p->out + at, made - at, MSG_DONTWAIT);
@@ -431,7 +442,8 @@ static unsigned sock_send(struct amph_port *base, const struct amph_port_out *v,
 {
     unsigned done = 0;
     while (done < n) {
-        unsigned some = n - done < OUT_BATCH ? n - done : OUT_BATCH, taken = send_some(port_of(base), v + done, some);
+        unsigned some = n - done < OUT_BATCH ? n - done : OUT_BATCH;
+        unsigned taken = send_some(port_of(base), v + done, some);
         done += taken;
         if (taken < some)
             break;
@@ -477,7 +489,8 @@ static size_t joined_by(struct msghdr *h)
 
 static void split(struct sock_set *s, unsigned i)
 {
-    size_t len = s->msg[i].msg_len, piece = joined_by(&s->msg[i].msg_hdr);
+    size_t len = s->msg[i].msg_len;
+    size_t piece = joined_by(&s->msg[i].msg_hdr);
     const uint8_t *at = s->iov[i].iov_base;
     if (!piece || piece > len)
         piece = len;

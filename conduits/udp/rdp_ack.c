@@ -23,7 +23,8 @@
 
 static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
 {
-    uint64_t from = c->largest / 64 + 1, to = pn / 64;
+    uint64_t from = c->largest / 64 + 1;
+    uint64_t to = pn / 64;
     if (to - from >= WORDS && to >= from)
         from = to - WORDS + 1;
     for (uint64_t w = from; w <= to; w++) {
@@ -64,7 +65,8 @@ void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct a
 unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words, struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now)
 {
     uint64_t top = c->largest / 64;
-    unsigned n = 1, reach = top + 1 < WORDS ? (unsigned)top + 1 : WORDS;
+    unsigned n = 1;
+    unsigned reach = top + 1 < WORDS ? (unsigned)top + 1 : WORDS;
     if (!c->any_come)
         return 0;
     for (unsigned i = 0; i < reach; i++)
@@ -156,7 +158,8 @@ static void walk_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
 {
     uint64_t top = p->ack.largest & ~UINT64_C(63);
     for (unsigned i = 0; i < p->h.ack_words; i++) {
-        uint64_t bits, base = top - 64 * (uint64_t)i;
+        uint64_t bits;
+        uint64_t base = top - 64 * (uint64_t)i;
         memcpy(&bits, p->word + 8 * i, sizeof bits);
         bits = amph_le64(bits);
         if (base + 63 < c->least_pn || base > top)
@@ -186,7 +189,8 @@ static void take_rtt(struct amph_rdp_conn *c, uint64_t rtt)
 /* Finds packets that must be lost by now; gives their bytes. */
 static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
-    uint64_t lost = 0, patience = c->srtt_ns + c->srtt_ns / 4 + 20 * AMPH_NS_PER_US;
+    uint64_t lost = 0;
+    uint64_t patience = c->srtt_ns + c->srtt_ns / 4 + 20 * AMPH_NS_PER_US;
     c->loss_ns = RDP_NEVER;
     if (c->scan_pn < c->least_pn)
         c->scan_pn = c->least_pn;
@@ -239,7 +243,8 @@ void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
             c->tx[i].limit = p->ack.limit[i];
     walk_ack(r, c, p, &a);
     if (a.bytes) {
-        uint64_t away = (uint64_t)p->ack.delay_us * AMPH_NS_PER_US, whole = now - a.newest.sent_ns;
+        uint64_t away = (uint64_t)p->ack.delay_us * AMPH_NS_PER_US;
+        uint64_t whole = now - a.newest.sent_ns;
         if (a.newest_pn == p->ack.largest) {
             rtt = whole > away ? whole - away : whole;
             rtt = rtt ? rtt : 1;

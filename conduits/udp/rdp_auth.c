@@ -38,7 +38,9 @@ void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k)
 
 void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct amph_rdp_keys *k)
 {
-    uint8_t key[AMPH_KEY_BYTES], text[24] = "session", mac[AMPH_MAC_BYTES];
+    uint8_t key[AMPH_KEY_BYTES];
+    uint8_t text[24] = "session";
+    uint8_t mac[AMPH_MAC_BYTES];
     cookie_key(cookie, key);
     put_u64(text + 8, nonce_sender);
     put_u64(text + 16, nonce_receiver);
@@ -84,7 +86,8 @@ static void hash_groups(const uint64_t *key, const uint8_t *at, size_t groups, u
 /* One block; a short one counts as filled up with zeros (the length stands in the head of the packet). */
 static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t out[16])
 {
-    size_t whole = len_bytes / GROUP, rest = len_bytes % GROUP;
+    size_t whole = len_bytes / GROUP;
+    size_t rest = len_bytes % GROUP;
     uint64_t sum[4] = { 0, 0, 0, 0 };
     hash_groups(hash->key, at, whole, sum);
     if (rest) {

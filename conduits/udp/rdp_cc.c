@@ -85,7 +85,8 @@ bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t 
     const struct amph_rdp_cc *cc = &c->cc;
     uint64_t cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
     if (now < cc->drain_until) {
-        uint64_t half = path_bytes(cc, 50), least = (uint64_t)LEAST_PACKETS * c->datagram;
+        uint64_t half = path_bytes(cc, 50);
+        uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram;
         cwnd = half < cwnd ? (half > least ? half : least) : cwnd;
     }
     if (c->inflight && c->inflight + bytes > cwnd)
@@ -154,7 +155,8 @@ static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now
     struct amph_rdp_cc *cc = &c->cc;
     uint64_t sent = cc->lost_round + cc->delivered_round;
     uint32_t loss = sent ? (uint32_t)(cc->lost_round * PERMILLE / sent) : 0;
-    uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram, cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
+    uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram;
+    uint64_t cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
     bool queue = has_queue(cc);
     cc->round++;
     if (!queue)
@@ -162,7 +164,8 @@ static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now
     if (cc->mode == RDP_CC_STARTUP && overflows(c, sent, loss))
         cc->mode = RDP_CC_DRAIN;
     if ((queue && loss > PERMILLE / 50) || loss > PERMILLE * 45 / 100) {
-        uint64_t less = cwnd / 8 * 7, floor = path_bytes(cc, loss > PERMILLE * 45 / 100 ? 25 : 90);
+        uint64_t less = cwnd / 8 * 7;
+        uint64_t floor = path_bytes(cc, loss > PERMILLE * 45 / 100 ? 25 : 90);
         less = less > floor ? less : floor;
         cc->hi = less > least ? less : least;
     } else if (cc->hi != UINT64_MAX) {
@@ -192,7 +195,8 @@ static void steer(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
     } else if (cc->mode == RDP_CC_DRAIN) {
         gain = GAIN_DRAIN;
     }
-    uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram, want = path_bytes(cc, GAIN_CWND) + 2 * least;
+    uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram;
+    uint64_t want = path_bytes(cc, GAIN_CWND) + 2 * least;
     if (cc->mode == RDP_CC_STARTUP) {
         cc->startup_cwnd += acked_bytes;
         want = want > cc->startup_cwnd ? want : cc->startup_cwnd;
@@ -230,7 +234,8 @@ void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newes
     cc->rtt_count += rtt_ns > 0;
     if (!newest)
         return;
-    uint64_t sending = newest->sent_ns - newest->first_sent_ns, coming = now - newest->delivered_ns;
+    uint64_t sending = newest->sent_ns - newest->first_sent_ns;
+    uint64_t coming = now - newest->delivered_ns;
     uint64_t took = sending > coming ? sending : coming;
     cc->first_sent_ns = newest->sent_ns;
     if (took > 0 && took >= cc->min_rtt_ns / 2) {

@@ -197,7 +197,8 @@ static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const 
 static bool assemble(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
-    uint32_t left = rx->assembly_len - rx->assembled, take = len_bytes < left ? len_bytes : left;
+    uint32_t left = rx->assembly_len - rx->assembled;
+    uint32_t take = len_bytes < left ? len_bytes : left;
     if (!rx->assembly || len_bytes > amph_rdp_pad8(left)) {
         amph_count(DROP_MALFORMED);
         return false;
@@ -270,7 +271,8 @@ static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 /* A lane whose window is what holds the sender up gets a larger one, as long as memory lasts. */
 static void grow_window(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_rxlane *rx)
 {
-    uint64_t now = r->now, span = now - rx->grow_ns;
+    uint64_t now = r->now;
+    uint64_t span = now - rx->grow_ns;
     if (span < c->srtt_ns)
         return;
     if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 && rx->window < WINDOW_MOST &&

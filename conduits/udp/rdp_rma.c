@@ -49,7 +49,8 @@ static uint8_t *find(const struct rdp *r, uint64_t key, uint64_t offset, uint64_
 
 static uint32_t piece_of(const struct amph_rdp_conn *c, uint64_t len_bytes)
 {
-    uint64_t most = (c->body_most - RMA_HEAD) & ~(uint64_t)7, n = (len_bytes + most - 1) / most;
+    uint64_t most = (c->body_most - RMA_HEAD) & ~(uint64_t)7;
+    uint64_t n = (len_bytes + most - 1) / most;
     uint64_t even = ((len_bytes + n - 1) / n + PIECE - 1) & ~(uint64_t)(PIECE - 1);
     return (uint32_t)(even < most ? even : most);
 }

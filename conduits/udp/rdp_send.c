@@ -183,11 +183,13 @@ void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status 
 
 void amph_rdp_flush(struct rdp *r)
 {
-    unsigned n = r->nout, taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
+    unsigned n = r->nout;
+    unsigned taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
     r->nout = 0;
     for (unsigned i = taken; i < n; i++) { /* the wire has no room: sent again a little later, and no sign of congestion */
         struct amph_rdp_conn *c = r->out_from[i].c;
-        uint64_t pn = r->out_from[i].pn, now = amph_rdp_now(r);
+        uint64_t pn = r->out_from[i].pn;
+        uint64_t now = amph_rdp_now(r);
         c->cc.pace_ns = c->cc.pace_ns > now + BLOCKED_NS ? c->cc.pace_ns : now + BLOCKED_NS;
         struct amph_rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn ? &c->rec[pn & (c->nrec - 1)] : NULL;
         if (!rec || rec->state != RDP_REC_OUT)
@@ -213,7 +215,8 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
 {
     struct amph_rdp_ackblk blk;
     uint64_t words[RDP_ACK_WORDS];
-    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS, nwords = ack ? amph_rdp_make_ack(c, most, &blk, words, now) : 0;
+    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS;
+    unsigned nwords = ack ? amph_rdp_make_ack(c, most, &blk, words, now) : 0;
     size_t len = sizeof p->h;
     p->h.src = c->remote_index;
     p->h.type |= RDP_VERSION << 4;
@@ -231,7 +234,8 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
  * hash takes zeros for granted. */
 static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len, size_t body_len)
 {
-    struct amph_mac_part plain[2], bulk = { NULL, 0 };
+    struct amph_mac_part plain[2];
+    struct amph_mac_part bulk = { NULL, 0 };
     unsigned n = p->nparts;
     if (n && body_len > RDP_BULK_BYTES)
         bulk = p->part[--n];
@@ -486,7 +490,8 @@ static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
                                     size_t at, struct amph_rdp_lent *lent)
 {
-    size_t head = at ? 0 : sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs), left = payload - at;
+    size_t head = at ? 0 : sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
+    size_t left = payload - at;
     size_t part = head + left <= c->body_most ? left : c->body_most - head;
     size_t room = lent ? head : amph_rdp_pad8(head + part);
     bool waits = c->tx[lane].head != NULL && !lent && at == 0 && part == payload;
@@ -515,8 +520,11 @@ static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned
                                 struct amph_op **lc, uint64_t after)
 {
     struct amph_rdp_lent *lent = *lc && payload > RDP_COPY_BYTES ? calloc(1, sizeof *lent) : NULL;
-    struct amph_rdp_seg *first = NULL, **tail = &first, *s;
-    size_t at = 0, head = sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
+    struct amph_rdp_seg *first = NULL;
+    struct amph_rdp_seg **tail = &first;
+    struct amph_rdp_seg *s;
+    size_t at = 0;
+    size_t head = sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
     do {
         s = make_segment(r, c, lane, am, payload, at, lent);
         if (!s) {
@@ -555,7 +563,8 @@ enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane l
         amph_rdp_unlock(r);
         return c ? AMPH_ERR_PEER : AMPH_ERR_STATE;
     }
-    struct amph_rdp_txlane *put = &c->tx[RDP_PUT], *tx = &c->tx[lane];
+    struct amph_rdp_txlane *put = &c->tx[RDP_PUT];
+    struct amph_rdp_txlane *tx = &c->tx[lane];
     uint64_t after = put->out || put->xfers || put->head ? put->reserved : 0;
     size_t payload = amph_rdp_kind_packs(am->kind) ? am->nbytes : 0;
     size_t total = amph_rdp_pad8(sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs) + payload);

@@ -266,7 +266,8 @@ static struct amph_port_set *unfinished(struct amph_udp_cx *u)
 /* Handles what has come, at most `budget` messages; gives their number. */
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
 {
-    unsigned n = 0, most = UDP_DEPTH;
+    unsigned n = 0;
+    unsigned most = UDP_DEPTH;
     bool any = false;
     bool dry = false;
     if (u->depth == most)

@@ -102,7 +102,8 @@ enum amph_status amph_udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t ti
     if (!__atomic_exchange_n(&u->armed, 0, __ATOMIC_SEQ_CST))
         return AMPH_OK;
     /* A timer that has rung is read, so that the descriptor falls silent; one that has not stays set. */
-    uint64_t count, alarm = __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED);
+    uint64_t count;
+    uint64_t alarm = __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED);
     if (alarm != RDP_NEVER && amph_now_ns() >= alarm) {
         ssize_t n = read(u->timer_fd, &count, sizeof count);
         __atomic_store_n(&u->alarm_ns, n > 0 ? RDP_NEVER : alarm, __ATOMIC_RELAXED);

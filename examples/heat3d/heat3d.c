@@ -79,7 +79,9 @@ static void first_values(const struct cube *c)
         double *p = upc_pts_local(plane_at(c, z));
         for (size_t y = 0; y < c->side; y++)
             for (size_t x = 0; x < c->side; x++) {
-                double dx = (double)x / n - 0.4, dy = (double)y / n - 0.5, dz = (double)z / n - 0.6;
+                double dx = (double)x / n - 0.4;
+                double dy = (double)y / n - 0.5;
+                double dz = (double)z / n - 0.6;
                 bool face = x == 0 || y == 0 || z == 0 || x == c->side - 1 || y == c->side - 1 || z == c->side - 1;
                 p[y * c->side + x] = face ? 0 : dx * dx + dy * dy + dz * dz < 0.04 ? 100 : x + y + z < c->side / 2 ? 20 : 0;
             }
@@ -102,7 +104,8 @@ static void step(const struct cube *from, const struct cube *to, double *below_h
     const size_t n = from->side;
     upc_forall (size_t z = 1, z < n - 1, z++, UPC_MINE_PTS(plane_at(from, z))) {
         const double *p = upc_pts_local(plane_at(from, z));
-        const double *below = plane(from, z - 1, below_halo), *above = plane(from, z + 1, above_halo);
+        const double *below = plane(from, z - 1, below_halo);
+        const double *above = plane(from, z + 1, above_halo);
         double *q = upc_pts_local(plane_at(to, z));
         for (size_t y = 1; y < n - 1; y++)
             for (size_t i = y * n + 1; i < y * n + n - 1; i++)

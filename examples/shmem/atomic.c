@@ -48,7 +48,8 @@ uint64_t shmemi_amo(const char *call, enum amo op, const void *dest, int bytes, 
         return apply(op, here, bytes, a, b);
     }
     struct fetched fetched = { 0, 0 };
-    uint64_t at = shmemi_packed(place), to = fetch ? (uintptr_t)&fetched : 0;
+    uint64_t at = shmemi_packed(place);
+    uint64_t to = fetch ? (uintptr_t)&fetched : 0;
     shmemi.asked += !fetch;
     gasnet_AMRequestShort9((gasnet_node_t)pe, H_AMO, (gasnet_handlerarg_t)((int)op * 16 + bytes), ARG_HIGH(at), ARG_LOW(at),
                            ARG_HIGH(a), ARG_LOW(a), ARG_HIGH(b), ARG_LOW(b), ARG_HIGH(to), ARG_LOW(to));
@@ -61,7 +62,8 @@ void shmemi_amo_asked(gasnet_token_t token, gasnet_handlerarg_t how, gasnet_hand
                       gasnet_handlerarg_t a1, gasnet_handlerarg_t a0, gasnet_handlerarg_t b1, gasnet_handlerarg_t b0,
                       gasnet_handlerarg_t to1, gasnet_handlerarg_t to0)
 {
-    int op = how / 16, bytes = how % 16;
+    int op = how / 16;
+    int bytes = how % 16;
     void *at = shmemi_here(shmemi_unpacked(shmemi_joined(at1, at0)), (uint64_t)bytes);
     if (!at || op < 0 || op >= AMO_COUNT || (bytes != 4 && bytes != 8) || ((uintptr_t)at & (uintptr_t)(bytes - 1)))
         shmemi_fail("atomic", "another PE asks for what is no operation on a symmetric word");

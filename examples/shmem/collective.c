@@ -18,7 +18,8 @@ struct set {
 static struct set set_of(const char *call, int start, int logstride, int size, long *sync)
 {
     shmemi_check_pe(call, start);
-    int stride = logstride >= 0 && logstride < 31 ? 1 << logstride : 0, me = stride ? (shmemi.pe - start) / stride : 0;
+    int stride = logstride >= 0 && logstride < 31 ? 1 << logstride : 0;
+    int me = stride ? (shmemi.pe - start) / stride : 0;
     if (!stride || size < 1 || start + (int64_t)stride * (size - 1) >= shmemi.npes)
         shmemi_fail(call, "PE_start %d, logPE_stride %d, PE_size %d is no set of the job's %d PEs", start, logstride, size, shmemi.npes);
     if (shmemi.pe < start || (shmemi.pe - start) % stride || me >= size)
@@ -39,7 +40,8 @@ static void signal_add(const struct set *set, int member, int word, long value)
 /* Waits until value or more has been added to the word, and takes it away; value 0: takes all there is.  Gives what was taken. */
 static long signal_take(const struct set *set, int word, long value)
 {
-    long *at = &set->sync[word], now;
+    long *at = &set->sync[word];
+    long now;
     SHMEMI_WAIT((now = __atomic_load_n(at, __ATOMIC_ACQUIRE)) >= (value ? value : 1));
     now = value ? value : now;
     __atomic_fetch_sub(at, now, __ATOMIC_ACQ_REL);
@@ -78,7 +80,8 @@ void shmem_sync(int PE_start, int logPE_stride, int PE_size, long *pSync)
 
 static void spread(const struct set *set, int root, void *dest, const void *source, size_t nbytes)
 {
-    int from_root = (set->me - root + set->size) % set->size, bit = 1;
+    int from_root = (set->me - root + set->size) % set->size;
+    int bit = 1;
     const void *have = from_root ? dest : source;
     while (bit < set->size && !(from_root & bit))
         bit *= 2;

@@ -55,7 +55,9 @@ void *shmem_realloc(void *ptr, size_t size)
         return NULL;
     }
     shmem_barrier_all();
-    size_t from = offset_of("shmem_realloc", ptr), had = arena_size(shmemi.arena, from), to = from;
+    size_t from = offset_of("shmem_realloc", ptr);
+    size_t had = arena_size(shmemi.arena, from);
+    size_t to = from;
     if (size > had) {
         to = arena_take(shmemi.arena, size, 1);
         if (to != ARENA_NONE) {

@@ -21,7 +21,9 @@ static long have_above, have_below;
 
 static void start(struct plate *p, int size)
 {
-    int me = shmem_my_pe(), n = shmem_n_pes(), most = (size + n - 1) / n;
+    int me = shmem_my_pe();
+    int n = shmem_n_pes();
+    int most = (size + n - 1) / n;
     p->size = size;
     p->first = me * size / n;
     p->rows = (me + 1) * size / n - p->first;
@@ -54,7 +56,9 @@ static int rows_of(int size, int pe)
 
 static void step(struct plate *p, long number)
 {
-    int me = shmem_my_pe(), last = shmem_n_pes() - 1, n = p->size;
+    int me = shmem_my_pe();
+    int last = shmem_n_pes() - 1;
+    int n = p->size;
     for (int r = 1; r <= p->rows; r++) {
         int row = p->first + r - 1;
         if (row == 0 || row == n - 1)
@@ -116,7 +120,8 @@ static int draw(const struct plate *p, const char *name)
 
 int main(int argc, char **argv)
 {
-    int size = argc > 1 ? atoi(argv[1]) : 128, steps = argc > 2 ? atoi(argv[2]) : 200;
+    int size = argc > 1 ? atoi(argv[1]) : 128;
+    int steps = argc > 2 ? atoi(argv[2]) : 200;
     struct plate plate;
     shmem_init();
     if (size < shmem_n_pes() || size > 20000 || steps < 0) {

@@ -37,7 +37,8 @@ int main(int argc, char **argv)
 {
     long count = argc > 1 ? atol(argv[1]) : 5000;
     shmem_init();
-    int me = shmem_my_pe(), n = shmem_n_pes();
+    int me = shmem_my_pe();
+    int n = shmem_n_pes();
     unsigned long *bins = shmem_calloc(BINS_PER_PE, sizeof *bins);
     unsigned int state = (unsigned int)me * 12345 + 1;
     long best = 0;

@@ -21,7 +21,8 @@ static long work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];
 
 static int by_value(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
@@ -37,7 +38,8 @@ static uint64_t next_key(uint64_t *state)
 static uint64_t *borders(const uint64_t *keys, size_t count)
 {
     int n = shmem_n_pes();
-    uint64_t *mine = shmem_malloc(SAMPLES * sizeof *mine), *all = shmem_malloc((size_t)n * SAMPLES * sizeof *all);
+    uint64_t *mine = shmem_malloc(SAMPLES * sizeof *mine);
+    uint64_t *all = shmem_malloc((size_t)n * SAMPLES * sizeof *all);
     if (!mine || !all)
         shmem_global_exit(1);
     for (int i = 0; i < SAMPLES; i++)
@@ -52,7 +54,8 @@ static uint64_t *borders(const uint64_t *keys, size_t count)
 
 static int share_of(const uint64_t *border, int n, uint64_t key)
 {
-    int low = 0, high = n - 1;
+    int low = 0;
+    int high = n - 1;
     while (low < high) {
         int middle = (low + high) / 2;
         if (key < border[middle])
@@ -90,7 +93,9 @@ static uint64_t fingerprint(uint64_t key)
 /* Are all keys there, in order, also from PE to PE? */
 static int check(const uint64_t *room)
 {
-    int me = shmem_my_pe(), n = shmem_n_pes(), bad = 0;
+    int me = shmem_my_pe();
+    int n = shmem_n_pes();
+    int bad = 0;
     for (long i = 0; i < filled; i++) {
         sum_out += fingerprint(room[i]);
         bad |= i && room[i - 1] > room[i];
@@ -117,7 +122,8 @@ int main(int argc, char **argv)
         shmem_global_exit(2);
     }
     size_t room_size = count * 3 + 1024;
-    uint64_t *keys = malloc(count * sizeof *keys), *room = shmem_malloc(room_size * sizeof *room);
+    uint64_t *keys = malloc(count * sizeof *keys);
+    uint64_t *room = shmem_malloc(room_size * sizeof *room);
     uint64_t state = (uint64_t)shmem_my_pe() * 7919;
     if (!keys || !room) {
         fprintf(stderr, "sort: no memory for %zu keys; SHMEM_SYMMETRIC_SIZE sets the symmetric heap\n", count);

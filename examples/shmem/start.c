@@ -47,7 +47,8 @@ static uint64_t heap_asked_for(void)
         return HEAP_DEFAULT;
     char *unit;
     double value = strtod(text, &unit);
-    const char *units = "KMGT", *at = *unit ? strchr(units, *unit & ~0x20) : NULL;
+    const char *units = "KMGT";
+    const char *at = *unit ? strchr(units, *unit & ~0x20) : NULL;
     for (long i = at ? at - units : -1; i >= 0; i--)
         value *= 1024;
     if (unit == text || (*unit && !at) || !(value >= 1) || value > (double)((uint64_t)1 << 60))

@@ -62,7 +62,9 @@ static void iput(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, s
     if (nelems == 0)
         return;
     struct place place = shmemi_place("shmem_iput", dest, ((nelems - 1) * (size_t)dst + 1) * size);
-    size_t to_step = (size_t)dst * size, from_step = (size_t)sst * size, count[] = { size, nelems };
+    size_t to_step = (size_t)dst * size;
+    size_t from_step = (size_t)sst * size;
+    size_t count[] = { size, nelems };
     if (place.where == IN_HEAP && pe != shmemi.pe)
         gasnet_puts_bulk((gasnet_node_t)pe, shmemi_there(place, pe), &to_step, (void *)source, &from_step, count, 1);
     else
@@ -76,7 +78,9 @@ static void iget(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, s
     if (nelems == 0)
         return;
     struct place place = shmemi_place("shmem_iget", source, ((nelems - 1) * (size_t)sst + 1) * size);
-    size_t to_step = (size_t)dst * size, from_step = (size_t)sst * size, count[] = { size, nelems };
+    size_t to_step = (size_t)dst * size;
+    size_t from_step = (size_t)sst * size;
+    size_t count[] = { size, nelems };
     if (place.where == IN_HEAP && pe != shmemi.pe) {
         gasnet_gets_bulk(dest, &to_step, (gasnet_node_t)pe, shmemi_there(place, pe), &from_step, count, 1);
         return;

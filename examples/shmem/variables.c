@@ -46,7 +46,8 @@ void shmemi_variables_get(void *dest, struct place place, uint64_t nbytes, int p
 {
     for (uint64_t done = 0, n; done < nbytes; done += n) {
         n = least(nbytes - done, gasnet_AMMaxMedium());
-        uint64_t at = shmemi_packed(behind(place, done)), to = (uintptr_t)dest + done;
+        uint64_t at = shmemi_packed(behind(place, done));
+        uint64_t to = (uintptr_t)dest + done;
         shmemi.asked++;
         gasnet_AMRequestShort5((gasnet_node_t)pe, H_VARIABLE_GET, ARG_HIGH(at), ARG_LOW(at), (gasnet_handlerarg_t)n, ARG_HIGH(to),
                                 ARG_LOW(to));

@@ -183,7 +183,8 @@ int main(int argc, char **argv)
     FILE *complaints = gasnet_mynode() == 0 ? stderr : fopen("/dev/null", "w");
     if (!complaints || !prepare(&par, &options, (int)gasnet_nodes(), complaints))
         gasnet_exit(2);
-    size_t page = GASNET_PAGESIZE, segment = wave_field_bytes(&par, (int)gasnet_nodes());
+    size_t page = GASNET_PAGESIZE;
+    size_t segment = wave_field_bytes(&par, (int)gasnet_nodes());
     check(gasnet_attach(NULL, 0, (segment + page - 1) / page * page, 0), "gasnet_attach");
     wave_field_open(&field, &par);
     run(&field, options.quiet);

@@ -57,7 +57,10 @@ struct wave_box wave_box_of(const struct wave_field *f, int q)
 static bool inside(const struct wave_shape *s, double x, double y)
 {
     const double *a = s->a;
-    double dx = x - a[0], dy = y - a[1], r = sqrt(dx * dx + dy * dy), angle;
+    double dx = x - a[0];
+    double dy = y - a[1];
+    double r = sqrt(dx * dx + dy * dy);
+    double angle;
     switch (s->kind) {
     case WAVE_CIRCLE:
         return r < a[2];
@@ -165,10 +168,13 @@ void wave_field_start(struct wave_field *f)
     double h = 1.0 / f->par->ny;
     for (int r = 1; r <= f->rows; r++)
         for (int i = 0; i < f->nx; i++) {
-            double x = (i + 0.5) * h, y = (f->first + r - 0.5) * h, p = 0;
+            double x = (i + 0.5) * h;
+            double y = (f->first + r - 0.5) * h;
+            double p = 0;
             for (int s = 0; s < f->par->npulses; s++) {
                 const struct wave_pulse *g = &f->par->pulse[s];
-                double dx = x - g->x, dy = y - g->y;
+                double dx = x - g->x;
+                double dy = y - g->y;
                 p += g->height * exp(-(dx * dx + dy * dy) / (2 * g->radius * g->radius));
             }
             f->box.p[(size_t)r * f->nx + i] = wave_is_solid(f->par, i, f->first + r - 1) ? 0 : p;
@@ -250,7 +256,8 @@ static void await_rows(void)
 
 void wave_field_step(struct wave_field *f)
 {
-    double t = wave_now(), comm = wave_time[WAVE_COMM];
+    double t = wave_now();
+    double comm = wave_time[WAVE_COMM];
     int last = f->rows;
     struct wave_box *box = &f->box;
 
@@ -277,13 +284,16 @@ static struct wave_slot own_slot(const struct wave_field *f)
 {
     struct wave_slot s = { 0 };
     for (size_t at = f->nx; at < ((size_t)f->rows + 1) * f->nx; at++) {
-        double p = f->box.p[at], u = f->box.u[at], v = f->box.v[at];
+        double p = f->box.p[at];
+        double u = f->box.u[at];
+        double v = f->box.v[at];
         s.energy += (int64_t)(0.5 * (p * p + u * u + v * v) / ENERGY_UNIT);
         if (fabs(p) > s.peak)
             s.peak = fabs(p);
     }
     for (int n = 0; n < f->par->nprobes; n++) {
-        int i = (int)(f->par->probe[n][0] * f->par->ny), r = (int)(f->par->probe[n][1] * f->par->ny) - f->first + 1;
+        int i = (int)(f->par->probe[n][0] * f->par->ny);
+        int r = (int)(f->par->probe[n][1] * f->par->ny) - f->first + 1;
         if (r >= 1 && r <= f->rows)
             s.probe[n] = f->box.p[(size_t)r * f->nx + i];
     }
@@ -315,7 +325,8 @@ void wave_field_sums(struct wave_field *f, struct wave_sums *sums_p)
 
 void wave_field_fetch_row(struct wave_field *f, int j, double *row)
 {
-    int q = -1, first, rows;
+    int q = -1;
+    int first, rows;
     do
         wave_rows(f->par->ny, f->procs, ++q, &first, &rows);
     while (j >= first + rows);

@@ -171,16 +171,19 @@ static uint32_t float_bits(double x)
 void wave_io_vector(struct wave_field *f)
 {
     char name[32], path[WAVE_PATH_BYTES], head[HEAD_BYTES];
-    double t = wave_now(), comm = wave_time[WAVE_COMM];
+    double t = wave_now();
+    double comm = wave_time[WAVE_COMM];
     snprintf(name, sizeof name, "vector_%06d.bin", f->step);
     wave_io_path(f, name, path, sizeof path);
     snprintf(head, sizeof head, "wave-vector nx %d ny %d step %d time %.17g", f->nx, f->par->ny, f->step, f->step * f->dt);
     int fd = open_common(f, path, head);
-    size_t cells = (size_t)f->rows * f->nx, n = 0;
+    size_t cells = (size_t)f->rows * f->nx;
+    size_t n = 0;
     uint32_t *out = buffer(2 * cells * sizeof *out);
     for (int r = 1; r <= f->rows; r++)
         for (int i = 0; i < f->nx; i++) {
-            const double *u = f->box.u + (size_t)r * f->nx + i, *v = f->box.v + (size_t)r * f->nx + i;
+            const double *u = f->box.u + (size_t)r * f->nx + i;
+            const double *v = f->box.v + (size_t)r * f->nx + i;
             out[n++] = float_bits(0.5 * (u[0] + (i + 1 < f->nx ? u[1] : 0)));
             out[n++] = float_bits(0.5 * (v[0] + v[f->nx]));
         }
@@ -213,7 +216,8 @@ static uint64_t restart_offset(const struct wave_field *f, int array)
 void wave_io_write_restart(struct wave_field *f)
 {
     char name[32], path[WAVE_PATH_BYTES], head[HEAD_BYTES];
-    double t = wave_now(), comm = wave_time[WAVE_COMM];
+    double t = wave_now();
+    double comm = wave_time[WAVE_COMM];
     snprintf(name, sizeof name, "restart_%06d.bin", f->step);
     wave_io_path(f, name, path, sizeof path);
     restart_head(f, head, f->step);

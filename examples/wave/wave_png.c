@@ -42,7 +42,8 @@ static void colour(double x, unsigned char *rgb)
 {
     const int last = (int)(sizeof colours / sizeof colours[0]) - 1;
     /* The root lifts faint echoes; it is odd, so that equal and opposite pressures stay equally strong. */
-    double s = copysign(pow(fmin(fabs(x), 1), 0.65), x), at = (s + 1) / 2 * last;
+    double s = copysign(pow(fmin(fabs(x), 1), 0.65), x);
+    double at = (s + 1) / 2 * last;
     int low = at < last ? (int)at : last - 1;
     for (int c = 0; c < 3; c++)
         rgb[c] = (unsigned char)(colours[low][c] + (at - low) * (colours[low + 1][c] - colours[low][c]) + 0.5);
@@ -110,7 +111,8 @@ static void write_picture(struct wave_field *f, const char *path, double range)
 void wave_png_write(struct wave_field *f, const char *name)
 {
     char path[WAVE_PATH_BYTES];
-    double range = full_colour(f), t = wave_now();
+    double range = full_colour(f);
+    double t = wave_now();
     if (f->rank == 0) {
         wave_io_path(f, name, path, sizeof path);
         write_picture(f, path, range);

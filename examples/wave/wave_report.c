@@ -34,7 +34,8 @@ static void print_processes(const struct wave_field *f)
     printf("  compute  number  host              rows           server      compute s     comm. s      file s    file MB\n");
     for (int q = 0; q < f->procs; q++) {
         const double *t = f->box.times + (size_t)q * WAVE_TIMES;
-        uint32_t number = amphora_member(AMPHORA_COMPUTE, (uint32_t)q), server = amphora_server_of((uint32_t)q);
+        uint32_t number = amphora_member(AMPHORA_COMPUTE, (uint32_t)q);
+        uint32_t server = amphora_server_of((uint32_t)q);
         char name[32] = "none";
         int first, rows;
         wave_rows(f->par->ny, f->procs, q, &first, &rows);

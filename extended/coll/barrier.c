@@ -70,7 +70,8 @@ static void finish(struct amph_barrier *b)
 static bool local_stage(struct amph_barrier *b)
 {
     struct amph_barrier_value v;
-    const uint32_t nlocal = b->coll->nlocal, self = b->coll->self;
+    const uint32_t nlocal = b->coll->nlocal;
+    const uint32_t self = b->coll->self;
     while (b->seen < nlocal) {
         if (b->seen == self)
             v = b->own;
@@ -255,7 +256,9 @@ enum { ARG_ID_HIGH, ARG_ID_LOW, ARG_NUMBER, ARG_PHASE, ARG_ROUND, ARG_KIND, ARG_
 
 void amph_barrier_deliver(struct amph_coll *c, const int32_t *args)
 {
-    uint32_t number = (uint32_t)args[ARG_NUMBER], phase = (uint32_t)args[ARG_PHASE], round = (uint32_t)args[ARG_ROUND];
+    uint32_t number = (uint32_t)args[ARG_NUMBER];
+    uint32_t phase = (uint32_t)args[ARG_PHASE];
+    uint32_t round = (uint32_t)args[ARG_ROUND];
     if (number >= AMPH_BARRIERS || round >= AMPH_BARRIER_ROUNDS || (uint32_t)args[ARG_KIND] >= AMPH_BARRIER_KINDS) {
         amph_count(DROP_MALFORMED);
         return;

@@ -88,7 +88,8 @@ static uint32_t reduce_turn(const struct amph_coll_op *op)
 static bool step_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op), place = at(net, turn);
+    uint32_t turn = reduce_turn(op);
+    uint32_t place = at(net, turn);
     size_t have = fold_up(op, turn);
     if (!place && net->me != net->root)
         amph_mail_more(op->coll, 0, have);
@@ -105,7 +106,8 @@ static bool step_reduce(struct amph_coll_op *op)
 void amph_chain_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op), place = at(net, turn);
+    uint32_t turn = reduce_turn(op);
+    uint32_t place = at(net, turn);
     begin_up(op, turn);
     if (!place && net->me != net->root)
         amph_mail_out(op->coll, amph_net_rank(op, net->root), PORT_DOWN, net->scratch, net->len, 0);
@@ -117,8 +119,11 @@ void amph_chain_reduce(struct amph_coll_op *op)
 static bool step_reduce_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    const uint32_t place = net->me, down = place ? 1 : 0; /* the message that takes the result on */
-    size_t before = net->folded, have = fold_up(op, 0);
+    /* the message that takes the result on */
+    const uint32_t place = net->me;
+    const uint32_t down = place ? 1 : 0;
+    size_t before = net->folded;
+    size_t have = fold_up(op, 0);
     if (!place) {
         memcpy(net->dst + before, net->scratch + before, have - before);
         amph_mail_more(op->coll, down, have);

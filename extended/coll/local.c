@@ -63,7 +63,8 @@ static void read_parts(struct amph_coll_op *op, uint32_t piece)
     struct amph_local *l = &c->l;
     size_t len = piece_len(l, piece);
     for (uint32_t j = 0; j < c->nlocal; j++) {
-        size_t from = part(op, j, len), to = part(op, j + 1, len);
+        size_t from = part(op, j, len);
+        size_t to = part(op, j + 1, len);
         memcpy(l->dst + (size_t)piece * l->piece + from, cell(c, j, piece)->data + from, to - from);
     }
 }
@@ -227,7 +228,9 @@ static bool fold(struct amph_coll_op *op)
     if (l->folded == l->posted || !all_have(c, l->folded, POSTED))
         return false;
     struct amph_share_cell *own = cell(c, c->self, l->folded);
-    size_t len = piece_len(l, l->folded), from = part(op, c->self, len), to = part(op, c->self + 1, len);
+    size_t len = piece_len(l, l->folded);
+    size_t from = part(op, c->self, len);
+    size_t to = part(op, c->self + 1, len);
     _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
     uint8_t *out = to - from <= sizeof small ? small : amph_coll_pool_get(to - from);
     if (to > from) {

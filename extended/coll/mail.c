@@ -66,13 +66,15 @@ void amph_mail_keep(struct amph_token *token, const struct amph_am *am)
 static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *args, const void *bytes, uint32_t nbytes)
 {
     struct amph_mail *m = &c->mail;
-    uint32_t port = (uint32_t)args[ARG_PORT], offset = (uint32_t)args[ARG_OFFSET];
+    uint32_t port = (uint32_t)args[ARG_PORT];
+    uint32_t offset = (uint32_t)args[ARG_OFFSET];
     if (port >= m->nin)
         return BAD;
     struct amph_mail_in *in = &m->in[port];
     if (!in->open)
         return EARLY;
-    uint32_t left = in->left, counts = nbytes ? nbytes : 1;
+    uint32_t left = in->left;
+    uint32_t counts = nbytes ? nbytes : 1;
     bool outside = offset > in->len || nbytes > in->len - offset || counts > left || (!nbytes && in->len);
     if (outside || amph_coll_peer(c, in->from) != peer)
         return BAD;
@@ -129,7 +131,8 @@ static void on_mail(struct amph_token *token, const struct amph_am *am)
 /* Takes in what was kept, as far as its time has come. */
 static void take_early(struct amph_coll *c)
 {
-    struct amph_letter **at = &c->mail.early, *l;
+    struct amph_letter **at = &c->mail.early;
+    struct amph_letter *l;
     while ((l = *at) != NULL) {
         enum fate fate = take(c, l->peer, l->handler, l->args, l->bytes, l->nbytes);
         if (fate == EARLY) {
@@ -162,7 +165,9 @@ void amph_mail_add_team(struct amph_coll *c)
 {
     struct amph_colls *all = amph_colls();
     struct amph_coll **at = bucket(c->team->id);
-    struct amph_letter **from = &all->strange, **to = &c->mail.early, *l;
+    struct amph_letter **from = &all->strange;
+    struct amph_letter **to = &c->mail.early;
+    struct amph_letter *l;
     amph_spin_lock(&all->mail_lock);
     c->mail.seq = UINT32_MAX; /* the first segment is 0 */
     c->same_hash = *at;

@@ -141,7 +141,9 @@ static void begin_plain(struct amph_coll_op *op)
 
 static bool step_broadcast(struct amph_coll_op *op)
 {
-    bool root = op->coll->team->pub.rank == op->root, net = true, local = true;
+    bool root = op->coll->team->pub.rank == op->root;
+    bool net = true;
+    bool local = true;
     const uint8_t *src = root ? op->src + op->off : op->dst + op->off;
     if (takes_part(op))
         net = net_step(op, src, op->dst + op->off);

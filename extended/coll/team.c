@@ -119,7 +119,8 @@ static bool number_nbrhds(struct amph_coll *c)
 static bool list_local(struct amph_coll *c)
 {
     const struct amph_gex *g = amph_gex();
-    uint32_t place = 0, count = 0;
+    uint32_t place = 0;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < c->team->pub.size; i++)
         count += c->nbrhd[i] == c->mine;
     c->local = malloc(count * sizeof *c->local);
@@ -195,7 +196,8 @@ enum amph_status amph_coll_team_open(struct amph_team *team)
 void amph_coll_team_close(struct amph_team *team)
 {
     struct amph_colls *all = amph_colls();
-    struct amph_coll *c = team->coll, **at = &all->all;
+    struct amph_coll *c = team->coll;
+    struct amph_coll **at = &all->all;
     if (__atomic_load_n(&c->active, __ATOMIC_ACQUIRE))
         amph_fatal("a team of %u is destroyed while %u of its collectives are under way; wait for their events first",
                    team->pub.size, c->active);

@@ -34,7 +34,8 @@ static void copy(void *dst, const void *src, size_t len)
 static bool step_broadcast(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t v = turned(net, net->root), bit = v ? v & -v : UINT32_C(1) << 31;
+    uint32_t v = turned(net, net->root);
+    uint32_t bit = v ? v & -v : UINT32_C(1) << 31;
     if (v && !amph_mail_got(op->coll, 0)) {
         amph_mail_pump(op->coll);
         return false;
@@ -83,7 +84,8 @@ static void top(struct amph_coll_op *op)
 static bool step_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op), v = turned(net, turn);
+    uint32_t turn = reduce_turn(op);
+    uint32_t v = turned(net, turn);
     for (; !net->sent; net->round++) {
         uint64_t bit = UINT64_C(1) << net->round;
         if (bit >= net->count) {
@@ -107,7 +109,8 @@ static bool step_reduce(struct amph_coll_op *op)
 void amph_tree_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op), v = turned(net, turn);
+    uint32_t turn = reduce_turn(op);
+    uint32_t v = turned(net, turn);
     amph_mail_begin(op->coll, op->seq, PORTS, 1, net->piece);
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count && !(v >> k & 1); k++)
         if (has_child(net, v, k))
@@ -142,7 +145,8 @@ static bool is_extra(const struct amph_net *net)
 static bool rounds(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t extra = net->count - power_below(net->count), d = is_extra(net) ? net->me / 2 : net->me - extra;
+    uint32_t extra = net->count - power_below(net->count);
+    uint32_t d = is_extra(net) ? net->me / 2 : net->me - extra;
     for (; (UINT32_C(1) << net->round) < power_below(net->count); net->round++, net->sent = false) {
         uint32_t other = d ^ UINT32_C(1) << net->round;
         uint8_t *theirs = net->scratch + net->round * net->len;
@@ -191,7 +195,8 @@ static bool step_double(struct amph_coll_op *op)
 void amph_double_reduce_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t extra = net->count - power_below(net->count), k = 0;
+    uint32_t extra = net->count - power_below(net->count);
+    uint32_t k = 0;
     amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     copy(net->dst, net->src, net->len);
     net->step = step_double;

@@ -42,10 +42,13 @@ static void call_operator(const void *left, void *right, size_t count, const voi
 {
     const struct bound *b = cdata;
     _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
-    size_t most = AMPH_COLL_SEGMENT / b->elem_size, piece = count < most ? count : most ? most : 1, len = piece * b->elem_size;
+    size_t most = AMPH_COLL_SEGMENT / b->elem_size;
+    size_t piece = count < most ? count : most ? most : 1;
+    size_t len = piece * b->elem_size;
     uint8_t *out = len <= sizeof small ? small : amph_coll_pool_get(len);
     for (size_t i = 0; i < count; i += piece) {
-        size_t n = count - i < piece ? count - i : piece, at = i * b->elem_size;
+        size_t n = count - i < piece ? count - i : piece;
+        size_t at = i * b->elem_size;
         b->entry.fnptr(out, n, (const uint8_t *)left + at, n, (uint8_t *)right + at, b->elem_size, (int)b->entry.flags, b->arg);
         memcpy((uint8_t *)right + at, out, n * b->elem_size);
     }
@@ -77,7 +80,9 @@ static struct amph_fold bind_operator(size_t elem_size, size_t elem_count, gasne
 
 static void check_flags(int flags, const char *call)
 {
-    int in = flags & IN_FLAGS, out = flags & OUT_FLAGS, place = flags & PLACES;
+    int in = flags & IN_FLAGS;
+    int out = flags & OUT_FLAGS;
+    int place = flags & PLACES;
     if ((flags & ~(IN_FLAGS | OUT_FLAGS | HINTS | PLACES)) || (in & (in - 1)) || (out & (out - 1)) || (place & (place - 1)))
         amph_fatal("%s: flags %#x are not one of GASNET_COLL_IN_NOSYNC, MYSYNC and ALLSYNC, one of OUT_NOSYNC, MYSYNC and ALLSYNC, "
                    "one of LOCAL and SINGLE, and hints", call, (unsigned)flags);
@@ -149,7 +154,8 @@ gasnet_coll_handle_t gasnet_coll_gather_all_nb(gasnet_team_handle_t team, void *
 gasnet_coll_handle_t gasnet_coll_gather_allM_nb(gasnet_team_handle_t team, void *const dstlist[], void *const srclist[],
                                                 size_t nbytes, int flags)
 {
-    void *dst = own(team, dstlist, flags, "gasnet_coll_gather_allM"), *src = own(team, srclist, flags, "gasnet_coll_gather_allM");
+    void *dst = own(team, dstlist, flags, "gasnet_coll_gather_allM");
+    void *src = own(team, srclist, flags, "gasnet_coll_gather_allM");
     return gasnet_coll_gather_all_nb(team, dst, src, nbytes, flags);
 }
 
@@ -162,7 +168,8 @@ gasnet_coll_handle_t gasnet_coll_exchange_nb(gasnet_team_handle_t team, void *ds
 gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team, void *const dstlist[], void *const srclist[],
                                               size_t nbytes, int flags)
 {
-    void *dst = own(team, dstlist, flags, "gasnet_coll_exchangeM"), *src = own(team, srclist, flags, "gasnet_coll_exchangeM");
+    void *dst = own(team, dstlist, flags, "gasnet_coll_exchangeM");
+    void *src = own(team, srclist, flags, "gasnet_coll_exchangeM");
     return gasnet_coll_exchange_nb(team, dst, src, nbytes, flags);
 }
 
@@ -197,7 +204,8 @@ gasnet_coll_handle_t gasnet_coll_scanM_nb(gasnet_team_handle_t team, void *const
                                           void *const srclist[], size_t src_blksz, size_t src_offset, size_t elem_size,
                                           size_t elem_count, gasnet_coll_fn_handle_t func, int func_arg, int flags)
 {
-    void *dst = own(team, dstlist, flags, "gasnet_coll_scanM"), *src = own(team, srclist, flags, "gasnet_coll_scanM");
+    void *dst = own(team, dstlist, flags, "gasnet_coll_scanM");
+    void *src = own(team, srclist, flags, "gasnet_coll_scanM");
     return gasnet_coll_scan_nb(team, dst, dst_blksz, dst_offset, src, src_blksz, src_offset, elem_size, elem_count, func, func_arg,
                                flags);
 }

@@ -65,7 +65,8 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries)
         return GASNET_ERR_BAD_ARG;
     const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
     const uint32_t n = (uint32_t)numentries < g->team.pub.size ? (uint32_t)numentries : g->team.pub.size;
-    uint32_t hosts = 0, supernodes = 0;
+    uint32_t hosts = 0;
+    uint32_t supernodes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = 0;
         while (proc[first].host != proc[i].host)

@@ -21,7 +21,8 @@ static uint64_t join(const int32_t *args)
 static void on_memset(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_gex *g = amph_gex();
-    uint64_t dest = join(am->args + 1), nbytes = join(am->args + 4);
+    uint64_t dest = join(am->args + 1);
+    uint64_t nbytes = join(am->args + 4);
     uint64_t offset = g ? dest - (uintptr_t)g->segment.base : 0;
     if (!g || !g->segment.len_bytes || offset > g->segment.len_bytes || nbytes > g->segment.len_bytes - offset) {
         amph_count(DROP_MALFORMED);
@@ -59,7 +60,8 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     struct amph_gex *g = amph_gex();
     uint32_t peer = amph_team_peer(tm, rank, "gasnet_memset");
     const struct amph_rmem *rmem = &g->rmem[peer];
-    uint64_t offset = (uintptr_t)dest - rmem->base, place;
+    uint64_t offset = (uintptr_t)dest - rmem->base;
+    uint64_t place;
     if (nbytes && peer != amph_job.rank && (offset >= rmem->len_bytes || nbytes > rmem->len_bytes - offset))
         amph_fatal("gasnet_memset: %zu bytes at %p lie outside the segment of process %u", nbytes, dest, peer);
     if (!nbytes || peer == amph_job.rank) {
@@ -69,7 +71,8 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     }
     op->root.pending = 1;
     place = amph_pending_take(g, AMPH_PLACE_MEMSET, &op->rc);
-    const uint64_t to = (uintptr_t)dest, len = nbytes;
+    const uint64_t to = (uintptr_t)dest;
+    const uint64_t len = nbytes;
     const int32_t args[] = { (int32_t)place, (int32_t)(to >> 32), (int32_t)to, val, (int32_t)(len >> 32), (int32_t)len };
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET, .nargs = 6, .args = args };
     enum amph_status st = amph_am_request(g->ep.am, peer, &am, 0, NULL);

@@ -231,10 +231,12 @@ static char *own_memory(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr,
 static uint64_t check_runs(struct amph_gex *g, const struct amph_am *am)
 {
     struct amph_rd r;
-    uint64_t sum = 0, nruns = (uint32_t)am->args[2];
+    uint64_t sum = 0;
+    uint64_t nruns = (uint32_t)am->args[2];
     amph_rd_init(&r, am->payload, am->nbytes);
     for (uint64_t i = 0; i < nruns; i++) {
-        uint64_t addr = amph_rd_u64(&r), nbytes = amph_rd_u32(&r);
+        uint64_t addr = amph_rd_u64(&r);
+        uint64_t nbytes = amph_rd_u32(&r);
         if (r.bad || !own_memory(g, (gex_EP_Index_t)am->args[1], addr, nbytes))
             return UINT64_MAX;
         sum += nbytes;
@@ -252,7 +254,8 @@ static void answer(struct amph_token *token, const struct amph_am *request, uint
 static void on_put(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_gex *g = amph_gex();
-    uint64_t nruns = (uint32_t)am->args[2], sum = g ? check_runs(g, am) : UINT64_MAX;
+    uint64_t nruns = (uint32_t)am->args[2];
+    uint64_t sum = g ? check_runs(g, am) : UINT64_MAX;
     struct amph_rd runs;
     if (sum == UINT64_MAX || sum + nruns * RUN_BYTES != am->nbytes) {
         amph_count(DROP_MALFORMED);
@@ -273,7 +276,8 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
 {
     static __thread uint8_t *packet;
     struct amph_gex *g = amph_gex();
-    uint64_t nruns = (uint32_t)am->args[2], sum = g ? check_runs(g, am) : UINT64_MAX;
+    uint64_t nruns = (uint32_t)am->args[2];
+    uint64_t sum = g ? check_runs(g, am) : UINT64_MAX;
     struct amph_rd runs;
     if (sum > PACK_MOST || nruns * RUN_BYTES != am->nbytes || (!packet && !(packet = malloc(PACK_MOST)))) {
         amph_count(DROP_MALFORMED);

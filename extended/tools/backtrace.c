@@ -111,8 +111,10 @@ static void write_frame(int fd, int number, void *frame)
     char line[600];
     Dl_info info = { 0 };
     struct object o;
-    uintptr_t at = (uintptr_t)frame, offset = 0;
-    const char *name = NULL, *path = "?";
+    uintptr_t at = (uintptr_t)frame;
+    uintptr_t offset = 0;
+    const char *name = NULL;
+    const char *path = "?";
     bool mapped = false;
     if (dladdr(frame, &info) && info.dli_fname) {
         path = info.dli_fname[0] == '/' ? info.dli_fname : exe_path;
@@ -147,7 +149,8 @@ static int by_execinfo(int fd)
 /* Waits for a child, at most so long; its exit status, or -1. */
 static int wait_child(pid_t pid, int timeout_ms)
 {
-    int status = -1, fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int status = -1;
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd p = { fd, POLLIN, 0 };
     if (fd < 0 || poll(&p, 1, timeout_ms) != 1)
         kill(pid, SIGKILL);
@@ -171,7 +174,8 @@ static void exec_gdb(int fd, char *const argv[], char *const envp[])
 
 static int by_gdb(int fd)
 {
-    char pid_text[16], no_downloads[] = "DEBUGINFOD_URLS=";
+    char pid_text[16];
+    char no_downloads[] = "DEBUGINFOD_URLS=";
     char *const wish = conf.all_threads ? "thread apply all backtrace" : "backtrace";
     char *const argv[] = { "gdb", "-nx", "-batch", "-p", pid_text, "-ex", wish, NULL };
     char *const envp[] = { conf.path, no_downloads, NULL };
@@ -248,7 +252,8 @@ static bool in_list(const char *list, uint32_t rank)
     if (!list[0] || strcmp(list, "*") == 0)
         return true;
     for (char *end; *list; list = end + (*end == ',')) {
-        unsigned long from = strtoul(list, &end, 10), to = from;
+        unsigned long from = strtoul(list, &end, 10);
+        unsigned long to = from;
         bool number = end != list;
         if (number && *end == '-') {
             const char *at = end + 1;

@@ -170,7 +170,8 @@ void gasnett_freezeForDebuggerErr(void)
 
 gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t fp)
 {
-    struct sigaction sa = { .sa_handler = fp, .sa_flags = SA_RESTART }, old;
+    struct sigaction sa = { .sa_handler = fp, .sa_flags = SA_RESTART };
+    struct sigaction old;
     sigemptyset(&sa.sa_mask);
     return sigaction(sigtocatch, &sa, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
@@ -242,7 +243,8 @@ static bool left_alone(int sig)
 /* A handler of the client's, or of a sanitizer, stays. */
 static void catch_fatal(int sig)
 {
-    struct sigaction sa = { .sa_handler = on_fatal_signal, .sa_flags = SA_ONSTACK }, old;
+    struct sigaction sa = { .sa_handler = on_fatal_signal, .sa_flags = SA_ONSTACK };
+    struct sigaction old;
     if (left_alone(sig) || sigaction(sig, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL)
         return;
     sigemptyset(&sa.sa_mask);
@@ -263,7 +265,8 @@ static void catch_named(enum amph_env_id id, gasnett_sighandlerfn_t handler)
 static void give_other_stack(void)
 {
     static char room[ALT_STACK_BYTES];
-    stack_t now, other = { .ss_sp = room, .ss_size = sizeof room };
+    stack_t now;
+    stack_t other = { .ss_sp = room, .ss_size = sizeof room };
     if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE))
         sigaltstack(&other, NULL);
 }

@@ -38,7 +38,8 @@ int gasnett_cpu_count(void)
 
 uint64_t gasnett_getPhysMemSz(int failureIsFatal)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page > 0)
         return (uint64_t)pages * (uint64_t)page;
     if (failureIsFatal)
@@ -101,7 +102,8 @@ void gasnett_close_streams(void)
 int gasnett_maximize_rlimit(int res, const char *lim_desc)
 {
     char name[80];
-    struct rlimit now, all = { RLIM_INFINITY, RLIM_INFINITY };
+    struct rlimit now;
+    struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
     snprintf(name, sizeof name, "GASNET_MAXIMIZE_%s", lim_desc);
     if (!gasnett_getenv_yesno_withdefault(name, 1))
         return 1;

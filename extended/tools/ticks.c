@@ -40,7 +40,9 @@ static struct pair read_pair(void)
     struct pair best = { 0, 0 };
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 10; i++) {
-        uint64_t before = amph_cpu_counter(), ns = amph_now_ns(), after = amph_cpu_counter();
+        uint64_t before = amph_cpu_counter();
+        uint64_t ns = amph_now_ns();
+        uint64_t after = amph_cpu_counter();
         if (after - before < least)
             best = (struct pair){ before + (after - before) / 2, ns }, least = after - before;
     }
@@ -115,7 +117,8 @@ uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks)
         return ticks;
     pthread_once(&once, measure);
     /* The product has up to 98 bits: by halves. */
-    uint64_t high = (ticks >> 32) * ns_per_tick_32, low = ticks & 0xffffffffu;
+    uint64_t high = (ticks >> 32) * ns_per_tick_32;
+    uint64_t low = ticks & 0xffffffffu;
     return high + low * (ns_per_tick_32 >> 32) + (low * (ns_per_tick_32 & 0xffffffffu) >> 32);
 }
 
@@ -123,7 +126,8 @@ double gasnett_tick_granularityus(void)
 {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < PROBES; i++) {
-        uint64_t a = gasnett_ticks_now(), b = gasnett_ticks_now();
+        uint64_t a = gasnett_ticks_now();
+        uint64_t b = gasnett_ticks_now();
         if (b > a && b - a < least)
             least = b - a;
     }

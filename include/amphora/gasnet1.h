@@ -98,7 +98,8 @@ void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM
 #define gasnet_AMMaxArgs() ((size_t)gex_AM_MaxArgs())
 AMPHORA_INLINE size_t gasnet_AMMaxMedium(void)
 {
-    size_t request = gex_AM_LUBRequestMedium(), reply = gex_AM_LUBReplyMedium();
+    size_t request = gex_AM_LUBRequestMedium();
+    size_t reply = gex_AM_LUBReplyMedium();
     return request < reply ? request : reply;
 }
 #define gasnet_AMMaxLongRequest() gex_AM_LUBRequestLong()

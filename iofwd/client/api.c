@@ -51,7 +51,8 @@ size_t iofwd_servers(uint32_t *servers, size_t most)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     const uint32_t *list;
-    size_t n = cl ? amph_fwd_client_servers(cl, &list) : 0, all = cl ? amph_client_stripe_widest(cl) : 0;
+    size_t n = cl ? amph_fwd_client_servers(cl, &list) : 0;
+    size_t all = cl ? amph_client_stripe_widest(cl) : 0;
     for (size_t i = 0; i < n && i < most; i++)
         servers[i] = list[i];
     for (; n < all; n++) /* what rules say that came later: as amph_client_stripe_open deals files out */

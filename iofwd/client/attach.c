@@ -298,7 +298,8 @@ static void take_notices(struct amph_fwd_client *cl)
 
 void amph_client_check(struct amph_fwd_client *cl)
 {
-    uint64_t now = amph_now_ns(), last = atomic_load(&cl->checked_ns);
+    uint64_t now = amph_now_ns();
+    uint64_t last = atomic_load(&cl->checked_ns);
     if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
         return;
     for (uint32_t i = 0; i < cl->nlinks; i++) {
@@ -327,7 +328,9 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
 {
     struct rlimit may;
-    int least = AMPH_CLIENT_FDS_FROM, n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int least = AMPH_CLIENT_FDS_FROM;
+    int n = 0;
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < AMPH_CLIENT_FDS_FROM + CLIENT_FDS)
         least = (int)may.rlim_cur - CLIENT_FDS;
     while (fd >= 0 && fd < least) {
@@ -422,7 +425,8 @@ static bool place_client(struct amph_fwd_client *cl)
         cl->link[i].door = cl->link[i].child_door = -1;
     }
     if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
-        uint32_t width = amph_client_stripe_width(), home = job->server_of[cl->rank] - cl->first;
+        uint32_t width = amph_client_stripe_width();
+        uint32_t home = job->server_of[cl->rank] - cl->first;
         cl->nservers = width < cl->nlinks ? width : cl->nlinks;
         /* The plain rule deals each client `width` servers in turn; any other names the first, and the rest follow it. */
         if (home == cl->rank % cl->nlinks)

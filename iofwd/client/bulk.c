@@ -72,7 +72,8 @@ static void take_slots(struct bulk_op *op, unsigned most)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     for (;;) {
-        uint64_t bits = atomic_load_explicit(&op->link->slots, memory_order_relaxed), mine = 0;
+        uint64_t bits = atomic_load_explicit(&op->link->slots, memory_order_relaxed);
+        uint64_t mine = 0;
         unsigned n = 0;
         while (n < most && (bits & ~mine)) {
             mine |= (bits & ~mine) & -(bits & ~mine);
@@ -131,7 +132,8 @@ static bool is_past_end(const struct bulk_op *op)
  */
 static size_t next_len(const struct bulk_op *op)
 {
-    size_t len = op->piece, left = op->deal.total - op->deal.at;
+    size_t len = op->piece;
+    size_t left = op->deal.total - op->deal.at;
     if (op->slots && op->link->near && op->deal.width < 2 && len > PIECE_LEAST) {
         size_t before = op->deal.at < PIECE_LEAST ? PIECE_LEAST : op->deal.at;
         size_t half = (left / 2 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
@@ -158,7 +160,8 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
 {
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
-    size_t len = is_past_end(op) ? 0 : next_len(op), at = op->deal.at;
+    size_t len = is_past_end(op) ? 0 : next_len(op);
+    size_t at = op->deal.at;
     struct amph_fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
                           .rwf = (uint16_t)c->d->file->rwf, .len = (uint32_t)len };
     uint8_t *slot = NULL;
@@ -280,7 +283,8 @@ static bool may_take(const struct bulk_op *op)
 static void feed_all(struct bulk_op *const *in_turn, unsigned n)
 {
     bool reads = in_turn[0]->call->d->reads;
-    unsigned busy = 0, near_most = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
+    unsigned busy = 0;
+    unsigned near_most = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
     for (unsigned i = 0; i < n; i++) {
         struct bulk_op *op = in_turn[i];
         bool waits = op->link->near && busy >= near_most;

@@ -256,7 +256,8 @@ static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head, s
     const void *at = amph_rd_bytes(r, head->tags_len);
     amph_rd_init(&tags, at, at ? head->tags_len : 0);
     while (amph_rd_left(&tags) > 0 && !tags.bad) {
-        uint16_t tag = amph_rd_u16(&tags), len = amph_rd_u16(&tags);
+        uint16_t tag = amph_rd_u16(&tags);
+        uint16_t len = amph_rd_u16(&tags);
         if (tag == FWD_TAG_WHOLE && len == sizeof p->whole) {
             p->whole = amph_rd_u64(&tags);
             continue;
@@ -311,7 +312,8 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
         return;
     }
     struct amph_client_pending *p = &cl->pend[head.seq % AMPH_CLIENT_PENDING_MAX];
-    uint64_t waiting = AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_WAITING), expected = waiting;
+    uint64_t waiting = AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_WAITING);
+    uint64_t expected = waiting;
     if (!atomic_compare_exchange_strong_explicit(&p->state, &expected, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_FILLING), memory_order_acq_rel,
                                                  memory_order_relaxed))
         return; /* of a call that nobody waits for any more */

@@ -41,7 +41,8 @@ struct joint_call {
 /* Bytes of a part; *err_p: it is none. */
 static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
 {
-    uint64_t at = 0, sum = 0;
+    uint64_t at = 0;
+    uint64_t sum = 0;
     if (s->off < 0 || s->len > FWD_COLLECTIVE_MAX || s->processes == 0 || s->nrows > IOFWD_ROWS_MOST)
         *err_p = EINVAL;
     for (size_t i = 0; i < s->nrows && !*err_p; i++) {
@@ -149,7 +150,8 @@ static void take(struct joint_call *c)
     struct amph_client_sigguard g;
     amph_client_sigguard_enter(&g);
     int err = amph_client_pending_wait(c->cl, f->link, f->pend, &g);
-    size_t want = f->pend->want, n = err ? 0 : f->pend->got < want ? f->pend->got : want;
+    size_t want = f->pend->want;
+    size_t n = err ? 0 : f->pend->got < want ? f->pend->got : want;
     if (f->slot != SLOT_NONE && !c->writing)
         memcpy(s->buf, f->link->part + (size_t)f->slot * c->cl->piece, n);
     give_slot(f);

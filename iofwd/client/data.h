@@ -38,7 +38,8 @@ AMPH_CLIENT_DATA_SAME(pread, pwrite, buf_len, done);
 /* false: call id moves no bytes, and *d is not set. */
 static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd_args *u, struct amph_client_data *d)
 {
-    bool reads = id == AMPH_FWD_READ || id == AMPH_FWD_PREAD, placed = id == AMPH_FWD_PREAD || id == AMPH_FWD_PWRITE;
+    bool reads = id == AMPH_FWD_READ || id == AMPH_FWD_PREAD;
+    bool placed = id == AMPH_FWD_PREAD || id == AMPH_FWD_PWRITE;
     if (!reads && !placed && id != AMPH_FWD_WRITE)
         return false;
     if (placed)

@@ -125,7 +125,8 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         struct amph_client_link *link = &cl->link[i];
         uint64_t handles[1024];
-        size_t n = 0, got;
+        size_t n = 0;
+        size_t got;
         struct amph_wr w;
         if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
             continue;
@@ -309,7 +310,8 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     const struct amph_client_inherited *inh = &amph_client_state.inherited;
-    size_t at = 0, doors = 0;
+    size_t at = 0;
+    size_t doors = 0;
     uint32_t number = cl ? cl->number : inh->number;
     char alone[sizeof inh->alone] = "";
     bool own = cl && cl->pid == getpid(); /* a vfork child's is its parent's */

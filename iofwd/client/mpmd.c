@@ -22,7 +22,8 @@
 static enum amph_status stay(struct amph_boot *boot, int *fd_p)
 {
     const struct amph_jobdesc *job = amph_boot_job(boot);
-    uint32_t self = amph_boot_self(boot), first = amph_boot_first(boot, AMPH_SERVER);
+    uint32_t self = amph_boot_self(boot);
+    uint32_t first = amph_boot_first(boot, AMPH_SERVER);
     struct amph_fwd_server_addr where;
     void *value;
     size_t len;

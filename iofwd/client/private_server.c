@@ -97,7 +97,8 @@ static bool is_this_host(const char *host)
 static char *make_line(const char *host, const char *server, const char *prefixes)
 {
     const char *conduit = amph_env_str(AMPH_ENV_CONDUIT);
-    char *remote = NULL, *line = NULL;
+    char *remote = NULL;
+    char *line = NULL;
     size_t len;
     FILE *out = open_memstream(&remote, &len);
     if (!out)
@@ -128,7 +129,8 @@ static char *make_line(const char *host, const char *server, const char *prefixe
 static char **server_environment(void)
 {
     static const char *const dropped[] = { "LD_PRELOAD=", "IOFWD_DOOR=", "IOFWD_SERVER_HOST=", "IOFWD_PRIVATE_", "AMPHORA_RANK=" };
-    size_t n = 0, kept = 0;
+    size_t n = 0;
+    size_t kept = 0;
     while (environ && environ[n])
         n++;
     char **env = calloc(n + 1, sizeof *env);
@@ -179,7 +181,8 @@ static bool start(const char *line, int in, int out)
 /* Reads the address file's text, up to the line "end". */
 static bool read_text(int fd, char *text)
 {
-    uint64_t deadline = amph_now_ns() + START_NS, now;
+    uint64_t deadline = amph_now_ns() + START_NS;
+    uint64_t now;
     size_t have = 0;
     while ((now = amph_now_ns()) < deadline && have < TEXT_MOST - 1) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -222,7 +225,8 @@ static void keep_fd(int fd)
 
 static int start_on(const char *host, const char *prefixes)
 {
-    char server[4096], *text = calloc(1, TEXT_MOST);
+    char server[4096];
+    char *text = calloc(1, TEXT_MOST);
     int in[2], out[2];
     find_server(server, sizeof server);
     char *line = make_line(host, server, prefixes);
@@ -254,7 +258,8 @@ failed:
 
 int amph_client_private_server_start(void)
 {
-    const char *host = given(own.host, AMPH_ENV_IOFWD_SERVER_HOST), *prefixes = given(own.prefixes, AMPH_ENV_IOFWD_PREFIX);
+    const char *host = given(own.host, AMPH_ENV_IOFWD_SERVER_HOST);
+    const char *prefixes = given(own.prefixes, AMPH_ENV_IOFWD_PREFIX);
     bool belongs = amph_env_str(AMPH_ENV_JOB)[0] || amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS)[0];
     if (own.setting || !host[0] || (belongs && !own.host))
         return 0;

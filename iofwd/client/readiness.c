@@ -38,7 +38,8 @@ static int connect_bell(struct amph_fwd_client *cl, struct amph_client_link *lin
 {
     struct amph_fwd_welcome wc;
     struct amph_client_sigguard g;
-    int fd = -1, up = -1;
+    int fd = -1;
+    int up = -1;
     amph_client_sigguard_enter(&g);
     enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_NOTIFY, FWD_NUMBER_NONE, &wc, &fd);
     if (st == AMPH_OK && (up = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM)) >= 0)

@@ -76,7 +76,8 @@ int amph_client_stripe_make(uint32_t width, uint64_t unit, struct amph_client_st
 /* IOFWD_STRIPE: rules with commas between, the first that fits counts; so they are added from the last on. */
 static void take_setting(void)
 {
-    const char *text = amph_env_str(AMPH_ENV_IOFWD_STRIPE), *end = text + strlen(text);
+    const char *text = amph_env_str(AMPH_ENV_IOFWD_STRIPE);
+    const char *end = text + strlen(text);
     while (end > text) {
         const char *start = end;
         while (start > text && start[-1] != ',')
@@ -121,7 +122,8 @@ int amph_client_stripe_add(const char *pattern, struct amph_client_stripe stripe
 /* A pattern without a slash speaks of the last name only. */
 static bool fits(const struct rule *r, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
     return !r->pattern[0] || fnmatch(r->pattern, strchr(r->pattern, '/') ? path : name, 0) == 0;
 }
 
@@ -202,7 +204,8 @@ static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_ope
 
 void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a)
 {
-    struct amph_fwd_file *file = a->file, part;
+    struct amph_fwd_file *file = a->file;
+    struct amph_fwd_file part;
     /* Where appends go is decided by one server; a directory's descriptor is no place to begin a path at another server. */
     if (cl->nlinks < 2 || a->path_dir || (a->flags & (O_APPEND | O_PATH | O_DIRECTORY)) || (a->flags & O_TMPFILE) == O_TMPFILE)
         return;
@@ -210,7 +213,8 @@ void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_a
     if (stripe.width < 2 || !is_regular(cl, file))
         return;
     file->unit_kib = stripe.unit_kib;
-    uint32_t home = file->part[0].server - cl->first, width = stripe.width < cl->nlinks ? stripe.width : cl->nlinks;
+    uint32_t home = file->part[0].server - cl->first;
+    uint32_t width = stripe.width < cl->nlinks ? stripe.width : cl->nlinks;
     struct amph_fwd_file first = *file;
     for (uint32_t i = 1; i < width; i++) {
         uint32_t server = cl->first + (home + i) % cl->nlinks;
@@ -267,14 +271,16 @@ void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d, const 
 
 size_t amph_client_stripe_cursor_len(const struct amph_client_stripe_cursor *d, size_t most)
 {
-    size_t left = d->total - d->at, here = d->width < 2 ? left : d->unit - (size_t)((d->phase + d->at) % d->unit);
+    size_t left = d->total - d->at;
+    size_t here = d->width < 2 ? left : d->unit - (size_t)((d->phase + d->at) % d->unit);
     size_t len = left < here ? left : here;
     return len < most ? len : most;
 }
 
 void amph_client_stripe_cursor_step(struct amph_client_stripe_cursor *d, size_t len)
 {
-    size_t left = d->total - d->at, jump = len;
+    size_t left = d->total - d->at;
+    size_t jump = len;
     if (d->width > 1 && (d->phase + d->at + len) % d->unit == 0) {
         uint64_t skip = (uint64_t)(d->width - 1) * d->unit;
         jump = skip < SIZE_MAX - len ? len + (size_t)skip : SIZE_MAX;

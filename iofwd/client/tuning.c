@@ -40,7 +40,8 @@ unsigned amph_client_tuning_choose(struct amph_client_tuning *pace, bool near, s
     unsigned n;
     const struct amph_client_route *ways = ways_of(near, &n);
     unsigned call = atomic_fetch_add_explicit(&pace->calls, 1, memory_order_relaxed);
-    unsigned best = atomic_load_explicit(&pace->best, memory_order_relaxed), way = best;
+    unsigned best = atomic_load_explicit(&pace->best, memory_order_relaxed);
+    unsigned way = best;
     bool early = call < 2 * n && call % 2 == 1;
     unsigned quiet = atomic_load_explicit(&pace->lost, memory_order_relaxed) / n;
     unsigned every = TRY_EVERY << (quiet < TRY_SLOWER ? quiet : TRY_SLOWER);
@@ -74,7 +75,8 @@ static unsigned lead_after(unsigned lead, bool won)
 
 void amph_client_tuning_record(struct amph_client_tuning *pace, unsigned way, uint64_t bytes, uint64_t ns)
 {
-    uint64_t rate = bytes * AMPH_NS_PER_US / (ns + 1) + 1, before = atomic_load_explicit(&pace->rate, memory_order_relaxed);
+    uint64_t rate = bytes * AMPH_NS_PER_US / (ns + 1) + 1;
+    uint64_t before = atomic_load_explicit(&pace->rate, memory_order_relaxed);
     if (way == atomic_load_explicit(&pace->best, memory_order_relaxed)) {
         atomic_store_explicit(&pace->rate, (uint32_t)(rate < UINT32_MAX ? rate : UINT32_MAX), memory_order_relaxed);
         return;

@@ -31,7 +31,8 @@ static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
     size_t len = 0;
     struct stat was, is;
     struct amph_fwd_args_nameof ask_name = { .file = dir, .name = name, .name_cap = sizeof name - 2, .name_len = &len };
-    struct amph_fwd_args_fstat ask_dir = { .file = dir, .st = &was }, ask_there = { .file = there, .st = &is };
+    struct amph_fwd_args_fstat ask_dir = { .file = dir, .st = &was };
+    struct amph_fwd_args_fstat ask_there = { .file = there, .st = &is };
     struct amph_fwd_args_open open_it = { .path = name, .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW, .file = there };
     struct amph_fwd_args_close drop = { .file = there };
     int err = amph_client_once(cl, AMPH_FWD_FSTAT, &ask_dir);
@@ -59,7 +60,8 @@ int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, 
     bool renames = id == AMPH_FWD_RENAME;
     if (!renames && id != AMPH_FWD_LINK)
         return EXDEV;
-    const struct amph_fwd_file **at = renames ? &u->rename.to_dir : &u->link.to_dir, *to = *at;
+    const struct amph_fwd_file **at = renames ? &u->rename.to_dir : &u->link.to_dir;
+    const struct amph_fwd_file *to = *at;
     const struct amph_fwd_file *from = renames ? u->rename.from_dir : u->link.from_dir;
     struct amph_fwd_file there;
     int err = EAGAIN;

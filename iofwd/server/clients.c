@@ -210,8 +210,10 @@ static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t giv
  * turn for others; the rest follow it. */
 static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t number, uint32_t servers[AMPH_FWD_PARTS_MAX])
 {
-    uint32_t first = amph_boot_first(s->boot, AMPH_SERVER), all = s->job->nproc[AMPH_SERVER];
-    uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~NUMBER_GIVEN) % all, n = all < AMPH_FWD_PARTS_MAX ? all : AMPH_FWD_PARTS_MAX;
+    uint32_t first = amph_boot_first(s->boot, AMPH_SERVER);
+    uint32_t all = s->job->nproc[AMPH_SERVER];
+    uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~NUMBER_GIVEN) % all;
+    uint32_t n = all < AMPH_FWD_PARTS_MAX ? all : AMPH_FWD_PARTS_MAX;
     if (rank < s->job->nproc[AMPH_COMPUTE] && s->job->server_of)
         home = s->job->server_of[rank] - first;
     for (uint32_t i = 0; i < n; i++)

@@ -46,7 +46,8 @@ int amph_server_collective_check(const struct amph_server_request *rq)
 {
     const struct joint_args *a = args_of(rq);
     struct amph_fwd_view s;
-    uint64_t at = 0, sum = 0;
+    uint64_t at = 0;
+    uint64_t sum = 0;
     if (!amph_fwd_get_view(a->shape, a->shape_len, &s))
         return EPROTO;
     if (a->off < 0 || a->len > FWD_COLLECTIVE_MAX || a->off > INT64_MAX - (off_t)a->len)
@@ -130,7 +131,8 @@ int amph_server_collective_join(struct amph_server_request *rq)
 /* Ends a call that is no longer listed: its parts go back to the progress thread with an error. */
 static void fail(struct amph_server *s, struct amph_server_collective *j, int err)
 {
-    struct amph_server_request *rq = j->part, *next;
+    struct amph_server_request *rq = j->part;
+    struct amph_server_request *next;
     for (; rq; rq = next) {
         next = rq->next;
         rq->joint = NULL;
@@ -261,7 +263,8 @@ static ssize_t move_once(const struct batch *b, const struct iovec *run, size_t 
 
 static int flush(struct batch *b)
 {
-    struct iovec whole = { b->room ? b->room + b->begin : NULL, b->end - b->begin }, *run = b->room ? &whole : b->run;
+    struct iovec whole = { b->room ? b->room + b->begin : NULL, b->end - b->begin };
+    struct iovec *run = b->room ? &whole : b->run;
     size_t n = b->room ? b->begin < b->end : b->n;
     b->n = 0;
     while (n && b->begin < b->stop) {
@@ -335,7 +338,8 @@ static size_t bytes_before(const struct amph_fwd_view *s, size_t stop)
     size_t sum = 0;
     for (uint32_t i = 0; i < s->nrows; i++) {
         struct amph_fwd_extent row = amph_fwd_view_extent(s, i);
-        size_t whole = row.count, stride = row.count > 1 ? row.stride : 1;
+        size_t whole = row.count;
+        size_t stride = row.count > 1 ? row.stride : 1;
         if (row.at >= stop)
             break;
         if (row.at + (row.count - 1) * stride + row.len > stop) {

@@ -195,7 +195,8 @@ static void list_names(const char *spec, char *out, size_t cap)
     size_t at = 0;
     out[0] = 0;
     while (*spec) {
-        size_t len = strcspn(spec, ":"), name = strcspn(spec, ":=");
+        size_t len = strcspn(spec, ":");
+        size_t name = strcspn(spec, ":=");
         int n = snprintf(out + at, cap - at, "%s%.*s", at ? ":" : "", (int)name, spec);
         if (n < 0 || (size_t)n >= cap - at)
             return;
@@ -209,7 +210,8 @@ static bool is_served(const char *path)
 {
     struct amph_standing set;
     bool there = false;
-    char host[256] = "", name[64], comm[32];
+    char host[256] = "";
+    char name[64], comm[32];
     if (!amph_standing_is(path) || amph_standing_read(path, &set) != AMPH_OK)
         return false;
     if (gethostname(host, sizeof host - 1) != 0)
@@ -324,7 +326,8 @@ static void reap(struct watch *w)
 /* Starts the successors of servers that have died.  Gives the milliseconds until the next is to be started; -1: none is. */
 static int start_successors(struct watch *w)
 {
-    uint64_t now = amph_now_ns(), next = UINT64_MAX;
+    uint64_t now = amph_now_ns();
+    uint64_t next = UINT64_MAX;
     for (uint32_t i = 0; i < w->set.n; i++) {
         struct member *m = &w->member[i];
         if (!m->due || w->ending)

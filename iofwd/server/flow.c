@@ -230,7 +230,8 @@ static void finish_one(struct amph_server_request *rq)
 static void finish_joint(struct amph_server_request *carrier)
 {
     struct amph_server_collective *j = carrier->joint;
-    struct amph_server_request *rq = j->part, *next;
+    struct amph_server_request *rq = j->part;
+    struct amph_server_request *next;
     int err = carrier->error;
     if (!err)
         amph_server_record_collective_time(j, carrier->ns);
@@ -485,7 +486,8 @@ static unsigned take_done(struct amph_server *s)
 {
     unsigned n = 0;
     pthread_mutex_lock(&s->lock);
-    struct amph_server_request *rq = s->done, *next;
+    struct amph_server_request *rq = s->done;
+    struct amph_server_request *next;
     s->done = NULL;
     s->done_tail = &s->done;
     pthread_mutex_unlock(&s->lock);
@@ -507,7 +509,8 @@ static unsigned take_done(struct amph_server *s)
 
 static void try_locks(struct amph_server *s)
 {
-    struct amph_server_request *list = s->locks, *rq;
+    struct amph_server_request *list = s->locks;
+    struct amph_server_request *rq;
     uint64_t now = amph_now_ns();
     if (!list || (!s->locks_changed && now - s->locks_tried_ns < LOCK_TRY_NS))
         return;

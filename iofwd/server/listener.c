@@ -266,7 +266,8 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c, const 
         free(news);
         return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key" : "the client's HELLO does not parse");
     }
-    bool stay = news->hello.kind == FWD_HELLO_STAY, ok = !stay || let_stay(s, c, &news->hello);
+    bool stay = news->hello.kind == FWD_HELLO_STAY;
+    bool ok = !stay || let_stay(s, c, &news->hello);
     amph_random(c->nonce, sizeof c->nonce); /* each proof is good once */
     c->greeted = true;
     if (stay)

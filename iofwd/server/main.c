@@ -148,8 +148,10 @@ static const struct {
 static int parse(struct given *g, char **argv)
 {
     for (argv++; *argv; argv++) {
-        const char *name = *argv + (argv[0][0] == '-') + (argv[0][0] == '-' && argv[0][1] == '-'), *equals = strchr(name, '=');
-        size_t i = 0, len = equals ? (size_t)(equals - name) : strlen(name);
+        const char *name = *argv + (argv[0][0] == '-') + (argv[0][0] == '-' && argv[0][1] == '-');
+        const char *equals = strchr(name, '=');
+        size_t i = 0;
+        size_t len = equals ? (size_t)(equals - name) : strlen(name);
         while (i < AMPH_COUNTOF(options) && (strlen(options[i].name) != len || memcmp(options[i].name, name, len) != 0))
             i++;
         if (i == AMPH_COUNTOF(options) || argv[0][0] != '-')

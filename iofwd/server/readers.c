@@ -69,7 +69,8 @@ static bool read_slice(struct amph_server_readers *r, bool other)
         if (i >= (offer >> 8 & 255))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&r->offer, &offer, offer + 1, memory_order_acquire, memory_order_acquire));
-    size_t at = i * r->slice, len = r->len - at < r->slice ? r->len - at : r->slice;
+    size_t at = i * r->slice;
+    size_t len = r->len - at < r->slice ? r->len - at : r->slice;
     ssize_t n = pread(r->fd, r->buf + at, len, r->off + (off_t)at);
     r->got[i] = n < 0 ? -errno : n;
     if (other)
@@ -213,7 +214,8 @@ static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, ch
     size_t slice = len / SLICES_GOOD < SLICE_LEAST ? SLICE_LEAST : len / SLICES_GOOD < SLICE ? len / SLICES_GOOD : SLICE;
     slice = len / slice >= SLICES_MOST ? len / (SLICES_MOST - 1) : slice;
     slice = (slice + 4095) / 4096 * 4096;
-    unsigned slices = (unsigned)((len + slice - 1) / slice), rounds = 0;
+    unsigned slices = (unsigned)((len + slice - 1) / slice);
+    unsigned rounds = 0;
     r->fd = fd;
     r->buf = buf;
     r->len = len;

@@ -55,7 +55,10 @@ void amph_server_handle_unpin(struct amph_server *s, struct amph_server_handle *
 
 void amph_server_refs_check(const struct amph_server *s)
 {
-    uint64_t refs = s->npins, held = 0, inflight = 0, holders = 0;
+    uint64_t refs = s->npins;
+    uint64_t held = 0;
+    uint64_t inflight = 0;
+    uint64_t holders = 0;
     uint32_t files = 0;
 
     if (!AMPH_SELF_CHECKS || !s->peer)

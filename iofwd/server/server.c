@@ -188,7 +188,8 @@ static unsigned take_news(struct amph_server *s)
     };
     unsigned n = 0;
     pthread_mutex_lock(&s->lock);
-    struct amph_server_event *news = s->news, *next;
+    struct amph_server_event *news = s->news;
+    struct amph_server_event *next;
     s->news = NULL;
     s->news_tail = &s->news;
     pthread_mutex_unlock(&s->lock);

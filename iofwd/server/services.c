@@ -37,7 +37,8 @@ static size_t answer_collect(struct amph_server_request *rq, uint8_t *out)
     struct amph_rd r;
     struct amph_wr w;
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
-    uint64_t bell = amph_rd_u64(&r), most = amph_rd_u64(&r);
+    uint64_t bell = amph_rd_u64(&r);
+    uint64_t most = amph_rd_u64(&r);
     size_t n = amph_server_request_reply(rq, out);
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
     rq->error = r.bad ? EPROTO : amph_server_notifier_collect(rq->server, rq->peer, bell, most, &w);
@@ -50,8 +51,12 @@ static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
     struct amph_rd r;
     struct amph_wr w;
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
-    uint64_t dev = amph_rd_u64(&r), ino = amph_rd_u64(&r), from = amph_rd_u64(&r), len = amph_rd_u64(&r);
-    uint64_t type = amph_rd_u64(&r), pid = amph_rd_u64(&r);
+    uint64_t dev = amph_rd_u64(&r);
+    uint64_t ino = amph_rd_u64(&r);
+    uint64_t from = amph_rd_u64(&r);
+    uint64_t len = amph_rd_u64(&r);
+    uint64_t type = amph_rd_u64(&r);
+    uint64_t pid = amph_rd_u64(&r);
     size_t n = amph_server_request_reply(rq, out);
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
     bool mine = !r.bad && pid == (uint64_t)getpid();

@@ -72,7 +72,8 @@ static bool begin_transfer(struct amph_server_request *rq)
 unsigned amph_server_transfers_move(struct amph_server *s)
 {
     unsigned n = 0;
-    struct amph_server_request *list = s->transfers, *rq;
+    struct amph_server_request *list = s->transfers;
+    struct amph_server_request *rq;
     bool room = true;
     s->transfers = NULL;
     s->transfers_tail = &s->transfers;

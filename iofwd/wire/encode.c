@@ -111,7 +111,8 @@ static const struct amph_fwd_flagset sets[FWD_NSETS] = {
 bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *out_p)
 {
     const struct amph_fwd_flagset *s = &sets[set];
-    uint32_t left = native & ~s->native_mask, out = 0;
+    uint32_t left = native & ~s->native_mask;
+    uint32_t out = 0;
     const struct amph_ip_path_pair *f = s->nfield ? by_native(s->field, s->nfield, native & s->native_mask) : NULL;
     if (f)
         out = f->wire;
@@ -127,7 +128,8 @@ bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *ou
 bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *out_p)
 {
     const struct amph_fwd_flagset *s = &sets[set];
-    uint32_t left = wire & ~s->wire_mask, out = 0;
+    uint32_t left = wire & ~s->wire_mask;
+    uint32_t out = 0;
     const struct amph_ip_path_pair *f = s->nfield ? by_wire(s->field, s->nfield, wire & s->wire_mask) : NULL;
     if (f)
         out = f->native;
@@ -180,7 +182,8 @@ static void put_dev(struct amph_wr *w, dev_t dev)
 
 static dev_t get_dev(struct amph_rd *r)
 {
-    uint32_t ma = amph_rd_u32(r), mi = amph_rd_u32(r);
+    uint32_t ma = amph_rd_u32(r);
+    uint32_t mi = amph_rd_u32(r);
     return makedev(ma, mi);
 }
 
@@ -279,7 +282,8 @@ void amph_fwd_get_statx(struct amph_rd *r, struct statx *stx)
     stx->stx_btime = get_statx_time(r);
     stx->stx_ctime = get_statx_time(r);
     stx->stx_mtime = get_statx_time(r);
-    dev_t rdev = get_dev(r), dev = get_dev(r);
+    dev_t rdev = get_dev(r);
+    dev_t dev = get_dev(r);
     stx->stx_rdev_major = major(rdev);
     stx->stx_rdev_minor = minor(rdev);
     stx->stx_dev_major = major(dev);
@@ -357,7 +361,8 @@ enum { TIME_SET, TIME_NOW, TIME_OMIT };
 void amph_fwd_put_times(struct amph_wr *w, const struct timespec *times)
 {
     for (int i = 0; i < 2; i++) {
-        bool now = !times || times[i].tv_nsec == UTIME_NOW, omit = times && times[i].tv_nsec == UTIME_OMIT;
+        bool now = !times || times[i].tv_nsec == UTIME_NOW;
+        bool omit = times && times[i].tv_nsec == UTIME_OMIT;
         struct timespec none = { 0, 0 };
         amph_wr_u8(w, now ? TIME_NOW : omit ? TIME_OMIT : TIME_SET);
         put_time(w, now || omit ? &none : &times[i]);
@@ -395,7 +400,8 @@ enum { ENTRY_BYTES = 19, NAME_MOST = 255 };
 
 void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes)
 {
-    const char *at = entries, *end = at + len_bytes;
+    const char *at = entries;
+    const char *end = at + len_bytes;
     while (at < end && !w->bad) {
         struct entry e;
         memcpy(&e, at, ENTRY_BYTES);

@@ -262,7 +262,11 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     }
     if (a->tcp.ss_family == AF_UNSPEC)
         return AMPH_ERR_PEER;
-    int fd = socket(a->tcp.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, idle = 5, count = 3, limit_ms = 15000;
+    int fd = socket(a->tcp.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    int idle = 5;
+    int count = 3;
+    int limit_ms = 15000;
     if (fd < 0)
         return AMPH_ERR_NOMEM;
     /* A host that vanishes without a word is noticed too. */

@@ -203,7 +203,8 @@ static int get_in_id(struct amph_rd *r, void *at, const struct amph_fwd_resolver
 }
 static int get_in_dev(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
-    uint32_t ma = amph_rd_u32(r), mi = amph_rd_u32(r);
+    uint32_t ma = amph_rd_u32(r);
+    uint32_t mi = amph_rd_u32(r);
     *(dev_t *)at = makedev(ma, mi);
     return 0;
 }
@@ -432,7 +433,8 @@ int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, 
         uint8_t word = desc->arg[i].word;
         int err = 0;
         if (words[word].set) {
-            uint32_t wire, native = *(const uint32_t *)at;
+            uint32_t wire;
+            uint32_t native = *(const uint32_t *)at;
             /* open and F_SETFL ignore flags they do not know, also those that this wire does not */
             bool lenient = word == FWD_IN_OFLAGS || word == FWD_IN_SFLAGS;
             if (!amph_fwd_flags_to_wire((enum amph_fwd_set)(words[word].set - 1), native, &wire) && !lenient)

@@ -87,7 +87,8 @@ static void on_signal(void *arg, uint32_t events)
 
 static size_t signal_orphans(struct amph_agent *a, int sig)
 {
-    size_t n = 0, cap = 0;
+    size_t n = 0;
+    size_t cap = 0;
     for (struct amph_agent_proc *p = a->procs; p; p = p->next)
         cap++;
     size_t nssh = amph_agent_children(a, NULL);

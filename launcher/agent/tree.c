@@ -126,7 +126,9 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r)
 {
     struct amph_agent_child *c = calloc(1, sizeof *c);
     uint32_t host = amph_rd_u32(r);
-    char *name = take_text(r), *ssh = take_text(r), *line = take_text(r);
+    char *name = take_text(r);
+    char *ssh = take_text(r);
+    char *line = take_text(r);
     struct amph_remote_spec spec = { .ssh = ssh, .name = name, .line = line };
     spec.start_limit_ns = amph_rd_u32(r) * AMPH_NS_PER_MS;
     spec.silence_ns = amph_rd_u32(r) * AMPH_NS_PER_MS;
@@ -248,7 +250,8 @@ static void on_guardian(void *arg, uint32_t events)
 static void guard(pid_t agent, const char *directory) AMPH_NORETURN;
 static void guard(pid_t agent, const char *directory)
 {
-    int status = 0, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int status = 0;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     prctl(PR_SET_NAME, "amphora-guard");
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
@@ -264,7 +267,8 @@ void amph_agent_remote_main(uint64_t silence_ns)
     static struct amph_agent a;
     static struct amph_inherit inherit;
     sigset_t chld;
-    int alive[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int alive[2];
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     amph_inherit_save(&inherit, &chld);
@@ -281,7 +285,8 @@ void amph_agent_remote_main(uint64_t silence_ns)
         guard(agent, a.directory);
     }
     close(alive[1]);
-    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     dup2(null, STDIN_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* nothing that is printed may get into the stream */
     a.inherit = &inherit;

@@ -109,7 +109,8 @@ static bool wait_for_file(const char *path, double seconds)
 static bool make_absolute(const char *file, char path[PATH_MAX])
 {
     char above[PATH_MAX], dir[PATH_MAX];
-    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    const char *slash = strrchr(file, '/');
+    const char *name = slash ? slash + 1 : file;
     int n = snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - file) : 1, slash ? file : ".");
     if (n >= (int)sizeof above || !realpath(above, dir))
         return false;
@@ -155,7 +156,8 @@ static bool joins(struct given *g)
 
 static bool set_preload(void)
 {
-    char *library = amph_library_own(AMPH_PRELOAD_NAME), *list = library ? amph_preload_list(library) : NULL;
+    char *library = amph_library_own(AMPH_PRELOAD_NAME);
+    char *list = library ? amph_preload_list(library) : NULL;
     bool ok = list && setenv("LD_PRELOAD", list, 1) == 0;
     if (!ok)
         amph_say("the library %s, which forwards file calls, is found neither beside iofwd-run nor in %s; install amphora anew",

@@ -113,7 +113,8 @@ void amph_timer_set(struct amph_loop *loop, struct amph_timer *timer, uint64_t i
 
 static int wait_ms(const struct amph_loop *loop)
 {
-    uint64_t first = UINT64_MAX, now = amph_now_ns();
+    uint64_t first = UINT64_MAX;
+    uint64_t now = amph_now_ns();
     if (loop->nalways > 0)
         return 0;
     for (const struct amph_timer *t = loop->timers; t; t = t->next)

@@ -63,7 +63,8 @@ static bool table_add(struct table *t, struct entry e)
 
 static int by_pid(const void *a, const void *b)
 {
-    pid_t x = ((const struct entry *)a)->pid, y = ((const struct entry *)b)->pid;
+    pid_t x = ((const struct entry *)a)->pid;
+    pid_t y = ((const struct entry *)b)->pid;
     return (x > y) - (x < y);
 }
 

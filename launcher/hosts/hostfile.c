@@ -63,7 +63,8 @@ static bool find_host(struct amph_netlist *list, const char *name, uint32_t *ind
 
 static bool add_places(struct amph_netlist *list, const char *name, uint32_t count, uint32_t line)
 {
-    uint32_t index, before = list->nhosts;
+    uint32_t index;
+    uint32_t before = list->nhosts;
     if (!find_host(list, name, &index))
         return false;
     bool known = index < before;
@@ -124,7 +125,9 @@ static size_t name_length(const char *text)
     char copy[INET6_ADDRSTRLEN];
     if (*text != '[')
         return strspn(text, letters);
-    size_t len = strcspn(++text, "]"), digits = strcspn(text, "]%"); /* %: the interface of a link-local address */
+    /* %: the interface of a link-local address */
+    size_t len = strcspn(++text, "]");
+    size_t digits = strcspn(text, "]%");
     if (!text[len] || digits >= sizeof copy || (digits < len && strspn(text + digits + 1, letters) != len - digits - 1))
         return 0;
     snprintf(copy, sizeof copy, "%.*s", (int)digits, text);
@@ -141,7 +144,8 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
     bool bracket = *text == '[';
     if (len == 0)
         return *text == 0;
-    char *rest = text + len + 2 * bracket, *end;
+    char *rest = text + len + 2 * bracket;
+    char *end;
     long count = 1;
     text += bracket;
     if (*rest == ':' || strncmp(rest + strspn(rest, " \t"), "slots=", 6) == 0) {
@@ -165,7 +169,8 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
 /* Adds the places of one more file. */
 static enum amph_status append(struct amph_netlist *list, const char *name, const char *text)
 {
-    uint32_t line = 0, before = list->nplaces;
+    uint32_t line = 0;
+    uint32_t before = list->nplaces;
     while (*text) {
         char copy[4096];
         size_t len = strcspn(text, "\n"), keep = strcspn(text, "\n#");
@@ -285,7 +290,8 @@ static enum amph_status add_servers(const struct amph_options *o, struct amph_ne
 static enum amph_status deal_runs(const struct amph_options *o, struct amph_netlist *list)
 {
     const uint32_t count[] = { o->ncompute, o->server_hosts ? 0 : o->nservers };
-    uint32_t total = count[0] + count[1], n = 0;
+    uint32_t total = count[0] + count[1];
+    uint32_t n = 0;
     uint32_t nhosts = o->nhosts < list->nhosts ? o->nhosts : list->nhosts;
     uint32_t *place = malloc(total * sizeof *place);
     if (!place)

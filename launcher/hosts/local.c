@@ -51,7 +51,8 @@ enum kind { NOTHING, OURS, ANOTHER };
 
 static enum kind kind_of(const char *name, const struct ifaddrs *ours)
 {
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *list = NULL;
     enum kind kind = ANOTHER;
     if (getaddrinfo(name, NULL, &hints, &list) != 0)
         return NOTHING;

@@ -102,7 +102,8 @@ static void ended(struct amph_remote *r)
     take_error(r);
     const char *last = r->last[0] ? r->last : "ssh says nothing";
     bool by_signal = WIFSIGNALED(r->status);
-    int number = by_signal ? WTERMSIG(r->status) : WEXITSTATUS(r->status), code = by_signal ? 128 + number : 1;
+    int number = by_signal ? WTERMSIG(r->status) : WEXITSTATUS(r->status);
+    int code = by_signal ? 128 + number : 1;
     if (by_signal)
         snprintf(why, sizeof why, "is lost: its ssh was killed by signal %d (%s)", number, strsignal(number));
     else if (!r->ready)

@@ -187,7 +187,8 @@ static void start_agent(struct amph_lagent *agent)
 enum amph_status amph_tree_start(struct amph_launch *l)
 {
     struct amph_lagent **order = calloc(l->nagents, sizeof *order);
-    uint32_t n = 0, fanout = (uint32_t)amph_env_int(AMPH_ENV_SSH_FANOUT);
+    uint32_t n = 0;
+    uint32_t fanout = (uint32_t)amph_env_int(AMPH_ENV_SSH_FANOUT);
     if (!order)
         return AMPH_ERR_NOMEM;
     for (uint32_t i = 0; i < l->nagents; i++)

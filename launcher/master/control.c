@@ -213,9 +213,11 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
     uint32_t magic = amph_rd_u32(r);
     uint16_t version = amph_rd_u16(r);
     bool joins = amph_rd_u8(r);
-    uint32_t rank = amph_rd_u32(r), total = amph_jobdesc_total(&l->job);
+    uint32_t rank = amph_rd_u32(r);
+    uint32_t total = amph_jobdesc_total(&l->job);
     amph_rd_u64(r); /* the process's own number: for people who read a trace */
-    const uint8_t *nonce = amph_rd_bytes(r, AMPH_CONTROL_NONCE_BYTES), *theirs = amph_rd_bytes(r, AMPH_MAC_BYTES);
+    const uint8_t *nonce = amph_rd_bytes(r, AMPH_CONTROL_NONCE_BYTES);
+    const uint8_t *theirs = amph_rd_bytes(r, AMPH_MAC_BYTES);
     if (!theirs || magic != AMPH_CONTROL_MAGIC || c->welcome) {
         stranger(c);
         return;
@@ -258,7 +260,8 @@ static void on_publish(struct amph_conn *c, struct amph_rd *r)
 static void answer_servers(struct amph_conn *c)
 {
     struct amph_launch *l = c->launch;
-    uint32_t n = l->job.nproc[AMPH_SERVER], first = l->job.nproc[AMPH_COMPUTE];
+    uint32_t n = l->job.nproc[AMPH_SERVER];
+    uint32_t first = l->job.nproc[AMPH_COMPUTE];
     bool dead = false;
     for (uint32_t i = 0; i < n; i++)
         dead = dead || (l->procs[first + i].ended && !l->job.proc[first + i].stated);
@@ -307,7 +310,8 @@ static void on_state(struct amph_conn *c, struct amph_rd *r)
 /* The one answer for all members of a group. */
 static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size_t *len_p)
 {
-    uint32_t n = l->job.nproc[group], first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
+    uint32_t n = l->job.nproc[group];
+    uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     size_t cap = 4;
     for (uint32_t i = 0; i < n; i++) {
         const struct amph_value *v = amph_values_get(&l->procs[first + i].values, l->procs[first + i].exchange_key);
@@ -332,7 +336,8 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
 static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, uint16_t type, const void *body, size_t len_bytes)
 {
     struct amph_lagent **via = calloc(n, sizeof *via);
-    uint32_t *number = calloc(n, sizeof *number), m = 0;
+    uint32_t *number = calloc(n, sizeof *number);
+    uint32_t m = 0;
     uint8_t *frame = malloc(AMPH_FRAME_HEAD_BYTES + len_bytes);
     for (uint32_t i = 0; via && number && i < n; i++) {
         const struct amph_conn *c = l->procs[first + i].conn;
@@ -356,7 +361,8 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
 {
     struct amph_launch *l = c->launch;
     enum amph_group group = c->proc->group;
-    uint32_t n = l->job.nproc[group], first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
+    uint32_t n = l->job.nproc[group];
+    uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     size_t len;
     if (c->proc->exchanged || !amph_key_get(r, c->proc->exchange_key)) {
         stranger(c);

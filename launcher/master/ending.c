@@ -195,7 +195,8 @@ static void died(struct amph_lproc *p, int code, const char *how)
 void amph_check_absent(struct amph_launch *l, enum amph_group group, const char *what)
 {
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
-    bool pmi = l->pmi[group].nwaiting > 0, exchange = l->nexchanged[group] > 0 && l->nexchanged[group] < l->job.nproc[group];
+    bool pmi = l->pmi[group].nwaiting > 0;
+    bool exchange = l->nexchanged[group] > 0 && l->nexchanged[group] < l->job.nproc[group];
     for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
         if (p->ended && ((pmi && !p->pmi_waits) || (exchange && !p->exchanged)))
@@ -250,7 +251,8 @@ static void on_exit_late(void *arg)
  * EXIT_PATIENCE times as much in all, but no more than was asked for where somebody has asked. */
 static void give_time(struct amph_launch *l)
 {
-    uint64_t limit = amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]), now = amph_now_ns();
+    uint64_t limit = amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]);
+    uint64_t now = amph_now_ns();
     uint64_t last = l->exit_ns + EXIT_PATIENCE * limit;
     bool waiting = l->exit_called && l->kill_step == 0 && l->phase == AMPH_PHASE_RUN && l->nliving[AMPH_COMPUTE] > 0;
     if (!waiting || amph_env_is_set(AMPH_ENV_EXITTIMEOUT))

@@ -227,7 +227,8 @@ static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FI
 
 enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *agent)
 {
-    char *text = NULL, cwd[4096];
+    char *text = NULL;
+    char cwd[4096];
     size_t len = 0;
     struct list env;
     FILE *out = open_memstream(&text, &len);

@@ -22,7 +22,10 @@ static uint32_t by_block(const struct amph_jobdesc *job, uint32_t c)
 /* A server on the own host where there is one, dealt out among the host's compute processes; else as mod. */
 static uint32_t by_near(const struct amph_jobdesc *job, uint32_t c)
 {
-    uint32_t host = job->proc[c].host, first = job->nproc[AMPH_COMPUTE], here = 0, before = 0;
+    uint32_t host = job->proc[c].host;
+    uint32_t first = job->nproc[AMPH_COMPUTE];
+    uint32_t here = 0;
+    uint32_t before = 0;
     for (uint32_t s = 0; s < job->nproc[AMPH_SERVER]; s++)
         here += job->proc[first + s].host == host;
     if (here == 0)
@@ -44,7 +47,8 @@ static const struct {
 /* "1,0,0": the server, counted from 0, of compute process 0, 1, 2; the list repeats where it is shorter. */
 static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
 {
-    uint32_t nc = job->nproc[AMPH_COMPUTE], n = 0;
+    uint32_t nc = job->nproc[AMPH_COMPUTE];
+    uint32_t n = 0;
     for (const char *at = text; n < nc; n++) {
         char *end;
         unsigned long s = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : UINT32_MAX;

@@ -309,7 +309,8 @@ static void unknown(const char *word, const char *name)
 /* Takes the option at argv[*at_p] and moves on. */
 static enum amph_options_result take(struct amph_options *o, char **argv, int *at_p)
 {
-    const char *word = argv[*at_p], *name = word + 1 + (word[1] == '-');
+    const char *word = argv[*at_p];
+    const char *name = word + 1 + (word[1] == '-');
     size_t len = strcspn(name, "=");
     const struct option *opt = find(name, len);
     const char *value = name[len] == '=' ? name + len + 1 : NULL;

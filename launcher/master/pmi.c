@@ -228,11 +228,13 @@ void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
 /* "PMI_process_mapping", which MPI libraries ask for: runs of (host, 1, processes in a row on it). */
 static enum amph_status store_mapping(struct amph_launch *l, enum amph_group group)
 {
-    uint32_t n = l->job.nproc[group], first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
+    uint32_t n = l->job.nproc[group];
+    uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     char text[VALUE_MAX] = "(vector";
     size_t len = strlen(text);
     for (uint32_t i = 0; i < n;) {
-        uint32_t run = 1, host = l->job.proc[first + i].host;
+        uint32_t run = 1;
+        uint32_t host = l->job.proc[first + i].host;
         while (i + run < n && l->job.proc[first + i + run].host == host)
             run++;
         len += (size_t)snprintf(text + len, sizeof text - len, ",(%u,1,%u)", host, run);

@@ -41,7 +41,9 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
     const struct amph_jobdesc *job = &l->job;
     const struct amph_lproc *p = &l->procs[rank];
     const struct amph_proc *facts = &job->proc[rank];
-    char server[16] = "-", page[32] = "-", area[32] = "-";
+    char server[16] = "-";
+    char page[32] = "-";
+    char area[32] = "-";
     uint32_t relative = rank - (p->group == AMPH_SERVER ? job->nproc[AMPH_COMPUTE] : 0);
     if (p->group == AMPH_COMPUTE && job->server_of)
         snprintf(server, sizeof server, "%u", job->server_of[rank]);

@@ -58,7 +58,8 @@ static size_t piece(const struct amph_outlet *out)
     size_t left = amph_bytes_left(&out->bytes);
     if (left <= PIPE_BUF)
         return left;
-    const uint8_t *from = out->bytes.buf + out->bytes.at, *end = memrchr(from, '\n', PIPE_BUF);
+    const uint8_t *from = out->bytes.buf + out->bytes.at;
+    const uint8_t *end = memrchr(from, '\n', PIPE_BUF);
     return end ? (size_t)(end - from) + 1 : PIPE_BUF;
 }
 
@@ -143,7 +144,8 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
 {
     struct amph_launch *l = p->launch;
     struct amph_line *line = &p->line[stream - 1];
-    const uint8_t *at = bytes, *end = at + len_bytes;
+    const uint8_t *at = bytes;
+    const uint8_t *end = at + len_bytes;
     amph_agent_of(p)->owed_bytes += len_bytes;
     while (at < end) {
         const uint8_t *stop = at;

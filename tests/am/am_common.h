@@ -46,7 +46,8 @@ static inline void am_handler(unsigned index, amph_am_fn fn, int kinds, int dirs
 
 static inline void am_barrier(void)
 {
-    char mine = 1, *all = malloc(amph_job.size);
+    char mine = 1;
+    char *all = malloc(amph_job.size);
     CHECK(all && amph_job_allgather(&mine, 1, all) == AMPH_OK, "barrier");
     free(all);
 }

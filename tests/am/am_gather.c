@@ -9,7 +9,8 @@ static uint8_t byte(uint32_t rank, size_t i, unsigned call)
 
 static void one(size_t len, unsigned call)
 {
-    uint8_t *mine = malloc(len + 1), *all = malloc(len * amph_job.size + 1);
+    uint8_t *mine = malloc(len + 1);
+    uint8_t *all = malloc(len * amph_job.size + 1);
     CHECK(mine && all, "memory");
     for (size_t i = 0; i < len; i++)
         mine[i] = byte(amph_job.rank, i, call);

@@ -21,7 +21,8 @@ static uint64_t cpu_ns(void)
 
 static int less(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
 }
 
@@ -33,7 +34,8 @@ int main(void)
     am_handler(130, on_wake, 1, 3, 0);
     am_barrier();
     uint32_t other = amph_job.size - 1 - amph_job.rank;
-    uint64_t cpu = cpu_ns(), end = amph_now_ns() + 2 * AMPH_NS_PER_S;
+    uint64_t cpu = cpu_ns();
+    uint64_t end = amph_now_ns() + 2 * AMPH_NS_PER_S;
     struct amph_waiter w = AMPH_WAITER_INIT;
     while (amph_now_ns() < end)
         amph_am_wait_step(amph_job.ep, &w);

@@ -170,7 +170,8 @@ static void put_get(uint32_t to)
     uint8_t *copy = malloc(SLOT);
     CHECK(copy, "memory");
     for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++) {
-        struct wait_op rc = { { op_done }, 1 }, got = { { op_done }, 1 };
+        struct wait_op rc = { { op_done }, 1 };
+        struct wait_op got = { { op_done }, 1 };
         uint64_t offset = (uint64_t)amph_job.rank * SLOT + SLOT - size[i];
         fill(payload, size[i], 1000 + i);
         CHECK(amph_am_put(amph_job.ep, to, &rmem[to], offset, payload, size[i], 0, NULL, &rc.op) == AMPH_OK, "put");
@@ -204,7 +205,8 @@ int main(void)
     am_segment(SEGMENT, rmem, &segment);
     unsigned most = sizeof longs / sizeof longs[0];
     for (uint32_t i = 0; i < amph_job.size; i++) {
-        uint32_t to = (i + amph_job.rank) % amph_job.size, limit = amph_am_max_long(amph_job.ep, to);
+        uint32_t to = (i + amph_job.rank) % amph_job.size;
+        uint32_t limit = amph_am_max_long(amph_job.ep, to);
         unsigned n = most;
         while (longs[n - 1] > limit)
             n--;

@@ -54,11 +54,13 @@ static unsigned check_table(const char *name, bool v6, bool udp, const char *wan
     snprintf(path, sizeof path, "/proc/net/%s", name);
     FILE *f = fopen(path, "r");
     while (f && fgets(line, sizeof line, f)) {
-        unsigned state, word[4] = { 0 };
+        unsigned state;
+        unsigned word[4] = { 0 };
         unsigned long number;
         if (sscanf(line, " %*d: %63s %63s %x %*s %*s %*s %*u %*u %lu", local, remote, &state, &number) != 4)
             continue;
-        bool ours = false, open = udp ? strspn(remote, "0:") == strlen(remote) : state == TCP_LISTEN;
+        bool ours = false;
+        bool open = udp ? strspn(remote, "0:") == strlen(remote) : state == TCP_LISTEN;
         for (size_t i = 0; i < ninodes && !ours; i++)
             ours = inode[i] == number;
         if (!ours || !open)

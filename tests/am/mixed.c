@@ -32,7 +32,9 @@ static void barrier(void)
 
 static void say_facts(void)
 {
-    unsigned big = 0, narrow = 0, large = 0;
+    unsigned big = 0;
+    unsigned narrow = 0;
+    unsigned large = 0;
     uint32_t page = 0;
     for (uint32_t i = 0; i < amphora_group_size(AMPHORA_COMPUTE); i++) {
         struct amphora_proc p;
@@ -87,7 +89,8 @@ static void test_low(void *const base[])
 static void test_barriers(void)
 {
     for (int i = 0; i < 20; i++) {
-        int value = INT32_MAX - 7 * i, given = value;
+        int value = INT32_MAX - 7 * i;
+        int given = value;
         gasnet_barrier_notify(value, i % 3 == 2 && me ? GASNET_BARRIERFLAG_ANONYMOUS : 0);
         CHECK(gasnet_barrier_wait(given, i % 3 == 2 && me ? GASNET_BARRIERFLAG_ANONYMOUS : 0) == GASNET_OK);
         barrier();

@@ -69,7 +69,8 @@ static void pin(unsigned core)
 
 static void barrier(unsigned n)
 {
-    unsigned mine = __atomic_add_fetch(&shared->here, 1, __ATOMIC_SEQ_CST), all = (mine + n - 1) / n * n;
+    unsigned mine = __atomic_add_fetch(&shared->here, 1, __ATOMIC_SEQ_CST);
+    unsigned all = (mine + n - 1) / n * n;
     while (__atomic_load_n(&shared->here, __ATOMIC_SEQ_CST) < all)
         sched_yield();
 }
@@ -116,7 +117,8 @@ static double two_line(unsigned index, unsigned rounds)
 
 static double ping_pong(unsigned index, unsigned rounds, const struct amph_am *am)
 {
-    uint64_t start = amph_now_ns(), first = got[1 - index];
+    uint64_t start = amph_now_ns();
+    uint64_t first = got[1 - index];
     replies = index == 1;
     for (unsigned i = 1; i <= rounds; i++) {
         if (index == 0)

@@ -350,7 +350,8 @@ void *suite_shared(size_t len_bytes)
 pid_t suite_fork(void (*fn)(void *arg), void *arg)
 {
     fflush(NULL);
-    pid_t parent = getpid(), pid = fork();
+    pid_t parent = getpid();
+    pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid)
         return pid;

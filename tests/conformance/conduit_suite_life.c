@@ -11,7 +11,8 @@
 static void numbers(void)
 {
     struct suite_world *w = suite_world_open(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     uint8_t noise[AMPH_ADDR_MAX_BYTES];
     uint64_t state = 3;
     CHECK(suite_add(a, SUITE_NODES, b->cx->addr, b->cx->addr_len) == AMPH_ERR_RANGE);
@@ -37,7 +38,8 @@ static void numbers(void)
 static void early_message(void)
 {
     struct suite_world *w = suite_world_open(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     suite_link(a, b);
     if (!a->cx->caps.self_flow)
         suite_skip("said for conduits that hold messages themselves");
@@ -67,7 +69,9 @@ static void come_and_go(void)
 {
     enum { CYCLES = 25 };
     struct suite_world *w = suite_world(3, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    struct suite_node *c = &w->node[2];
     uint64_t from_c = 0;
     for (unsigned cycle = 0; cycle < CYCLES; cycle++) {
         unsigned count = 1 + 41 * cycle % 300;
@@ -103,7 +107,8 @@ static void come_and_go(void)
 static void meet_again(void)
 {
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     for (unsigned cycle = 0; cycle < 12; cycle++) {
         unsigned count = 1 + 67 * cycle % 200;
         for (unsigned k = 0; k < count; k++) {
@@ -135,7 +140,9 @@ static void drop_sender(struct suite_node *n, uint32_t peer, enum amph_lane lane
 static void forget_in_upcall(void)
 {
     struct suite_world *w = suite_world(3, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    struct suite_node *c = &w->node[2];
     suite_warm_up(w);
     a->hook = drop_sender;
     for (unsigned k = 0; k < 20; k++)
@@ -155,7 +162,8 @@ static void many_peers(void)
 {
     struct suite_world *w = suite_world_open(SUITE_NODES, false);
     struct suite_node *hub = &w->node[0];
-    uint64_t state = 5, want[SUITE_NODES] = { 0 };
+    uint64_t state = 5;
+    uint64_t want[SUITE_NODES] = { 0 };
     for (unsigned i = 0; i < SUITE_NODES; i++) {
         suite_link(&w->node[i], hub);
         if (i)
@@ -184,7 +192,8 @@ static void close_in_flight(void)
     enum { COUNT = 40, EACH = 50000 };
     static struct suite_op op[2 * COUNT];
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     struct suite_segment seg;
     struct amph_rmem rmem;
     uint8_t *data = calloc(1, COUNT * EACH);
@@ -242,7 +251,8 @@ static unsigned shared_maps(void)
 /* Instances and peers leave no descriptors, mappings or names behind. */
 static void nothing_left(void)
 {
-    unsigned files = 0, maps = 0;
+    unsigned files = 0;
+    unsigned maps = 0;
     for (unsigned round = 0; round < 12; round++) {
         struct suite_world *w = suite_world(3, false);
         struct suite_segment seg;
@@ -395,7 +405,8 @@ static void killed_peer(void)
     SUITE_UNTIL(w, suite_got(n, 1, AMPH_LANE_REPLY) >= 50);
     kill(dead, SIGKILL);
     waitpid(dead, NULL, 0);
-    unsigned to_dead = 0, to_alive = 0;
+    unsigned to_dead = 0;
+    unsigned to_alive = 0;
     uint64_t end = amph_now_ns() + SUITE_LIMIT_NS;
     while (to_alive < 500 && amph_now_ns() < end) {
         enum amph_status st = suite_stream_try(n, 1, AMPH_LANE_REQUEST);
@@ -431,8 +442,10 @@ static void short_lived(void *arg)
 
 static void exchange(struct suite_world *w, unsigned count)
 {
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
-    uint64_t at_a = suite_got(a, 1, AMPH_LANE_REQUEST) + count, at_b = suite_got(b, 0, AMPH_LANE_REQUEST) + count;
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    uint64_t at_a = suite_got(a, 1, AMPH_LANE_REQUEST) + count;
+    uint64_t at_b = suite_got(b, 0, AMPH_LANE_REQUEST) + count;
 
     for (unsigned k = 0; k < count; k++) {
         suite_stream(a, 1, AMPH_LANE_REQUEST);
@@ -469,7 +482,8 @@ static void send_after_close(void)
 {
     enum { ROUNDS = 5 };
     struct suite_world *w = suite_world(3, false);
-    struct suite_node *a = &w->node[0], *c = &w->node[2];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *c = &w->node[2];
 
     suite_warm_up(w);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -515,7 +529,8 @@ static void close_before_taken(void)
 
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct suite_world *w = suite_world(3, false);
-        struct suite_node *a = &w->node[0], *c = &w->node[2];
+        struct suite_node *a = &w->node[0];
+        struct suite_node *c = &w->node[2];
         struct suite_segment seg;
         struct amph_rmem rmem;
         unsigned gets = 0;
@@ -559,7 +574,9 @@ static void close_in_the_middle(void)
 
     for (unsigned steps = 0; steps < STEPS; steps++) {
         struct suite_world *w = suite_world(3, false);
-        struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+        struct suite_node *a = &w->node[0];
+        struct suite_node *b = &w->node[1];
+        struct suite_node *c = &w->node[2];
 
         suite_warm_up(w);
         c->hook = swallow;

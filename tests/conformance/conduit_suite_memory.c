@@ -55,14 +55,17 @@ static void puts_and_gets(void)
     static const size_t sizes[] = { 1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 1000, 4096, 65536, 65537, 1000003, SEG_BYTES };
     struct pair p;
     pair_open(&p);
-    uint8_t *src = malloc(SEG_BYTES), *dst = malloc(SEG_BYTES + 1);
+    uint8_t *src = malloc(SEG_BYTES);
+    uint8_t *dst = malloc(SEG_BYTES + 1);
     for (unsigned i = 0; i < 3 * AMPH_COUNTOF(sizes); i++) {
         size_t len = sizes[i % AMPH_COUNTOF(sizes)];
         static const uint64_t places[] = { 0, 1, UINT64_MAX };
         uint64_t offset = places[i / AMPH_COUNTOF(sizes)];
         if (offset > SEG_BYTES - len)
             offset = SEG_BYTES - len; /* the very end */
-        struct suite_op lc = SUITE_OP, rc = SUITE_OP, done = SUITE_OP;
+        struct suite_op lc = SUITE_OP;
+        struct suite_op rc = SUITE_OP;
+        struct suite_op done = SUITE_OP;
         for (size_t k = 0; k < len; k++)
             src[k] = (uint8_t)(k * 13 + i + (k >> 8));
         memset(p.seg.base, 0x77, SEG_BYTES);
@@ -88,7 +91,8 @@ static void many_at_once(void)
     static struct suite_op op[2 * COUNT];
     struct pair p;
     pair_open(&p);
-    uint8_t *src = malloc(COUNT * EACH), *dst = malloc(COUNT * EACH);
+    uint8_t *src = malloc(COUNT * EACH);
+    uint8_t *dst = malloc(COUNT * EACH);
     for (size_t i = 0; i < COUNT * EACH; i++) {
         src[i] = (uint8_t)(i * 31 + i / EACH);
         p.seg.base[i] = (uint8_t)(i * 17);
@@ -177,7 +181,8 @@ static void half_done(struct amph_op *op, enum amph_status st)
 static void put_both(struct pair *p, const void *src, size_t len, unsigned *left_p)
 {
     struct both *both = calloc(1, sizeof *both);
-    struct half *lc = make_half(both, half_done), *rc = make_half(both, half_done);
+    struct half *lc = make_half(both, half_done);
+    struct half *rc = make_half(both, half_done);
 
     both->left_p = left_p;
     ++*left_p;
@@ -279,8 +284,10 @@ static void everyones_memory(void)
         for (unsigned j = 0; j < N; j++) {
             struct amph_cx *cx = w->node[i].cx;
             struct amph_rmem rmem;
-            struct suite_op rc = SUITE_OP, done = SUITE_OP;
-            uint64_t value = 1000 * i + j, back = 0;
+            struct suite_op rc = SUITE_OP;
+            struct suite_op done = SUITE_OP;
+            uint64_t value = 1000 * i + j;
+            uint64_t back = 0;
             enum amph_status st = AMPH_AGAIN;
             CHECK(cx->ops->mem_import(cx, j, seg[j].mem.key, seg[j].mem.key_len, &rmem) == AMPH_OK);
             SUITE_UNTIL(w, (st = cx->ops->put(cx, j, &rmem, 8 * i, &value, 8, NULL, &rc.op)) != AMPH_AGAIN);

@@ -28,7 +28,8 @@ static void facts(void)
 static void shorts(void)
 {
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     b->keep_last = true;
     uint64_t count = 0;
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
@@ -60,7 +61,8 @@ static void mediums(void)
     static const uint8_t nargs[] = { 0, 1, 5, 16 };
     static const uint8_t kinds[] = { AMPH_AM_MEDIUM, AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     uint32_t most = a->cx->caps.max_medium;
     uint8_t *payload = malloc(most);
     uint64_t sent = 0;
@@ -151,8 +153,10 @@ static void lanes(void)
 {
     enum { WINDOW = 64, REPLIES = 20 };
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
-    unsigned sent = 0, most = a->cx->caps.self_flow ? SUITE_STREAM - 1 : WINDOW;
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    unsigned sent = 0;
+    unsigned most = a->cx->caps.self_flow ? SUITE_STREAM - 1 : WINDOW;
     suite_warm_up(w);
     while (sent < most && suite_stream_alone(a, 1, AMPH_LANE_REQUEST))
         sent++;
@@ -183,7 +187,8 @@ static void budget(void)
     enum { N = 6, EACH = 20 };
     struct suite_world *w = suite_world(N, false);
     struct suite_node *to = &w->node[N - 1];
-    uint64_t before = 0, now;
+    uint64_t before = 0;
+    uint64_t now;
     suite_warm_up(w);
     for (unsigned k = 0; k < EACH; k++)
         for (unsigned i = 0; i + 1 < N; i++)
@@ -219,8 +224,10 @@ static void flood_in_small_budgets(void)
     enum { COUNT = 100000 };
     static const unsigned budgets[] = { 1, 2, 3, 7, 32 };
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *from = &w->node[0], *to = &w->node[1];
-    uint64_t payload = 0, end = amph_now_ns() + 2 * SUITE_LIMIT_NS;
+    struct suite_node *from = &w->node[0];
+    struct suite_node *to = &w->node[1];
+    uint64_t payload = 0;
+    uint64_t end = amph_now_ns() + 2 * SUITE_LIMIT_NS;
     int32_t args[1] = { 0 };
     struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nargs = 1, .args = args,
                           .nbytes = sizeof payload, .payload = &payload };
@@ -277,13 +284,16 @@ static void fairness(void)
 static void wrong_cookie(void)
 {
     struct suite_world *w = suite_world_open(3, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    struct suite_node *c = &w->node[2];
     struct amph_peer_spec spec = { b->cx->addr, b->cx->addr_len, 0, 0x666, suite_cookie(1, 0) };
     CHECK(a->cx->ops->add_peer(a->cx, 1, &spec) == AMPH_OK);
     suite_link(b, a);
     suite_link(c, b);
     suite_link(b, c);
-    uint64_t before = amph_counters[AMPH_COUNTER_DROP_COOKIE], end = amph_now_ns() + 5 * AMPH_NS_PER_S;
+    uint64_t before = amph_counters[AMPH_COUNTER_DROP_COOKIE];
+    uint64_t end = amph_now_ns() + 5 * AMPH_NS_PER_S;
     for (unsigned k = 0; k < 10; k++) {
         suite_stream_try(a, 1, AMPH_LANE_REQUEST);
         suite_pump(w);

@@ -82,7 +82,8 @@ static void sleep_once(struct suite_node *n, enum amph_arm how)
 
 static void pause_up_to(uint64_t *state, uint64_t ns)
 {
-    uint64_t t = ns ? suite_random(state) % ns : 0, end = amph_now_ns() + t;
+    uint64_t t = ns ? suite_random(state) % ns : 0;
+    uint64_t end = amph_now_ns() + t;
     struct timespec ts = { 0, (long)t };
     if (t > 50 * AMPH_NS_PER_US)
         nanosleep(&ts, NULL);
@@ -155,14 +156,16 @@ static void sleep_long(void)
 static void arm_with_work(void)
 {
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     struct amph_cx *cx = b->cx;
     if (!cx->caps.fd_blocks)
         suite_skip("this conduit cannot sleep on a descriptor");
     for (unsigned round = 0; round < 20; round++) {
         suite_stream(a, 1, round % 2);
         a->cx->ops->flush(a->cx);
-        uint64_t want = suite_got(b, 0, 0) + suite_got(b, 0, 1) + 1, end = amph_now_ns() + SUITE_LIMIT_NS;
+        uint64_t want = suite_got(b, 0, 0) + suite_got(b, 0, 1) + 1;
+        uint64_t end = amph_now_ns() + SUITE_LIMIT_NS;
         /* On a network the message needs time: then the descriptor must become readable. */
         while (suite_got(b, 0, 0) + suite_got(b, 0, 1) < want) {
             a->cx->ops->progress(a->cx, 3, 16);
@@ -197,7 +200,8 @@ static void idle(void)
     for (unsigned k = 0; k < 1000; k++)
         suite_pump(w);
     getrusage(RUSAGE_SELF, &before);
-    uint64_t start = amph_now_ns(), end = start + 600 * AMPH_NS_PER_MS;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start + 600 * AMPH_NS_PER_MS;
     unsigned sleeps = 0;
     for (; amph_now_ns() < end; sleeps++) {
         cx->ops->progress(cx, 3, 16);

@@ -47,7 +47,8 @@ static void push(struct sim *s, struct sim_packet *p)
 
 static struct sim_packet *pop(struct sim *s)
 {
-    struct sim_packet *first = s->heap[0], *last = s->heap[--s->nheap];
+    struct sim_packet *first = s->heap[0];
+    struct sim_packet *last = s->heap[--s->nheap];
     size_t i = 0;
     for (;;) {
         size_t k = 2 * i + 1;
@@ -91,7 +92,8 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
     struct sim_node *node = ctx;
     struct sim *s = node->sim;
     for (unsigned i = 0; i < n; i++) {
-        uint64_t *free_at = &s->free_at[node->index][v[i].peer], leaves = s->now;
+        uint64_t *free_at = &s->free_at[node->index][v[i].peer];
+        uint64_t leaves = s->now;
         s->packets++;
         if (s->link.rate > 0) {
             uint64_t start = *free_at > s->now ? *free_at : s->now;

@@ -22,7 +22,8 @@ static enum amph_status put(struct suite_node *a, uint32_t peer, const struct am
 static void bounds(void)
 {
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     struct suite_segment seg;
     struct amph_rmem rmem, wrong;
     uint8_t back[64];
@@ -62,7 +63,9 @@ static void silent_peer(void)
     static struct suite_op lost[COUNT];
     static uint8_t data[LEN];
     struct suite_world *w = suite_world(3, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    struct suite_node *c = &w->node[2];
     struct suite_segment of_b, of_c;
     struct amph_rmem to_b, to_c;
     suite_segment_open(b, LEN, &of_b);
@@ -90,11 +93,14 @@ static void silent_peer(void)
 static void hostile_messages(void)
 {
     struct suite_world *w = suite_world_open(3, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    struct suite_node *c = &w->node[2];
     static uint8_t payload[65536], data[5000];
     struct suite_segment seg;
     struct amph_rmem rmem;
-    uint64_t state = 17, before = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
+    uint64_t state = 17;
+    uint64_t before = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
     suite_close_node(a);
     suite_target = &bare; /* the hostile one speaks for itself */
     a->world = NULL;

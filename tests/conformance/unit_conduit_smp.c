@@ -40,8 +40,12 @@ static void take_anything(struct suite_node *n, uint32_t peer, enum amph_lane la
 static void garbage_in_slots(void)
 {
     struct suite_world *w = suite_world(3, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
-    uint64_t state = 11, before = dropped(), sent = 0;
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    struct suite_node *c = &w->node[2];
+    uint64_t state = 11;
+    uint64_t before = dropped();
+    uint64_t sent = 0;
     b->hook = take_anything;
     for (unsigned k = 0; k < 20000; k++) {
         struct amph_smp_peer *p = &amph_smp_of(a->cx)->peer[1];
@@ -82,13 +86,17 @@ static void garbage_in_slots(void)
 static void garbage_everywhere(void)
 {
     struct suite_world *w = suite_world(3, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1], *c = &w->node[2];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    struct suite_node *c = &w->node[2];
     struct amph_smp_region *region = amph_smp_of(b->cx)->region;
     struct amph_smp_pair *pair = amph_smp_pair_of(region, SUITE_NODES, 0);
-    uint64_t state = 13, sent = 0;
+    uint64_t state = 13;
+    uint64_t sent = 0;
     a->hook = b->hook = take_anything;
     for (unsigned k = 0; k < 300; k++) {
-        uint8_t *at = (uint8_t *)pair->ring, *lines = (uint8_t *)amph_smp_positions_of(region, SUITE_NODES, 0);
+        uint8_t *at = (uint8_t *)pair->ring;
+        uint8_t *lines = (uint8_t *)amph_smp_positions_of(region, SUITE_NODES, 0);
         for (unsigned i = 0; i < 3000; i++)
             at[suite_random(&state) % sizeof pair->ring] = (uint8_t)suite_random(&state);
         for (unsigned i = 0; i < 20; i++)
@@ -114,7 +122,8 @@ static void garbage_everywhere(void)
 static void one_sided(void)
 {
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     uint64_t sent = 0;
     for (unsigned cycle = 0; cycle < 60; cycle++) {
         for (unsigned k = 0; k < cycle % 50 + 1; k++, sent++)
@@ -139,7 +148,8 @@ static void one_sided(void)
 static void same_cookies(void)
 {
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     for (unsigned cycle = 0; cycle < 40; cycle++) {
         for (unsigned k = 0; k < 1 + 7 * cycle % 60; k++)
             suite_stream(b, 0, AMPH_LANE_REQUEST);
@@ -178,7 +188,9 @@ static void *poller(void *arg)
 static void churn(void)
 {
     struct churn c = { suite_world(3, true), false };
-    struct suite_node *a = &c.w->node[0], *b = &c.w->node[1], *d = &c.w->node[2];
+    struct suite_node *a = &c.w->node[0];
+    struct suite_node *b = &c.w->node[1];
+    struct suite_node *d = &c.w->node[2];
     pthread_t t;
     a->hook = b->hook = take_anything;
     CHECK(pthread_create(&t, NULL, poller, &c) == 0);
@@ -191,7 +203,8 @@ static void churn(void)
         a->cx->ops->del_peer(a->cx, 1);
         suite_link(a, b);
     }
-    uint64_t end = amph_now_ns() + SUITE_LIMIT_NS, had = suite_got(a, 2, AMPH_LANE_REQUEST);
+    uint64_t end = amph_now_ns() + SUITE_LIMIT_NS;
+    uint64_t had = suite_got(a, 2, AMPH_LANE_REQUEST);
     while (suite_stream_try(d, 0, AMPH_LANE_REQUEST) != AMPH_OK || suite_got(a, 2, AMPH_LANE_REQUEST) == had)
         CHECK(amph_now_ns() < end);
     __atomic_store_n(&c.stop, true, __ATOMIC_RELEASE);
@@ -203,7 +216,8 @@ static void churn(void)
 static unsigned resident_kib(const struct suite_node *n)
 {
     const struct amph_smp_cx *s = amph_smp_of(n->cx);
-    size_t bytes = amph_smp_region_bytes(SUITE_NODES), page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = amph_smp_region_bytes(SUITE_NODES);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *map = malloc(bytes / page + 1);
     unsigned pages = 0;
     CHECK(mincore(s->region, bytes, map) == 0);
@@ -244,7 +258,8 @@ static void few_pages(void)
 static void stale_keys(void)
 {
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     struct suite_segment seg;
     struct amph_rmem rmem;
     uint8_t key[AMPH_KEY_BLOB_MAX_BYTES];
@@ -298,16 +313,19 @@ static void prepared_in_any_order(void)
 {
     enum { OPEN = 4 };
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     struct prepared open[OPEN] = { { NULL, 0 } };
     static uint8_t buf[SMP_MAX_MEDIUM];
     const struct amph_am shortest = { .kind = AMPH_AM_SHORT, .handler = 1 };
-    uint64_t state = 4711, sent = 0;
+    uint64_t state = 4711;
+    uint64_t sent = 0;
     right_ones = 0;
     b->hook = check_filled;
     for (unsigned step = 0; step < 60000; step++) {
         struct prepared *p = &open[suite_random(&state) % OPEN];
-        uint32_t what = (uint32_t)suite_random(&state) % 8, n = 1 + (uint32_t)suite_random(&state) % (step % 3 ? 300 : 60000);
+        uint32_t what = (uint32_t)suite_random(&state) % 8;
+        uint32_t n = 1 + (uint32_t)suite_random(&state) % (step % 3 ? 300 : 60000);
         if (what < 2 && !p->buf) {
             p->len_bytes = n;
             if (a->cx->ops->am_prepare(a->cx, 1, AMPH_LANE_REQUEST, &p->len_bytes, (void **)&p->buf) != AMPH_OK)
@@ -363,7 +381,8 @@ static void child_in_our_memory(void)
 {
     enum { STACK_BYTES = 256 << 10 };
     struct suite_world *w = suite_world(2, false);
-    struct suite_node *a = &w->node[0], *b = &w->node[1];
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
     for (uint64_t i = 1; i <= 2; i++) {
         CHECK(b->cx->ops->arm(b->cx, AMPH_ARM_FD, 0) == AMPH_OK);
         if (i == 1) {

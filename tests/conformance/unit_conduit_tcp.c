@@ -316,7 +316,8 @@ Test(tcp, hostile_messages_are_dropped)
     PUMP_UNTIL(node[1].got[0] == 1);
     for (size_t i = 0; i < AMPH_COUNTOF(hostile); i++) {
         struct amph_am am = { .kind = AMPH_AM_MEDIUM };
-        uint64_t cookies = amph_counters[AMPH_COUNTER_DROP_COOKIE], malformed = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
+        uint64_t cookies = amph_counters[AMPH_COUNTER_DROP_COOKIE];
+        uint64_t malformed = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
         memset(raw, 0, sizeof raw);
         amph_ofi_put_head(raw, &am, AMPH_LANE_REQUEST, 0, cookie(0, 1));
         if (hostile[i].len >= 32)
@@ -591,13 +592,16 @@ Test(tcp, a_forgotten_peer_is_not_heard_and_can_come_back)
 Test(tcp, puts_and_gets)
 {
     static const size_t sizes[] = { 0, 1, 8, 127, 128, 129, 4096, 4097, 65536, 65537, 1 << 20, 3 << 20 };
-    uint8_t *src = malloc(3 << 20), *dst = malloc(3 << 20);
+    uint8_t *src = malloc(3 << 20);
+    uint8_t *dst = malloc(3 << 20);
     start(2, false);
     for (size_t i = 0; i < 3 << 20; i++)
         src[i] = (uint8_t)(i * 7 + (i >> 9));
     for (size_t s = 0; s < AMPH_COUNTOF(sizes); s++)
         for (unsigned v = 1; v < 4; v++) { /* lc, rc, both */
-            struct counted lc = COUNTED, rc = COUNTED, got = COUNTED;
+            struct counted lc = COUNTED;
+            struct counted rc = COUNTED;
+            struct counted got = COUNTED;
             enum amph_status st;
             memset(node[1].seg, 0, SEG_BYTES);
             do {
@@ -841,7 +845,9 @@ Test(tcp, death_of_a_connected_peer)
 Test(tcp, death_with_transfers_in_flight)
 {
     static uint8_t buf[SEG_BYTES];
-    struct counted put[4], get = COUNTED, lc = COUNTED;
+    struct counted put[4];
+    struct counted get = COUNTED;
+    struct counted lc = COUNTED;
     struct child *c = start_child();
     connect_child();
     kill(c->pid, SIGSTOP);

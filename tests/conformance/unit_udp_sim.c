@@ -179,7 +179,8 @@ static void transfer_done(struct amph_op *op, enum amph_status st)
 static void transfer(struct sim_node *node, uint32_t peer, bool put)
 {
     struct sim *s = node->sim;
-    struct traffic *t = node->user, *to = s->node[peer].user;
+    struct traffic *t = node->user;
+    struct traffic *to = s->node[peer].user;
     uint32_t part = SEGMENT / (SIM_NODES + 1);
     put = put && t->after_put[peer] < 15;
     struct transfer *x = calloc(1, sizeof *x);
@@ -289,7 +290,8 @@ static void one_seed(uint64_t seed, unsigned budget)
     }
     for (unsigned i = 0; i < s->n; i++)
         for (unsigned j = 0; j < s->n; j++) {
-            struct traffic *t = s->node[i].user, *to = s->node[j].user;
+            struct traffic *t = s->node[i].user;
+            struct traffic *to = s->node[j].user;
             t->target[j][0] = up_to(&dice, 60);
             if (to->echo) /* what it answers */
                 to->target[i][1] = t->target[j][0];
@@ -366,7 +368,8 @@ static double share(uint64_t rtt_ns, uint32_t loss, uint64_t seconds, uint64_t *
             m.under_way++;
         MUST(sim_step(s), "the stream has come to a stop");
     }
-    double bytes = (double)m.done * EACH, took = (double)(s->now - start) / 1e9;
+    double bytes = (double)m.done * EACH;
+    double took = (double)(s->now - start) / 1e9;
     *lost_p = s->lost;
     m.over = true;
     amph_rdp_mem_dereg(s->node[1].rdp, region);
@@ -455,7 +458,9 @@ static void heavy_loss(uint64_t messages)
 static void flood(uint64_t messages, uint32_t most, uint32_t datagram, unsigned budget)
 {
     struct sim_link link = { .delay_ns = 5000, .datagram = datagram };
-    uint64_t start = amph_now_ns(), heard_ns = 0, heard = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t heard_ns = 0;
+    uint64_t heard = 0;
 
     the_seed = datagram + budget;
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, 16u << 20);
@@ -503,7 +508,10 @@ static void floods(uint64_t messages)
 int main(int argc, char **argv)
 {
     unsigned seeds = 2000;
-    uint64_t first = 1, messages = 2000000, flooded = 2000000, seconds = 2;
+    uint64_t first = 1;
+    uint64_t messages = 2000000;
+    uint64_t flooded = 2000000;
+    uint64_t seconds = 2;
     tap = stdout;
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--tap=", 6) == 0)

@@ -20,11 +20,13 @@ int main(int argc, char **argv)
 {
     gasnet_handlerentry_t table[] = { { H_ADD, (gex_AM_Fn_t)on_add } };
     gasnet_nodeinfo_t info[64];
-    unsigned supernodes = 0, hosts = 0;
+    unsigned supernodes = 0;
+    unsigned hosts = 0;
     char words[256] = "";
     if (gasnet_init(&argc, &argv) != GASNET_OK || gasnet_attach(table, 1, GASNET_PAGESIZE, 0) != GASNET_OK)
         return 1;
-    gasnet_node_t me = gasnet_mynode(), nodes = gasnet_nodes();
+    gasnet_node_t me = gasnet_mynode();
+    gasnet_node_t nodes = gasnet_nodes();
     for (gasnet_node_t i = 0; i < nodes; i++)
         gasnet_AMRequestShort1(i, H_ADD, (gasnet_handlerarg_t)me + 1);
     GASNET_BLOCKUNTIL(count == nodes);

@@ -26,7 +26,9 @@ static long *next_sync(void)
 
 static void heap(void)
 {
-    char *a = shmem_malloc(1000), *b = shmem_align(4096, 100), *c = shmem_calloc(100, 8);
+    char *a = shmem_malloc(1000);
+    char *b = shmem_align(4096, 100);
+    char *c = shmem_calloc(100, 8);
     CHECK(a && b && c && a != b && (uintptr_t)b % 4096 == 0);
     for (int i = 0; i < 800; i++)
         CHECK(c[i] == 0);
@@ -68,8 +70,10 @@ static char variable[BLOCK];
 
 static void blocks(char *to, size_t size, int nbi)
 {
-    int right = (me + 1) % n, left = (me + n - 1) % n;
-    char *from = malloc(size), *back = malloc(size);
+    int right = (me + 1) % n;
+    int left = (me + n - 1) % n;
+    char *from = malloc(size);
+    char *back = malloc(size);
     CHECK(from && back);
     for (size_t i = 0; i < size; i++)
         from[i] = (char)(i * 7 + (size_t)me);
@@ -131,7 +135,9 @@ SHMEM_RMA_TYPES(TYPED)
 
 static void transfers(void)
 {
-    char *room = shmem_malloc(BLOCK), *typed = shmem_calloc(40, 16), *sized = shmem_calloc(64, 16);
+    char *room = shmem_malloc(BLOCK);
+    char *typed = shmem_calloc(40, 16);
+    char *sized = shmem_calloc(64, 16);
     CHECK(room && typed && sized);
     static const size_t sizes[] = { 1, 8, 100, 4096, 70000, BLOCK };
     for (int nbi = 0; nbi < 2; nbi++)
@@ -143,7 +149,8 @@ static void transfers(void)
     typed_##NAME((T *)typed); \
     typed_##NAME(var_##NAME);
     SHMEM_RMA_TYPES(RUN)
-    int right = (me + 1) % n, left = (me + n - 1) % n;
+    int right = (me + 1) % n;
+    int left = (me + n - 1) % n;
     char from[64 * 16], got[64 * 16];
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 3 + (size_t)me);
@@ -304,7 +311,8 @@ static void waiting(void)
     SHMEM_SYNC_TYPES(RUN_WAIT)
     static long flag, data[1000];
     long from[1000]; /* data before its flag */
-    int right = (me + 1) % n, left = (me + n - 1) % n;
+    int right = (me + 1) % n;
+    int left = (me + n - 1) % n;
     for (long round = 1; round <= 20; round++) {
         for (int i = 0; i < 1000; i++)
             from[i] = me * 1000000 + round * 1000 + i;
@@ -451,7 +459,8 @@ static void locks(void)
 /* Misuse ends the job with a sentence. */
 static void misuse(const char *what)
 {
-    int local = 0, *heap_int = shmem_malloc(sizeof *heap_int);
+    int local = 0;
+    int *heap_int = shmem_malloc(sizeof *heap_int);
     if (!strcmp(what, "pe"))
         shmem_int_p(heap_int, 1, n);
     else if (!strcmp(what, "local"))

@@ -15,7 +15,8 @@
 
 static inline bool is_server(pid_t pid)
 {
-    char name[64], comm[64] = "";
+    char name[64];
+    char comm[64] = "";
     snprintf(name, sizeof name, "/proc/%ld/comm", (long)pid);
     FILE *f = fopen(name, "r");
     bool is = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
@@ -61,7 +62,8 @@ static inline bool kill_server(void)
 /* As /proc/PID/stat has it: R, S, T, Z, ...; 0: it is gone. */
 static inline char process_state(pid_t pid)
 {
-    char name[64], text[512] = "";
+    char name[64];
+    char text[512] = "";
     snprintf(name, sizeof name, "/proc/%ld/stat", (long)pid);
     FILE *f = fopen(name, "r");
     const char *at = f && fgets(text, sizeof text, f) ? strrchr(text, ')') : NULL;

@@ -47,8 +47,11 @@ static void put_address(int32_t *args, unsigned nargs, unsigned at, uint32_t off
 static size_t message(const uint8_t *bytes, size_t len)
 {
     int32_t args[AMPH_AM_MAX_ARGS] = { 0 };
-    const uint8_t handler = bytes[0], kind = bytes[1] % 5, nargs = bytes[2] % (AMPH_AM_MAX_ARGS + 1);
-    size_t used = 4, n = bytes[3];
+    const uint8_t handler = bytes[0];
+    const uint8_t kind = bytes[1] % 5;
+    const uint8_t nargs = bytes[2] % (AMPH_AM_MAX_ARGS + 1);
+    size_t used = 4;
+    size_t n = bytes[3];
     for (unsigned i = 0; i < nargs && used + 4 <= len; i++, used += 4)
         memcpy(&args[i], bytes + used, 4);
     if (bytes[1] & 64)

@@ -73,7 +73,8 @@ static void job_file(const uint8_t *bytes, size_t len)
 static void words(const uint8_t *bytes, size_t len)
 {
     static const char *const names[] = { "cmd", "rc", "value", "kvsname", "key" };
-    char *line = malloc(len + 1), value[16];
+    char *line = malloc(len + 1);
+    char value[16];
     memcpy(line, bytes, len);
     line[len] = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

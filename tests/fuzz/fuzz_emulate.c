@@ -92,10 +92,12 @@ static void message(struct amph_cx *cx, bool beside, const uint8_t *at, size_t l
 static void run(const uint8_t *bytes, size_t len, bool beside)
 {
     static const struct amph_cx_config cfg = { .name = "fuzz", .max_peers = PEERS, .upcalls = &upcalls };
-    struct amph_cx *cx, *inner = NULL;
+    struct amph_cx *cx;
+    struct amph_cx *inner = NULL;
     struct amph_mem mem = { 0 };
     struct amph_rmem rmem;
-    uint8_t *memory = malloc(600), *local = malloc(1000);
+    uint8_t *memory = malloc(600);
+    uint8_t *local = malloc(1000);
     memset(local, 1, 1000);
     memset(memory, 2, 600);
     if (beside && below_open(&cfg, &inner) != AMPH_OK)

@@ -23,7 +23,8 @@ static struct amph_server_peer peer = { .number = FUZZ_CLIENT, .attached = true,
 static void touch_rows(const struct amph_server_request *rq)
 {
     struct amph_fwd_view s;
-    uint64_t sum = 0, before = 0;
+    uint64_t sum = 0;
+    uint64_t before = 0;
     if (!amph_fwd_get_view(rq->u.pwritej.shape, rq->u.pwritej.shape_len, &s))
         abort();
     for (uint32_t i = 0; i < s.nrows; i++) {

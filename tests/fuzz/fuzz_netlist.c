@@ -51,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     char *text = malloc(len - 3);
     memcpy(text, bytes + 4, len - 4);
     text[len - 4] = 0;
-    char *map = text, *list = text + strcspn(text, "\n");
+    char *map = text;
+    char *list = text + strcspn(text, "\n");
     if (*list)
         *list++ = 0;
     struct amph_options o = { .ncompute = 1 + bytes[0] % 16, .nservers = bytes[1] % 5, .map = map, .host_list = list,

@@ -19,7 +19,8 @@ enum { CLIENT_FD = 200 };
 static void words(const uint8_t *bytes, size_t len)
 {
     static const char *const names[] = { "cmd", "rc", "value", "found", "" };
-    char *text = malloc(len + 1), value[16];
+    char *text = malloc(len + 1);
+    char value[16];
     memcpy(text, bytes, len);
     text[len] = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

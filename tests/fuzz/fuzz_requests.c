@@ -340,7 +340,8 @@ static void put_set(struct amph_wr *w, enum amph_fwd_set set, const uint32_t *va
 /* A joint call's part, one row; gives the bytes of its data. */
 static uint32_t put_part(struct amph_wr *w)
 {
-    uint8_t room[FWD_VIEW_BYTES + FWD_EXTENT_BYTES], which = next();
+    uint8_t room[FWD_VIEW_BYTES + FWD_EXTENT_BYTES];
+    uint8_t which = next();
     struct amph_fwd_extent row = { .at = which & 15, .len = 1 + (which >> 4), .stride = 16, .count = 1 + (which & 3) };
     struct amph_wr part;
 
@@ -443,7 +444,8 @@ static void request(unsigned i)
     static uint64_t seq;
     static uint8_t msg[FWD_MSG_MAX];
     const struct amph_server_peer *p = peer_of(i);
-    uint8_t call = next(), wrong;
+    uint8_t call = next();
+    uint8_t wrong;
     uint32_t joint_bytes = 0;
     struct amph_wr w, head;
 

@@ -28,7 +28,8 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     if (am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0)
         return;
     const struct amph_smp_in *in = &amph_smp_of(owner)->source[0].in[lane];
-    const uint8_t *at = am->payload, *slots = (const uint8_t *)in->ring->slot;
+    const uint8_t *at = am->payload;
+    const uint8_t *slots = (const uint8_t *)in->ring->slot;
     bool in_bulk = at >= in->bulk && am->nbytes <= SMP_BULK_BYTES && at + am->nbytes <= in->bulk + SMP_BULK_BYTES;
     bool in_slot = at >= slots && at + am->nbytes <= slots + sizeof in->ring->slot && am->nbytes <= SMP_REST_BYTES;
     if (!in_bulk && !in_slot)

@@ -77,7 +77,8 @@ static void insert_word(size_t at, size_t end)
 /* A part of the text once more, elsewhere. */
 static void copy_part(size_t at)
 {
-    size_t from = pick(len), n = pick(pick(2) ? 20 : 400);
+    size_t from = pick(len);
+    size_t n = pick(pick(2) ? 20 : 400);
     if (from + n >= len)
         return;
     char *copy = malloc(n + 1);
@@ -96,7 +97,8 @@ static void repeat_sign(size_t at)
 
 static void damage(void)
 {
-    size_t at = pick(len), e = word(at);
+    size_t at = pick(len);
+    size_t e = word(at);
     switch (pick(8)) {
     case 0: replace(at, e - at, "", 0); break;
     case 1: case 2: case 3: insert_word(at, e); break;
@@ -111,7 +113,8 @@ static void damage(void)
 static void translate(void)
 {
     char name[64];
-    int fd = memfd_create("fuzz", 0), null = open("/dev/null", O_WRONLY);
+    int fd = memfd_create("fuzz", 0);
+    int null = open("/dev/null", O_WRONLY);
     if (fd < 0 || write(fd, text, len) != (ssize_t)len)
         _exit(77);
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
@@ -124,7 +127,8 @@ static void translate(void)
 int main(int argc, char **argv)
 {
     time_t end = time(NULL) + atoi(argc > 3 ? argv[1] : "1");
-    long runs = 0, accepted = 0;
+    long runs = 0;
+    long accepted = 0;
     state = 88172645463325252ull + 31ull * (unsigned)atoi(argc > 3 ? argv[2] : "1");
     if (argc < 4)
         return 2;

@@ -119,7 +119,8 @@ static void test_messages(void)
 
 static void test_blocking(gasnet_node_t to)
 {
-    uint64_t word = UINT64_C(0x1122334455667788) + me, back = 0;
+    uint64_t word = UINT64_C(0x1122334455667788) + me;
+    uint64_t back = 0;
     gasnet_put(to, place(to), &word, 8);
     gasnet_get(&back, to, place(to), 8);
     CHECK(back == word);
@@ -155,7 +156,8 @@ static void test_explicit(gasnet_node_t to)
     gasnet_wait_syncnb_all(h, 6);
     for (int i = 0; i < 6; i++)
         CHECK(h[i] == GASNET_INVALID_HANDLE);
-    gasnet_handle_t one = gasnet_get_nb(in, to, place(to), 1000), two = gasnet_get_nb_bulk(in + 1001, to, place(to) + 1001, 7000);
+    gasnet_handle_t one = gasnet_get_nb(in, to, place(to), 1000);
+    gasnet_handle_t two = gasnet_get_nb_bulk(in + 1001, to, place(to) + 1001, 7000);
     while (gasnet_try_syncnb(one) != GASNET_OK)
         ;
     gasnet_wait_syncnb(two);
@@ -245,7 +247,8 @@ static void test_attach(int argc, char **argv)
     GASNET_BEGIN_FUNCTION();
     me = gasnet_mynode();
     nodes = gasnet_nodes();
-    uintptr_t page = GASNET_PAGESIZE, size = ((uintptr_t)2 * nodes * PART + page - 1) / page * page;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t size = ((uintptr_t)2 * nodes * PART + page - 1) / page * page;
     CHECK(gasnet_getMaxGlobalSegmentSize() >= size && gasnet_getMaxLocalSegmentSize() >= size);
     gex_System_SetVerboseErrors(0);
     CHECK(gasnet_attach(twice, 2, page, 0) == GASNET_ERR_BAD_ARG && gasnet_attach(NULL, 1, page, 0) == GASNET_ERR_BAD_ARG);

@@ -101,7 +101,8 @@ static bool right_block(const struct call *c, const unsigned char *at, uint32_t 
 
 static void prepare(struct call *c)
 {
-    gex_Rank_t me = gex_TM_QueryRank(c->tm), size = gex_TM_QuerySize(c->tm);
+    gex_Rank_t me = gex_TM_QueryRank(c->tm);
+    gex_Rank_t size = gex_TM_QuerySize(c->tm);
     c->root %= size;
     c->src = malloc(blocks(c, true) * c->block + 1);
     c->dst = malloc(blocks(c, false) * c->block + 1);
@@ -147,7 +148,8 @@ static gasnet_coll_handle_t start_list(struct call *c)
 
 static void check_fold(const struct call *c, gex_Rank_t last)
 {
-    size_t count = c->block / c->elem, step = count > 1000 ? count / 500 : 1;
+    size_t count = c->block / c->elem;
+    size_t step = count > 1000 ? count / 500 : 1;
     for (size_t i = 0; i < count; i += i + step < count ? step : 1)
         COLL_CHECK(coll_right(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem,
                               c->func == FN_SUM ? GEX_OP_ADD : GEX_OP_USER_NC, c->serial, last, i, c->dst + i * c->elem),
@@ -156,7 +158,8 @@ static void check_fold(const struct call *c, gex_Rank_t last)
 
 static void check(struct call *c)
 {
-    gex_Rank_t me = gex_TM_QueryRank(c->tm), size = gex_TM_QuerySize(c->tm);
+    gex_Rank_t me = gex_TM_QueryRank(c->tm);
+    gex_Rank_t size = gex_TM_QuerySize(c->tm);
     bool root = me == c->root;
     for (gex_Rank_t i = 0; i < size && c->kind < REDUCE; i++) {
         const unsigned char *at = c->dst + (blocks(c, false) > 1 ? i * c->block : 0);
@@ -181,7 +184,8 @@ static void check(struct call *c)
 static void wait_all(struct call *c, unsigned n)
 {
     gasnet_coll_handle_t handles[MANY];
-    unsigned how = next_random(&own) % 4, left = 0;
+    unsigned how = next_random(&own) % 4;
+    unsigned left = 0;
     for (unsigned i = 0; i < n; i++)
         handles[i] = c[i].handle;
     for (unsigned i = n; how == 0 && i-- > 0;)
@@ -218,9 +222,13 @@ static void batch(uint64_t *serial)
 /* The blocking forms, each once. */
 static void blocking(gasnet_team_handle_t tm)
 {
-    uint64_t me = gex_TM_QueryRank(tm), n = gex_TM_QuerySize(tm), in[MOST_MEMBERS], out[MOST_MEMBERS] = { 0 };
+    uint64_t me = gex_TM_QueryRank(tm);
+    uint64_t n = gex_TM_QuerySize(tm);
+    uint64_t in[MOST_MEMBERS];
+    uint64_t out[MOST_MEMBERS] = { 0 };
     int flags = GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC | GASNET_COLL_LOCAL;
-    void *ins = in, *outs = out;
+    void *ins = in;
+    void *outs = out;
     for (uint64_t i = 0; i < n; i++)
         in[i] = me * 100 + i;
     gasnet_coll_broadcast(tm, out, 0, in, 8, flags);
@@ -251,7 +259,9 @@ static void blocking(gasnet_team_handle_t tm)
 
 static void barriers(gasnet_team_handle_t tm)
 {
-    int err, id = 0, odd = gex_TM_QueryRank(tm) == gex_TM_QuerySize(tm) - 1 && gex_TM_QuerySize(tm) > 1;
+    int err;
+    int id = 0;
+    int odd = gex_TM_QueryRank(tm) == gex_TM_QuerySize(tm) - 1 && gex_TM_QuerySize(tm) > 1;
     for (int i = 0; i < 20; i++) {
         gasnet_coll_barrier_notify(tm, i, 0);
         if (i % 2)

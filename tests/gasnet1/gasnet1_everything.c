@@ -113,8 +113,11 @@ static void pieces(gasnet_node_t node, int place, char *out, char *in)
 {
     enum { ROWS = 50, ROW = 40, DISTANCE = 300 };
     char *there = mine_at(node, place);
-    const size_t far[] = { DISTANCE }, near[] = { ROW }, count[] = { ROW, ROWS };
-    gasnet_memvec_t from[2] = { { out + 5, 700 }, { out + 1000, ROWS * ROW - 700 } }, to[ROWS];
+    const size_t far[] = { DISTANCE };
+    const size_t near[] = { ROW };
+    const size_t count[] = { ROW, ROWS };
+    gasnet_memvec_t from[2] = { { out + 5, 700 }, { out + 1000, ROWS * ROW - 700 } };
+    gasnet_memvec_t to[ROWS];
     fill(out, ROWS * ROW + 400, me, 5);
     gasnet_puts_bulk(node, there, far, out, near, count, 1);
     memset(in, 0, ROWS * ROW);
@@ -132,7 +135,9 @@ static void pieces(gasnet_node_t node, int place, char *out, char *in)
 static void together(char *heap)
 {
     static uint64_t sum[NODES];
-    uint64_t *counter = (uint64_t *)heap, had = 0, mine, first;
+    uint64_t *counter = (uint64_t *)heap;
+    uint64_t had = 0;
+    uint64_t mine, first;
     gex_AD_t ad;
     *counter = 0;
     gasnet_barrier(4, 0);
@@ -173,7 +178,9 @@ int main(int argc, char **argv)
     CHECK(gasnet_attach(table, 3, 12345, 0) == GASNET_OK); /* the size is ignored */
     check_segments();
     char on_stack[ALL_BYTES];
-    char *heap = malloc(ALL_BYTES), *out = malloc(BYTES), *in = malloc(BYTES);
+    char *heap = malloc(ALL_BYTES);
+    char *out = malloc(BYTES);
+    char *in = malloc(BYTES);
     CHECK(heap && out && in);
     const uint64_t mine[PLACES] = { (uintptr_t)heap, (uintptr_t)on_stack, (uintptr_t)fixed };
     memset(on_stack, 0, sizeof on_stack);

@@ -13,7 +13,9 @@ enum { MOST = 64 };
 static void write_to_even(const gasnet_seginfo_t *seg, gasnet_node_t me, gasnet_node_t nodes)
 {
     for (gasnet_node_t i = 0; i < nodes; i += 2) {
-        uint32_t value = me + 7, back = 0, *at = (uint32_t *)seg[i].addr + me;
+        uint32_t value = me + 7;
+        uint32_t back = 0;
+        uint32_t *at = (uint32_t *)seg[i].addr + me;
         gasnet_put(i, at, &value, sizeof value);
         gasnet_get(&back, i, at, sizeof back);
         CHECK(back == value);
@@ -25,7 +27,8 @@ int main(int argc, char **argv)
     gasnet_seginfo_t seg[MOST];
     CHECK(argc == 2 && gasnet_init(&argc, &argv) == GASNET_OK);
     CHECK(gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) == GASNET_OK);
-    gasnet_node_t me = gasnet_mynode(), nodes = gasnet_nodes();
+    gasnet_node_t me = gasnet_mynode();
+    gasnet_node_t nodes = gasnet_nodes();
     CHECK(nodes <= MOST);
     if (me % 2)
         return 0;

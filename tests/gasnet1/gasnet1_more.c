@@ -111,12 +111,14 @@ static void check_both(void)
     gex_EP_t ep;
     gex_TM_t tm;
     gex_Segment_t segment;
-    uint64_t value = 1000 + me, got = 0;
+    uint64_t value = 1000 + me;
+    uint64_t got = 0;
     gasnet_QueryGexObjects(&client, &ep, &tm, &segment);
     CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QuerySegment(ep) == segment && gex_TM_QueryEP(tm) == ep);
     CHECK(gex_TM_QueryRank(tm) == me && gex_TM_QuerySize(tm) == nodes && gex_Segment_QueryAddr(segment) == seg[me].addr);
     CHECK(gex_Client_QueryFlags(client) & GEX_FLAG_USES_GASNET1);
-    gasnet_node_t right_node = (me + 1) % nodes, left = (me + nodes - 1) % nodes;
+    gasnet_node_t right_node = (me + 1) % nodes;
+    gasnet_node_t left = (me + nodes - 1) % nodes;
     uint64_t *there = (uint64_t *)((char *)seg[right_node].addr + 8192);
     gasnet_handle_t h = gex_RMA_PutNB(tm, right_node, there, &value, sizeof value, GEX_EVENT_NOW, 0);
     int err;

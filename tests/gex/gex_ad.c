@@ -150,7 +150,8 @@ static void storm(void)
     barrier();
     for (int i = 0; i < STORM; i++) {
         gex_Rank_t rank = (gex_Rank_t)((unsigned)random() % size);
-        uint64_t *at = segment_of(rank), old;
+        uint64_t *at = segment_of(rank);
+        uint64_t old;
         switch (i % 4) {
         case 0: CHECK(gex_AD_OpNBI_U64(words, NULL, rank, at, GEX_OP_ADD, 3, 0, 0) == 0); break;
         case 1: gex_Event_Wait(gex_AD_OpNB_U64(words, &old, rank, at, GEX_OP_FADD, 2, 0, 0)); break;
@@ -182,7 +183,9 @@ static void tickets_and_lock(void)
 {
     enum { TICKETS = 200, TURNS = 30 };
     gex_AD_t ad;
-    int32_t *words = segment_of(0), *marks = segment_of(me), ticket, was, v;
+    int32_t *words = segment_of(0);
+    int32_t *marks = segment_of(me);
+    int32_t ticket, was, v;
     gex_AD_Create(&ad, team, GEX_DT_I32, GEX_OP_FINC | GEX_OP_FCAS | GEX_OP_SET | GEX_OP_CSWAP | GEX_OP_FADD, 0);
     memset(segment_of(me), 0, SEGMENT);
     barrier();
@@ -214,7 +217,9 @@ static void tickets_and_lock(void)
 static void immediate(void)
 {
     gex_AD_t ad;
-    uint64_t *at = (uint64_t *)segment_of((me + 1) % size) + 100 + me, zero = 0, done = 0;
+    uint64_t *at = (uint64_t *)segment_of((me + 1) % size) + 100 + me;
+    uint64_t zero = 0;
+    uint64_t done = 0;
     gex_AD_Create(&ad, team, GEX_DT_U64, GEX_OP_INC | GEX_OP_GET, 0);
     gex_RMA_PutBlocking(team, (me + 1) % size, at, &zero, sizeof zero, 0);
     for (int i = 0; i < 3000; i++)

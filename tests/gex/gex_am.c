@@ -192,7 +192,8 @@ static void test_messages(void)
         gex_Rank_t to = (me + k) % size;
         for (int m = 0; m < NH; m++) {
             size_t medium = sizes[(unsigned)m % (sizeof sizes / sizeof *sizes)];
-            size_t long_bytes = m == 5 ? HALF : m == 6 ? 0 : next_random(&seed) % 100000, most = gex_AM_LUBRequestLong();
+            size_t long_bytes = m == 5 ? HALF : m == 6 ? 0 : next_random(&seed) % 100000;
+            size_t most = gex_AM_LUBRequestLong();
             long_bytes = long_bytes < most ? long_bytes : most;
             send_all(to, m, medium, long_bytes, &expected);
         }
@@ -207,8 +208,10 @@ static void test_messages(void)
 /* A flood with IMMEDIATE: what is refused is sent again; nothing is lost. */
 static void test_immediate(void)
 {
-    unsigned before = seen_replies, refused = 0;
-    gex_AM_Arg_t a0 = arg(me, 2, 0), a1 = arg(me, 2, 1);
+    unsigned before = seen_replies;
+    unsigned refused = 0;
+    gex_AM_Arg_t a0 = arg(me, 2, 0);
+    gex_AM_Arg_t a1 = arg(me, 2, 1);
     for (int i = 0; i < 3000; i++)
         while (gex_AM_RequestShort2(tm, (me + 1) % size, H_SHORT + 2, GEX_FLAG_IMMEDIATE, a0, a1)) {
             refused++;
@@ -272,7 +275,8 @@ int main(int argc, char **argv)
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     test_registration();
-    uintptr_t page = GASNET_PAGESIZE, bytes = (uintptr_t)2 * size * HALF;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t bytes = (uintptr_t)2 * size * HALF;
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     seg_base = gex_Segment_QueryAddr(seg);
     bases = calloc(size, sizeof *bases);

@@ -39,7 +39,8 @@ static void test_order(uint32_t *step)
     for (int i = 0; i < 60; i++) {
         dawdle();
         tell(++*step);
-        int id = i * 7 - 20, flags = i % 3 ? 0 : GASNET_BARRIERFLAG_ANONYMOUS;
+        int id = i * 7 - 20;
+        int flags = i % 3 ? 0 : GASNET_BARRIERFLAG_ANONYMOUS;
         gasnet_barrier_notify(id, flags);
         dawdle();
         if (i % 2) {
@@ -68,7 +69,8 @@ static void test_one_named(gex_Rank_t who)
 
 static void test_mismatch(gex_Rank_t who)
 {
-    int odd = me == who, want = size == 1 ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH;
+    int odd = me == who;
+    int want = size == 1 ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH;
     int err;
 
     gasnet_barrier_notify(odd ? 8 : 7, 0);
@@ -121,7 +123,8 @@ static void test_pipelined(uint32_t *step)
 /* One process comes 150 ms late: the others wait without using the processor. */
 static void test_late(void)
 {
-    struct timespec a, b, late = { 0, 150000000 };
+    struct timespec a, b;
+    struct timespec late = { 0, 150000000 };
     CHECK(gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
     if (me == 0)

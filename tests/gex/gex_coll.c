@@ -118,8 +118,10 @@ static void start(struct call *c)
 
 static void check(struct call *c)
 {
-    size_t bytes = c->size * c->count, step = c->count > 3000 ? c->count / 1500 : 1;
-    gex_Rank_t me = gex_TM_QueryRank(c->tm), last = gex_TM_QuerySize(c->tm) - 1;
+    size_t bytes = c->size * c->count;
+    size_t step = c->count > 3000 ? c->count / 1500 : 1;
+    gex_Rank_t me = gex_TM_QueryRank(c->tm);
+    gex_Rank_t last = gex_TM_QuerySize(c->tm) - 1;
     if (c->kind == 1)
         COLL_CHECK(right(c->dst, bytes, c->root, (uint32_t)c->serial) == bytes, "broadcast of %zu from %u, good %zu", bytes,
                    c->root, right(c->dst, bytes, c->root, (uint32_t)c->serial));
@@ -145,7 +147,9 @@ static void finish_one(struct call *c)
 static void finish(struct call *c, unsigned n)
 {
     gex_Event_t rest[MANY];
-    unsigned order[MANY], singles = next_random(&own) % (n + 1), nrest = 0;
+    unsigned order[MANY];
+    unsigned singles = next_random(&own) % (n + 1);
+    unsigned nrest = 0;
     for (unsigned i = 0; i < n; i++) {
         unsigned j = next_random(&own) % (i + 1);
         order[i] = order[j];
@@ -183,7 +187,8 @@ static void train(void)
     enum { N = 400 };
     static uint64_t got[N], sum[N], mine[N];
     static gex_Event_t event[2 * N];
-    gex_Rank_t me = gex_TM_QueryRank(world), size = gex_TM_QuerySize(world);
+    gex_Rank_t me = gex_TM_QueryRank(world);
+    gex_Rank_t size = gex_TM_QuerySize(world);
     for (unsigned i = 0; i < N; i++) {
         mine[i] = coll_hash(5, me, i) % 100000;
         got[i] = me == i % size ? i * UINT64_C(1000003) : 0;
@@ -204,8 +209,10 @@ static void train(void)
 /* One process comes 80 ms late to each kind: the others wait without using the processor, in a wait or in the next call. */
 static void late(void)
 {
-    struct timespec before, after, pause = { 0, 80000000 };
-    uint64_t in = gex_TM_QueryRank(world), out = 0;
+    struct timespec before, after;
+    struct timespec pause = { 0, 80000000 };
+    uint64_t in = gex_TM_QueryRank(world);
+    uint64_t out = 0;
     for (int kind = 0; kind < 4; kind++) {
         gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
@@ -230,7 +237,8 @@ static void late(void)
 /* Teams of each process: the order of ranks turned, neighbourhoods mixed, some processes apart. */
 static void make_teams(void)
 {
-    gex_Rank_t me = gex_TM_QueryRank(world), size = gex_TM_QuerySize(world);
+    gex_Rank_t me = gex_TM_QueryRank(world);
+    gex_Rank_t size = gex_TM_QuerySize(world);
     const int color[] = { (int)(me % 2), 0, me == 0 ? 1 : 0 };
     const int key[] = { -(int)me, (int)(coll_hash(coll_seed, me, 3) % 1000), (int)((me * 2 + 1) % (size + 1)) };
     teams[nteams++] = world;
@@ -249,7 +257,8 @@ static void drop_teams(void)
 static void two_members_each(gex_Client_t client)
 {
     enum { N = 5000, MOST = 64 };
-    gex_Rank_t me = gex_System_QueryJobRank(), size = gex_System_QueryJobSize();
+    gex_Rank_t me = gex_System_QueryJobRank();
+    gex_Rank_t size = gex_System_QueryJobSize();
     gex_EP_Location_t list[2 * MOST];
     gex_TM_t tm[2];
     gex_EP_t ep;
@@ -282,7 +291,8 @@ static void attach_with_one_under_way(void)
 {
     enum { N = 300000 };
     gex_Segment_t segment;
-    uint64_t *sum = calloc(N, sizeof *sum), n = gex_System_QueryJobSize();
+    uint64_t *sum = calloc(N, sizeof *sum);
+    uint64_t n = gex_System_QueryJobSize();
     for (size_t i = 0; i < N; i++)
         sum[i] = i;
     gex_Event_t event = gex_Coll_ReduceToAllNB(world, sum, sum, GEX_DT_U64, 8, N, GEX_OP_ADD, NULL, NULL, 0);

@@ -70,7 +70,8 @@ static inline void coll_user_element(bool commutes, size_t size, const uint32_t 
     for (size_t k = 0; commutes && k < size / 4; k++)
         right[k] += left[k];
     for (size_t k = 0; !commutes && k + 1 < size / 4; k += 2) {
-        uint32_t a = left[k] * right[k], b = right[k] * left[k + 1] + right[k + 1];
+        uint32_t a = left[k] * right[k];
+        uint32_t b = right[k] * left[k + 1] + right[k + 1];
         right[k] = a;
         right[k + 1] = b;
     }
@@ -116,7 +117,8 @@ static inline void coll_user_op(const void *arg1, void *arg2_and_out, size_t cou
 static inline bool coll_right(gex_DT_t dt, size_t size, gex_OP_t op, uint64_t serial, uint32_t last, size_t i, const void *at)
 {
     _Alignas(16) char small[2][64];
-    char *acc = size <= 64 ? small[0] : malloc(size), *left = size <= 64 ? small[1] : malloc(size);
+    char *acc = size <= 64 ? small[0] : malloc(size);
+    char *left = size <= 64 ? small[1] : malloc(size);
     gex_OP_t rule = dt != GEX_DT_USER && (op & (GEX_OP_USER | GEX_OP_USER_NC)) ? GEX_OP_ADD : op;
     coll_fill_element(dt, size, rule, serial, last, i, acc);
     for (uint32_t r = last; r-- > 0;) {

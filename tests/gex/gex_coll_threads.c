@@ -44,8 +44,10 @@ static void end(struct sum *s, gex_TM_t tm)
 static void round_of(gex_TM_t tm, uint64_t *common, uint64_t *serial)
 {
     struct sum sums[MANY];
-    unsigned char text[3000], n = (unsigned char)(1 + next_random(common) % MANY);
-    gex_Rank_t me = gex_TM_QueryRank(tm), root = next_random(common) % gex_TM_QuerySize(tm);
+    unsigned char text[3000];
+    unsigned char n = (unsigned char)(1 + next_random(common) % MANY);
+    gex_Rank_t me = gex_TM_QueryRank(tm);
+    gex_Rank_t root = next_random(common) % gex_TM_QuerySize(tm);
     uint32_t step = (uint32_t)*serial;
     for (unsigned i = 0; i < n; i++)
         start(&sums[i], tm, common, ++*serial);
@@ -63,7 +65,8 @@ static void round_of(gex_TM_t tm, uint64_t *common, uint64_t *serial)
 static void *work(void *arg)
 {
     gex_TM_t tm = teams[(intptr_t)arg];
-    uint64_t common = coll_seed + (uint64_t)(intptr_t)arg * 1000, serial = (uint64_t)(intptr_t)arg << 32;
+    uint64_t common = coll_seed + (uint64_t)(intptr_t)arg * 1000;
+    uint64_t serial = (uint64_t)(intptr_t)arg << 32;
     for (int i = 0; i < rounds; i++)
         round_of(tm, &common, &serial);
     __atomic_add_fetch(&finished, 1, __ATOMIC_RELEASE);

@@ -182,7 +182,8 @@ static gex_Event_t pending_put(gex_Event_t *lc)
 }
 static void leaf_after_root(void)
 {
-    gex_Event_t lc = GEX_EVENT_INVALID, ev;
+    gex_Event_t lc = GEX_EVENT_INVALID;
+    gex_Event_t ev;
     do
         ev = pending_put(&lc);
     while (lc == GEX_EVENT_INVALID); /* on a network sooner or later one is not sent at once */

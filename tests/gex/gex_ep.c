@@ -150,7 +150,8 @@ static void test_queries(bool published)
 {
     for (gex_Rank_t j = 0; j < size; j++)
         for (unsigned i = 1; i < EPS; i++) {
-            void *owner = NULL, *local = NULL;
+            void *owner = NULL;
+            void *local = NULL;
             uintptr_t len = 99;
             gex_TM_t pair = gex_TM_Pair(ep[0], i);
             gex_Event_t ev = gex_EP_QueryBoundSegmentNB(pair, j, &owner, &local, &len, GEX_FLAG_IMMEDIATE);
@@ -236,7 +237,8 @@ static void test_messages(void)
     for (unsigned a = 0; a < 4; a++)
         for (unsigned b = 0; b < 4; b++)
             for (gex_Rank_t j = 0; j < size; j++) {
-                unsigned from = able[a], to = able[b];
+                unsigned from = able[a];
+                unsigned to = able[b];
                 gex_TM_t pair = gex_TM_Pair(ep[from], to);
                 size_t n = 100 + a * 1000 + b * 300;
                 fill(out, n, me, n);
@@ -251,7 +253,8 @@ static void test_messages(void)
     for (unsigned a = 0; a < 2; a++)
         for (gex_Rank_t k = 0; k < size; k++) {
             gex_Rank_t j = (me + k) % size;
-            unsigned to = bound[a], other = bound[1 - a];
+            unsigned to = bound[a];
+            unsigned other = bound[1 - a];
             size_t n = a ? PLACE : 700;
             fill(out, n, me, 9);
             gex_TM_t pair = gex_TM_Pair(ep[other], to);
@@ -295,7 +298,8 @@ static void test_long_replies(void)
 static void test_teams(void)
 {
     gex_EP_Location_t args[64];
-    gex_TM_t tm[2] = { GEX_TM_INVALID, GEX_TM_INVALID }, part = GEX_TM_INVALID;
+    gex_TM_t tm[2] = { GEX_TM_INVALID, GEX_TM_INVALID };
+    gex_TM_t part = GEX_TM_INVALID;
     uint32_t v = 0;
     for (gex_Rank_t i = 0; i < size; i++)
         args[i] = (gex_EP_Location_t){ size - 1 - i, 1 + (size - 1 - i) % 2 };
@@ -308,7 +312,8 @@ static void test_teams(void)
         uint32_t value = 1000 * me + i;
         CHECK(gex_RMA_PutBlocking(tm[0], i, place(loc.gex_ep_index, j), &value, 4, 0) == 0);
         CHECK(gex_RMA_GetBlocking(tm[0], &v, i, place(loc.gex_ep_index, j), 4, 0) == 0 && v == value);
-        unsigned mine = gex_EP_QueryIndex(gex_TM_QueryEP(tm[0])), sent = answers(mine) + 1;
+        unsigned mine = gex_EP_QueryIndex(gex_TM_QueryEP(tm[0]));
+        unsigned sent = answers(mine) + 1;
         CHECK(gex_AM_RequestShort1(tm[0], i, H_NOTE, 0, (gex_AM_Arg_t)loc.gex_ep_index) == 0);
         GASNET_BLOCKUNTIL(answers(mine) == sent);
     }

@@ -95,7 +95,8 @@ static void test_categories(void)
     unsigned wanted_marks = marks;
     barrier();
     for (unsigned mask = 0; mask < 1u << N; mask++) {
-        gex_EC_t wanted = 0, other = 0;
+        gex_EC_t wanted = 0;
+        gex_EC_t other = 0;
         for (int k = 0; k < N; k++)
             *(mask >> k & 1 ? &wanted : &other) |= every[k];
         if (wanted & GEX_EC_GET)
@@ -158,7 +159,8 @@ static void test_local(void)
 {
     for (uint32_t round = 0; round < 60; round++) {
         size_t n = 1 + (size_t)round * 1500;
-        gex_Event_t lc = GEX_EVENT_NO_OP, ev, some[3];
+        gex_Event_t lc = GEX_EVENT_NO_OP;
+        gex_Event_t ev, some[3];
         fill(out, n, me, round);
         ev = gex_RMA_PutNB(tm, to, place(to, 0), out, n, round % 3 ? &lc : GEX_EVENT_NOW, 0);
         if (round % 3) {
@@ -208,7 +210,9 @@ static void try_transfers(uint32_t round)
 static void test_immediate(void)
 {
     enum { STEPS = 400 };
-    unsigned marks_before = marks, before = answered, lc_refused = 0;
+    unsigned marks_before = marks;
+    unsigned before = answered;
+    unsigned lc_refused = 0;
     gex_Event_t lc = GEX_EVENT_INVALID;
     barrier();
     for (uint32_t step = 0; step < STEPS; step++) {

@@ -36,7 +36,8 @@ static void test_offsets(gex_Rank_t to)
     fill(mine, 1000, me, to);
     CHECK(gex_RMA_PutBlocking(tm, to, offset(0), mine, 1000, GEX_FLAG_PEER_SEG_OFFSET) == 0);
     CHECK(gex_RMA_PutNBI(tm, to, offset(1000), here, 1000, GEX_EVENT_NOW, both) == 0);
-    gex_Event_t lc, ev = gex_RMA_PutNB(tm, to, bases[to] + (uintptr_t)offset(2000), here, 1000, &lc, GEX_FLAG_SELF_SEG_OFFSET);
+    gex_Event_t lc;
+    gex_Event_t ev = gex_RMA_PutNB(tm, to, bases[to] + (uintptr_t)offset(2000), here, 1000, &lc, GEX_FLAG_SELF_SEG_OFFSET);
     gex_Event_Wait(lc);
     gex_Event_Wait(ev);
     gex_NBI_Wait(GEX_EC_ALL, 0);
@@ -66,7 +67,9 @@ static void test_offsets(gex_Rank_t to)
 static void test_statements(gex_Rank_t to, bool neighbour)
 {
     volatile gex_Flags_t variable = GEX_FLAG_LC_COPY_YES | GEX_FLAG_PEER_SEG_BOUND | GEX_FLAG_SELF_SEG_UNKNOWN;
-    char *mine = base + (size_t)(size + me) * PART, *there = bases[to] + (uintptr_t)offset(0), in[64];
+    char *mine = base + (size_t)(size + me) * PART;
+    char *there = bases[to] + (uintptr_t)offset(0);
+    char in[64];
     fill(mine, 64, me, 1);
     CHECK(gex_RMA_PutBlocking(tm, to, there, mine, 64, GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_PEER_SEG_SOME | GEX_FLAG_LC_COPY_NO) == 0);
     CHECK(gex_RMA_GetBlocking(tm, in, to, there, 64, GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_PEER_SEG_BOUND) == 0);
@@ -142,7 +145,8 @@ static void test_limits(void)
     for (int k = 0; k < 4; k++)
         for (int f = 0; f < 4; f++)
             for (int l = 0; l < 3; l++) {
-                size_t least = SIZE_MAX, all = max[k](tm, GEX_RANK_INVALID, lc[l], flags[f], 16);
+                size_t least = SIZE_MAX;
+                size_t all = max[k](tm, GEX_RANK_INVALID, lc[l], flags[f], 16);
                 for (gex_Rank_t i = 0; i < size; i++) {
                     size_t before = SIZE_MAX;
                     for (unsigned nargs = 0; nargs <= 16; nargs++) {

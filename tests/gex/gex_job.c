@@ -91,7 +91,8 @@ static void test_groups(void)
 static void test_attach_errors(void)
 {
     gex_Segment_t seg = GEX_SEGMENT_INVALID;
-    uintptr_t page = GASNET_PAGESIZE, most = gasnet_getMaxLocalSegmentSize();
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t most = gasnet_getMaxLocalSegmentSize();
     CHECK(page && (page & (page - 1)) == 0 && most >= page && most % page == 0);
     if (gasnet_getenv("GASNET_MAX_SEGSIZE")) /* 1M, or 2M of the host's two processes */
         CHECK(most == 1 << 20);
@@ -112,7 +113,8 @@ static void test_attach_errors(void)
 static void test_segment(void)
 {
     gex_Segment_t seg = GEX_SEGMENT_INVALID;
-    uintptr_t page = GASNET_PAGESIZE, mine = (3 + me) * page;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t mine = (3 + me) * page;
     CHECK(gex_Segment_Attach(&seg, tm, mine) == GASNET_OK && seg != GEX_SEGMENT_INVALID);
     CHECK(gex_EP_QuerySegment(ep) == seg && gex_Segment_QueryClient(seg) == client && gex_Segment_QueryFlags(seg) == 0);
     CHECK(gex_Segment_QuerySize(seg) == mine && (uintptr_t)gex_Segment_QueryAddr(seg) % page == 0);
@@ -125,10 +127,13 @@ static void test_segment(void)
         base[i] = (unsigned char)(me + 1); /* all of it is there */
     barrier();
     gex_RankInfo_t *nbrhd;
-    gex_Rank_t n, in_nbrhd = 0;
+    gex_Rank_t n;
+    gex_Rank_t in_nbrhd = 0;
     gex_System_QueryNbrhdInfo(&nbrhd, &n, NULL);
     for (gex_Rank_t i = 0; i < size; i++) {
-        void *owner = NULL, *local = NULL, *owner2 = NULL;
+        void *owner = NULL;
+        void *local = NULL;
+        void *owner2 = NULL;
         uintptr_t len = 0;
         CHECK(gex_Segment_QueryBound(tm, i, &owner, &local, &len) == 0 && len == (3 + i) * page && owner);
         CHECK(gex_EP_QueryBoundSegmentNB(tm, i, &owner2, NULL, NULL, GEX_FLAG_IMMEDIATE) == GEX_EVENT_INVALID && owner2 == owner);

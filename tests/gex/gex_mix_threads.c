@@ -55,7 +55,8 @@ static void back(gex_Token_t token, gex_AM_Arg_t thread)
 
 static void put_nb_leaf(struct worker *w, unsigned slot, size_t len)
 {
-    gex_Event_t local, all = gex_RMA_PutNB(tm, w->to, part(w, slot), w->mine[slot], len, &local, 0);
+    gex_Event_t local;
+    gex_Event_t all = gex_RMA_PutNB(tm, w->to, part(w, slot), w->mine[slot], len, &local, 0);
     gex_Event_Wait(local);
     gex_Event_Wait(all);
 }
@@ -116,7 +117,8 @@ static void write_slot(struct worker *w)
 static void read_one(struct worker *w)
 {
     unsigned slot = draw(w, SLOTS);
-    size_t start = draw(w, SLOT), len = 1 + draw(w, (uint32_t)(SLOT - start));
+    size_t start = draw(w, SLOT);
+    size_t len = 1 + draw(w, (uint32_t)(SLOT - start));
     unsigned char *to = w->local + draw(w, 8);
     switch (draw(w, 4)) {
     case 0: CHECK(gex_RMA_GetBlocking(tm, to, w->to, part(w, slot) + start, len, 0) == 0); break;

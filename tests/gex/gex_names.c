@@ -191,7 +191,8 @@ static void atomics(gex_TM_t tm)
     };
     static const gex_Flags_t favours[] = { GEX_FLAG_AD_FAVOR_MY_RANK, GEX_FLAG_AD_FAVOR_MY_NBRHD, GEX_FLAG_AD_FAVOR_REMOTE };
     gasnet_node_t to = (me + 1) % nodes;
-    int64_t *word = (int64_t *)part(to, 2) + me, old = 0;
+    int64_t *word = (int64_t *)part(to, 2) + me;
+    int64_t old = 0;
     for (size_t f = 0; f < sizeof favours / sizeof *favours; f++) {
         gex_AD_t ad;
         gex_OP_t all = GEX_OP_GET;
@@ -225,7 +226,8 @@ static void indexed(gex_TM_t tm)
     enum { PIECES = 16, PIECE = 24 };
     gasnet_node_t to = (me + 1) % nodes;
     char got[PIECES * PIECE];
-    void *there[PIECES], *here[1] = { got };
+    void *there[PIECES];
+    void *here[1] = { got };
     fill(part(me, 4), PART, me, 4);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     for (int i = 0; i < PIECES; i++)
@@ -246,7 +248,9 @@ static void add_odd(const void *a, void *b, size_t count, const void *cdata)
 static void teams(gex_TM_t tm)
 {
     gex_Coll_ReduceFn_t fn = add_odd;
-    int one = 1, mine = (int)me + 1, sum = 0;
+    int one = 1;
+    int mine = (int)me + 1;
+    int sum = 0;
     gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &sum, &mine, GEX_DT_USER, sizeof sum, 1, GEX_OP_USER, fn, &one, 0));
     CHECK(sum == (int)(nodes * (nodes + 1) / 2));
     gex_TM_t half;
@@ -258,7 +262,8 @@ static void teams(gex_TM_t tm)
     gex_Memvec_t scratch;
     CHECK(gex_TM_Destroy(half, &scratch, 0) && scratch.gex_addr == part(me, 5) && scratch.gex_len == PART);
     gasnete_coll_team_t team = gasnete_coll_team_all;
-    int value = me == 0 ? 99 : 0, seen = 0;
+    int value = me == 0 ? 99 : 0;
+    int seen = 0;
     gasnet_coll_broadcast(team, &seen, 0, &value, sizeof seen, GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
     CHECK(seen == 99);
 }

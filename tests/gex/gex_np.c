@@ -188,7 +188,8 @@ static void send_medium(gex_Rank_t to, int m, enum how how, int form, size_t n, 
 {
     static unsigned turn;
     gex_Event_t event = GEX_EVENT_INVALID;
-    size_t least = n, most = turn++ % 2 ? n : n + 1000;
+    size_t least = n;
+    size_t most = turn++ % 2 ? n : n + 1000;
     const void *buf = how == ALLOC ? NULL : payload;
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, to, buf, least, most, lc_of(how, &event), 0, (unsigned)m);
     check_sd(sd, buf, least, most);
@@ -308,7 +309,8 @@ static void test_immediate(void)
 /* Longs by offset in the peer's segment; the largest payloads that the queries name. */
 static void test_limits(void)
 {
-    gex_Rank_t to = (me + 1) % size, from = (me + size - 1) % size;
+    gex_Rank_t to = (me + 1) % size;
+    gex_Rank_t from = (me + size - 1) % size;
     const gex_Flags_t least[] = { GEX_FLAG_AM_PREPARE_LEAST_CLIENT, GEX_FLAG_AM_PREPARE_LEAST_ALLOC };
     unsigned before = counted;
     barrier();
@@ -342,7 +344,8 @@ int main(int argc, char **argv)
     size = gex_System_QueryJobSize();
     CHECK(GASNET_SUPPORTS_AM_COMMIT_V2 == 20240906L && GASNET_SUPPORTS_AM_CANCEL == 20240418L);
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
-    uintptr_t page = GASNET_PAGESIZE, bytes = (uintptr_t)2 * size * PART;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t bytes = (uintptr_t)2 * size * PART;
     longest = gex_AM_LUBRequestLong() < PART ? gex_AM_LUBRequestLong() : PART;
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     seg_base = gex_Segment_QueryAddr(seg);

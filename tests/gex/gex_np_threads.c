@@ -119,7 +119,8 @@ static void longs(struct thread *t, gex_Rank_t to, gex_AM_Arg_t step, size_t n)
 static void transfer(struct thread *t, gex_Rank_t to, uint32_t step, size_t n)
 {
     char *there = slot(to, me, t->number);
-    gex_Event_t lc = GEX_EVENT_INVALID, ev;
+    gex_Event_t lc = GEX_EVENT_INVALID;
+    gex_Event_t ev;
     fill(t->out, n, me + t->number, step);
     memset(t->in, 0, n);
     if (step % 3 == 0) {
@@ -184,7 +185,8 @@ int main(int argc, char **argv)
     CHECK(nthreads >= 1 && nthreads <= THREADS_MOST);
     printf("process %u: seed %llu\n", me, (unsigned long long)seed);
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
-    uintptr_t page = GASNET_PAGESIZE, bytes = (uintptr_t)size * nthreads * SLOT;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t bytes = (uintptr_t)size * nthreads * SLOT;
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     base = gex_Segment_QueryAddr(seg);
     bases = calloc(size, sizeof *bases);

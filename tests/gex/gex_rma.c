@@ -113,10 +113,12 @@ static void test_transfers(unsigned steps)
 {
     for (unsigned step = 0; step < steps; step++) {
         gex_Rank_t to = next_random(&seed) % size;
-        size_t n = step < NPUTS ? step : random_size(), off = next_random(&seed) % 64 + 1;
+        size_t n = step < NPUTS ? step : random_size();
+        size_t off = next_random(&seed) % 64 + 1;
         char *dest = place(to, off);
         static const unsigned char guard = 0x5a;
-        unsigned char before = 0, behind = 0;
+        unsigned char before = 0;
+        unsigned char behind = 0;
         CHECK(gex_RMA_PutBlocking(tm, to, dest - 1, &guard, 1, 0) == 0 && gex_RMA_PutBlocking(tm, to, dest + n, &guard, 1, 0) == 0);
         fill(out, n, me, step);
         put(to, dest, n, (int)(step % NPUTS));
@@ -231,7 +233,8 @@ static void test_immediate(void)
 /* A process is a target of its own like any other; transfers of nothing go anywhere. */
 static void test_self(void)
 {
-    char here[64], *there = place(me, 77);
+    char here[64];
+    char *there = place(me, 77);
     fill(here, sizeof here, me, 9);
     CHECK(gex_RMA_PutBlocking(tm, me, there, here, sizeof here, 0) == 0 && right(there, sizeof here, me, 9) == sizeof here);
     CHECK(gex_RMA_GetBlockingVal(tm, me, there, 1, 0) == (unsigned char)here[0]);

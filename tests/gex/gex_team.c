@@ -203,7 +203,8 @@ static void create_random(uint64_t seed)
     unsigned group[64], mine;
     bool job = seed % 2;
     gex_Flags_t flags = GEX_FLAG_TM_NO_SCRATCH | (job ? GEX_FLAG_RANK_IS_JOBRANK : 0);
-    gex_TM_t tm = GEX_TM_INVALID, parent = GEX_TM_INVALID;
+    gex_TM_t tm = GEX_TM_INVALID;
+    gex_TM_t parent = GEX_TM_INVALID;
     /* the parent has the ranks in reverse */
     gex_TM_Split(&parent, world, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     for (gex_Rank_t i = 0; i < size; i++) {
@@ -211,7 +212,8 @@ static void create_random(uint64_t seed)
         turned[i] = i;
     }
     for (gex_Rank_t i = size; i-- > 1;) { /* an order that everybody knows */
-        gex_Rank_t j = next_random(&s) % (i + 1), t = turned[i];
+        gex_Rank_t j = next_random(&s) % (i + 1);
+        gex_Rank_t t = turned[i];
         turned[i] = turned[j];
         turned[j] = t;
     }
@@ -241,8 +243,11 @@ static void create_random(uint64_t seed)
 static void test_grid(void)
 {
     gex_Rank_t width = size < 3 ? size : 3;
-    struct model row = { 0 }, column = { 0 };
-    gex_TM_t row_tm = GEX_TM_INVALID, column_tm = GEX_TM_INVALID, copy = GEX_TM_INVALID;
+    struct model row = { 0 };
+    struct model column = { 0 };
+    gex_TM_t row_tm = GEX_TM_INVALID;
+    gex_TM_t column_tm = GEX_TM_INVALID;
+    gex_TM_t copy = GEX_TM_INVALID;
     struct model all;
     world_model(&all);
     gex_TM_Split(&row_tm, world, (int)(me / width), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
@@ -284,7 +289,9 @@ static void test_scratch(void)
     CHECK(gex_TM_Destroy(tm, &got, 0) != 0 && got.gex_addr == base + 64 && got.gex_len == bytes);
 
     gex_EP_Location_t args[64];
-    gex_Addr_t symmetric = (gex_Addr_t)(uintptr_t)128, local = base + 256, global[64];
+    gex_Addr_t symmetric = (gex_Addr_t)(uintptr_t)128;
+    gex_Addr_t local = base + 256;
+    gex_Addr_t global[64];
     for (gex_Rank_t i = 0; i < size; i++) {
         args[i] = (gex_EP_Location_t){ i, 0 };
         global[i] = bases[i] + 64 * (i + 1);
@@ -339,7 +346,8 @@ static void start(void)
         { H_LONG, (gex_AM_Fn_t)data, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 2, NULL, "long" },
         { H_BACK, (gex_AM_Fn_t)back, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "back" },
     };
-    uintptr_t page = GASNET_PAGESIZE, bytes = (uintptr_t)size * PLACE;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t bytes = (uintptr_t)size * PLACE;
     CHECK(gex_EP_RegisterHandlers(ep, table, 4) == GASNET_OK);
     CHECK(gex_Segment_Attach(&segment, world, (bytes + page - 1) / page * page) == GASNET_OK);
     bases = calloc(size, sizeof *bases);
@@ -354,7 +362,8 @@ int main(int argc, char **argv)
     if (gex_Client_Init(NULL, &ep, &world, "TEST_TEAM", &argc, &argv, 0) != GASNET_OK)
         return 2;
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-    unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 8, many = argc > 3 ? (unsigned)atoi(argv[3]) : 100;
+    unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 8;
+    unsigned many = argc > 3 ? (unsigned)atoi(argv[3]) : 100;
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     if (me == 0)

@@ -72,7 +72,8 @@ static void at_once(void)
 /* Two endpoints of each process in one team: a thread for each member calls the collectives. */
 static void *member(void *arg)
 {
-    gex_TM_t tm = (gex_TM_t)arg, part = GEX_TM_INVALID;
+    gex_TM_t tm = (gex_TM_t)arg;
+    gex_TM_t part = GEX_TM_INVALID;
     for (int i = 0; i < 10; i++) {
         gex_TM_Split(&part, tm, (int)(gex_TM_QueryRank(tm) % 2), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
         CHECK(gex_TM_QuerySize(part) == size && gex_TM_QueryRank(part) == me);
@@ -125,7 +126,8 @@ static void start_progress(bool defer)
 /* While this process computes, its progress thread answers: rank 0 asks all others, which make no call until it has been answered. */
 static void test_progress(void)
 {
-    uint32_t before = __atomic_load_n(&added[0], __ATOMIC_ACQUIRE), mine = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+    uint32_t before = __atomic_load_n(&added[0], __ATOMIC_ACQUIRE);
+    uint32_t mine = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
     gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
     if (me == 0) {
         GASNET_BLOCKUNTIL(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) == mine + size - 1); /* the others have made their last call */
@@ -147,7 +149,8 @@ int main(int argc, char **argv)
         { H_ADD, (gex_AM_Fn_t)add, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "add" },
         { H_ADDED, (gex_AM_Fn_t)was_added, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 1, NULL, "added" },
     };
-    bool defer = argc > 1 && strcmp(argv[1], "defer") == 0, thread = defer || (argc > 1 && strcmp(argv[1], "thread") == 0);
+    bool defer = argc > 1 && strcmp(argv[1], "defer") == 0;
+    bool thread = defer || (argc > 1 && strcmp(argv[1], "thread") == 0);
     gex_Flags_t flags = defer ? GEX_FLAG_DEFER_THREADS : 0;
     client_thread = pthread_self();
     if (gex_Client_Init(&client, &ep, &world, "TEST_TEAM_THREADS", &argc, &argv, flags) != GASNET_OK)

@@ -131,7 +131,8 @@ int main(int argc, char **argv)
     size = gex_System_QueryJobSize();
     CHECK(gex_System_QueryMaxThreads() > THREADS);
     CHECK(gex_EP_RegisterHandlers(ep, table, 3) == GASNET_OK);
-    uintptr_t page = GASNET_PAGESIZE, bytes = (uintptr_t)size * THREADS * PART;
+    uintptr_t page = GASNET_PAGESIZE;
+    uintptr_t bytes = (uintptr_t)size * THREADS * PART;
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     bases = calloc(size, sizeof *bases);
     for (gex_Rank_t i = 0; i < size; i++)
@@ -147,7 +148,8 @@ int main(int argc, char **argv)
     /* Every message of the job has been added to some sum; together they are what was sent. */
     *(uint64_t *)(void *)bases[me] = sum;
     barrier();
-    uint64_t total = 0, part;
+    uint64_t total = 0;
+    uint64_t part;
     for (gex_Rank_t i = 0; i < size; i++) {
         CHECK(gex_RMA_GetBlocking(tm, &part, i, bases[i], sizeof part, 0) == 0);
         total += part;

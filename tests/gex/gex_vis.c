@@ -45,10 +45,13 @@ static unsigned char *region_at(gex_Rank_t rank)
 /* Random pieces in [0, REGION) that do not overlap, `total` bytes together (less where there is no room). */
 static size_t cut(gex_Memvec_t *list, unsigned char *base, size_t *total_p)
 {
-    size_t at = 0, n = 0, total = 0;
+    size_t at = 0;
+    size_t n = 0;
+    size_t total = 0;
     while (n < PIECES && total < *total_p && at < REGION) {
         static const size_t most[] = { 1, 8, 100, 3000, 20000 };
-        size_t len = 1 + below(most[below(5)]), gap = below(3) ? below(200) : 0;
+        size_t len = 1 + below(most[below(5)]);
+        size_t gap = below(3) ? below(200) : 0;
         at += gap;
         if (at >= REGION)
             break;
@@ -75,7 +78,8 @@ static void shuffle(gex_Memvec_t *list, size_t n)
 /* Cuts a side to exactly `total` bytes. */
 static size_t trim(gex_Memvec_t *list, size_t n, size_t total)
 {
-    size_t sum = 0, i = 0;
+    size_t sum = 0;
+    size_t i = 0;
     for (; i < n && sum < total; i++) {
         if (sum + list[i].gex_len > total)
             list[i].gex_len = total - sum;
@@ -94,7 +98,8 @@ static void fill_any(unsigned char *p, size_t n)
 static void simulate(const gex_Memvec_t *dst, size_t ndst, unsigned char *dst_model, const unsigned char *dst_base, const gex_Memvec_t *src,
                      size_t nsrc, const unsigned char *src_model, const unsigned char *src_base)
 {
-    size_t si = 0, so = 0;
+    size_t si = 0;
+    size_t so = 0;
     for (size_t i = 0; i < ndst; i++)
         for (size_t k = 0; k < dst[i].gex_len; k++) {
             while (si < nsrc && so == src[si].gex_len) {
@@ -110,8 +115,10 @@ static void vector_round(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t team_rank)
     static gex_Memvec_t a[PIECES], b[PIECES];
     static unsigned char remote_copy[REGION];
     unsigned char *remote = region_at(team_rank);
-    size_t total = below(120000), other;
-    size_t na = cut(a, local, &total), nb;
+    size_t total = below(120000);
+    size_t other;
+    size_t na = cut(a, local, &total);
+    size_t nb;
     other = total;
     nb = cut(b, remote, &other);
     if (other < total)
@@ -121,7 +128,8 @@ static void vector_round(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t team_rank)
     fill_any(local, REGION);
     fill_any(before, REGION);
     gex_RMA_PutBlocking(team, team_rank, remote, before, REGION, 0);
-    int put = (int)below(2), how = (int)below(3);
+    int put = (int)below(2);
+    int how = (int)below(3);
     gex_Event_t e = GEX_EVENT_INVALID;
     memcpy(model, put ? before : local, REGION);
     if (put) {
@@ -151,7 +159,8 @@ static void indexed_round(gex_Rank_t rank)
 {
     static void *a[PIECES], *b[PIECES];
     unsigned char *remote = region_at(rank);
-    size_t la = 1 + below(200), lb, na, nb;
+    size_t la = 1 + below(200);
+    size_t lb, na, nb;
     lb = below(2) ? la : la * (1 + below(3));
     nb = 1 + below(40);
     na = nb * lb / la;
@@ -183,9 +192,13 @@ static void indexed_round(gex_Rank_t rank)
 static void strided_round(gex_Rank_t rank)
 {
     unsigned char *remote = region_at(rank);
-    size_t elem = 1 + below(40), count[3] = { 1 + below(9), 1 + below(9), 1 + below(5) };
-    ptrdiff_t row = (ptrdiff_t)(elem + below(5)), plane = row * 10, cube = plane * 10;
-    ptrdiff_t there[3] = { cube, -row, plane }, here[3] = { row, plane, cube };
+    size_t elem = 1 + below(40);
+    size_t count[3] = { 1 + below(9), 1 + below(9), 1 + below(5) };
+    ptrdiff_t row = (ptrdiff_t)(elem + below(5));
+    ptrdiff_t plane = row * 10;
+    ptrdiff_t cube = plane * 10;
+    ptrdiff_t there[3] = { cube, -row, plane };
+    ptrdiff_t here[3] = { row, plane, cube };
     unsigned char *start = remote + row * (ptrdiff_t)(count[1] - 1);
     static unsigned char back[REGION];
     fill_any(local, REGION);
@@ -200,7 +213,9 @@ static void strided_round(gex_Rank_t rank)
                 CHECK(memcmp(back + off, local + off, elem) == 0);
             }
     unsigned char probe[64];
-    size_t x = below(count[0]), y = below(count[1]), z = below(count[2]);
+    size_t x = below(count[0]);
+    size_t y = below(count[1]);
+    size_t z = below(count[2]);
     gex_RMA_GetBlocking(team, probe, rank, start + (ptrdiff_t)x * cube - (ptrdiff_t)y * row + (ptrdiff_t)z * plane, elem, 0);
     CHECK(memcmp(probe, local + (ptrdiff_t)x * row + (ptrdiff_t)y * plane + (ptrdiff_t)z * cube, elem) == 0);
     CHECK(gex_VIS_StridedPutNBI(team, rank, start, there, local, here, elem, count, 3, 0) == 0);
@@ -218,7 +233,8 @@ static void leaf_round(gex_Rank_t rank)
 {
     static unsigned char big[100000];
     unsigned char *remote = region_at(rank);
-    gex_Memvec_t src[3] = { { big, 50000 }, { big + 60000, 7 }, { big + 70000, 9 } }, dst[1] = { { remote, 50016 } };
+    gex_Memvec_t src[3] = { { big, 50000 }, { big + 60000, 7 }, { big + 70000, 9 } };
+    gex_Memvec_t dst[1] = { { remote, 50016 } };
     fill_any(big, sizeof big);
     unsigned char copy[7];
     memcpy(copy, big + 60000, 7);
@@ -254,7 +270,8 @@ static void peer_completion(gex_Rank_t rank)
 {
     char word[5] = { 't', 'o', 'l', 'd', '!' };
     unsigned char *remote = region_at(rank);
-    gex_Memvec_t src[2] = { { word, 2 }, { word + 2, 3 } }, dst[1] = { { remote, 5 } };
+    gex_Memvec_t src[2] = { { word, 2 }, { word + 2, 3 } };
+    gex_Memvec_t dst[1] = { { remote, 5 } };
     told = 0;
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
     gex_VIS_SetPeerCompletionHandler(HIDX, "never", 5, 0);
@@ -270,10 +287,17 @@ static void peer_completion(gex_Rank_t rank)
 
 static void gasnet1(gex_Rank_t rank)
 {
-    unsigned char *remote = region_at(rank), back[100];
-    gasnet_memvec_t a[2] = { { local, 10 }, { local + 50, 20 } }, b[1] = { { remote, 30 } }, c[1] = { { back, 30 } };
-    void *ia[3] = { local + 8, local, local + 16 }, *ib[1] = { remote + 100 }, *ic[1] = { back };
-    size_t near[1] = { 10 }, far[1] = { 4 }, box[2] = { 4, 5 };
+    unsigned char *remote = region_at(rank);
+    unsigned char back[100];
+    gasnet_memvec_t a[2] = { { local, 10 }, { local + 50, 20 } };
+    gasnet_memvec_t b[1] = { { remote, 30 } };
+    gasnet_memvec_t c[1] = { { back, 30 } };
+    void *ia[3] = { local + 8, local, local + 16 };
+    void *ib[1] = { remote + 100 };
+    void *ic[1] = { back };
+    size_t near[1] = { 10 };
+    size_t far[1] = { 4 };
+    size_t box[2] = { 4, 5 };
     fill_any(local, 200);
     gasnet_putv_bulk(rank, 1, b, 2, a);
     gasnet_getv_bulk(1, c, rank, 1, b);

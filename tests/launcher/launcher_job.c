@@ -38,7 +38,8 @@ static void exchange(void)
 {
     const struct amph_jobdesc *job = amph_boot_job(boot);
     enum amph_group group = amph_boot_group(boot);
-    uint32_t first = amph_boot_first(boot, group), self = amph_boot_self(boot);
+    uint32_t first = amph_boot_first(boot, group);
+    uint32_t self = amph_boot_self(boot);
     const void *const *value;
     const size_t *len;
     char text[3000];

@@ -87,7 +87,8 @@ static int below(bool say, int sig)
     int count = 0;
     DIR *dir = opendir("/proc");
     for (const struct dirent *e; dir && (e = readdir(dir));) {
-        pid_t pid = (pid_t)atoi(e->d_name), parent;
+        pid_t pid = (pid_t)atoi(e->d_name);
+        pid_t parent;
         char state;
         if (pid <= 0 || !parent_of(pid, &parent, &state) || state == 'Z' || !descends_from(pid, getpid()))
             continue;

@@ -41,7 +41,8 @@ static void on_request(gex_Token_t token, gex_AM_Arg_t value)
 
 static void use_all(void)
 {
-    const gex_Rank_t n = gex_System_QueryJobSize(), me = gex_System_QueryJobRank();
+    const gex_Rank_t n = gex_System_QueryJobSize();
+    const gex_Rank_t me = gex_System_QueryJobRank();
     gasnett_tick_t start = gasnett_ticks_now();
     for (gex_Rank_t i = 0; i < n; i++)
         CHECK(gex_AM_RequestShort(amphora_team0, i, REQUEST, 0, (gex_AM_Arg_t)(me + 1)) == GASNET_OK);

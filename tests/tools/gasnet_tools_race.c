@@ -72,7 +72,8 @@ static void *work(void *arg)
 int main(void)
 {
     pthread_t thread[THREADS];
-    void *bad, *any = NULL;
+    void *bad;
+    void *any = NULL;
     for (uintptr_t i = 0; i < THREADS; i++)
         if (pthread_create(&thread[i], NULL, work, (void *)i))
             return 2;

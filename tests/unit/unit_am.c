@@ -299,7 +299,8 @@ Test(am, each_number_of_arguments)
     for (int i = 0; i < 16; i++)
         args[i] = -1000 - i;
     for (int n = 0; n <= 16; n++) {
-        const struct amph_am_entry e = { takers[n][0], true, 1, 1, n, NULL, "" }, data = { takers[n][1], true, 2, 1, n, NULL, "" };
+        const struct amph_am_entry e = { takers[n][0], true, 1, 1, n, NULL, "" };
+        const struct amph_am_entry data = { takers[n][1], true, 2, 1, n, NULL, "" };
         cr_assert_eq(amph_am_register(b, 130 + (unsigned)n, &e), AMPH_OK);
         cr_assert_eq(amph_am_register(b, 160 + (unsigned)n, &data), AMPH_OK);
         struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)(130 + n), .nargs = (uint8_t)n, .args = args };
@@ -706,7 +707,8 @@ Test(am, idle_waits_sleep, .timeout = 20)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     amph_am_set_tick(a, count_tick);
-    uint64_t cpu = cpu_ns(), end = amph_now_ns() + 500 * AMPH_NS_PER_MS;
+    uint64_t cpu = cpu_ns();
+    uint64_t end = amph_now_ns() + 500 * AMPH_NS_PER_MS;
     while (amph_now_ns() < end)
         amph_am_wait_step(a, &w);
     cr_assert_lt(cpu_ns() - cpu, 50 * AMPH_NS_PER_MS, "an idle half second cost %llu us",
@@ -785,7 +787,8 @@ int sched_yield(void)
 static unsigned steps_of_wait(bool own_core, enum amph_waiter_phase *phase_p)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
-    unsigned had = seen.n, steps = 0;
+    unsigned had = seen.n;
+    unsigned steps = 0;
     bool sent = false;
     while (seen.n == had) {
         if (!sent && (own_core ? w.rounds == 2 : w.phase != AMPH_WAITER_SPINS)) {
@@ -802,7 +805,8 @@ static unsigned steps_of_wait(bool own_core, enum amph_waiter_phase *phase_p)
 /* How many waits it takes until 20 in a row have been as wanted; 1000: that never came. */
 static unsigned waits_until(bool own_core, enum amph_waiter_phase wanted, unsigned most_steps)
 {
-    unsigned waits = 0, row = 0;
+    unsigned waits = 0;
+    unsigned row = 0;
     enum amph_waiter_phase phase;
     while (row < 20 && waits < 1000) {
         waits++;
@@ -828,7 +832,8 @@ Test(am, who_is_waited_for_needs_this_core, .timeout = 20)
 Test(pages, negotiation)
 {
     uint32_t page = 0;
-    size_t x = 99, y = 99;
+    size_t x = 99;
+    size_t y = 99;
     cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 65536, 16384, 4096 }, 4, &page, &x, &y), AMPH_OK);
     cr_assert_eq(page, 65536);
     cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096 }, 1, &page, &x, &y), AMPH_OK);

@@ -149,7 +149,8 @@ static void enqueue(struct fake_cx *cx, uint32_t peer, enum amph_lane lane, cons
 static enum amph_status am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
                                 struct amph_op *lc)
 {
-    struct fake_cx *cx = (struct fake_cx *)base, *to = instance[cx->peer[peer].instance];
+    struct fake_cx *cx = (struct fake_cx *)base;
+    struct fake_cx *to = instance[cx->peer[peer].instance];
     if (am->nargs > AMPH_AM_MAX_ARGS || (am->kind != AMPH_AM_LONG && am->nbytes > MAX_MEDIUM))
         return AMPH_ERR_ARG;
     if (!to || to->queue[lane].n >= fake.room[lane])

@@ -188,7 +188,8 @@ Test(env, sizes)
 Test(auth, mac_of_a_published_vector)
 {
     /* RFC 4231 has no 32-byte key; test case 1 has 20 bytes of 0x0b, which HMAC pads with zeros as a 32-byte key would be. */
-    uint8_t key[AMPH_KEY_BYTES] = { 0 }, mac[AMPH_MAC_BYTES];
+    uint8_t key[AMPH_KEY_BYTES] = { 0 };
+    uint8_t mac[AMPH_MAC_BYTES];
     static const uint8_t first[] = { 0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53 };
     memset(key, 0x0b, 20);
     amph_mac(key, "Hi There", 8, mac);
@@ -289,7 +290,8 @@ Test(log, what_all_find_out_is_said_by_one)
 {
     static const char *const texts[] = { "the same", "the same", "another", "the same" };
     int to[2], told[2], hold[2], status;
-    char got[512] = "", c;
+    char got[512] = "";
+    char c;
     pid_t pid[AMPH_COUNTOF(texts)];
     unsetenv("AMPHORA_JOB");
     amph_env_reload();

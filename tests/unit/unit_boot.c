@@ -148,7 +148,8 @@ static struct amph_jobdesc sample(void)
 
 Test(control, job_description_round_trip)
 {
-    struct amph_jobdesc in = sample(), out;
+    struct amph_jobdesc in = sample();
+    struct amph_jobdesc out;
     uint8_t *buf;
     size_t len;
     struct amph_rd r;
@@ -168,7 +169,8 @@ Test(control, job_description_round_trip)
 /* Every cut and every flipped byte is refused or gives a description whose indices are in bounds. */
 Test(control, hostile_job_descriptions)
 {
-    struct amph_jobdesc in = sample(), out;
+    struct amph_jobdesc in = sample();
+    struct amph_jobdesc out;
     uint8_t *buf;
     size_t len;
     struct amph_rd r;
@@ -206,7 +208,8 @@ static char *temp_path(const char *name)
 
 Test(jobfile, round_trip_with_mode_0600)
 {
-    struct amph_jobfile in = { .address = "unix:some-name" }, out;
+    struct amph_jobfile in = { .address = "unix:some-name" };
+    struct amph_jobfile out;
     struct stat st;
     const char *path = temp_path("good");
     for (size_t i = 0; i < sizeof in.key; i++)

@@ -153,7 +153,8 @@ Test(loop, a_watch_that_wants_nothing_is_not_woken_by_a_closed_end)
 {
     struct amph_loop loop;
     struct amph_timer timer = { 0 };
-    int fds[2], rang = 0;
+    int fds[2];
+    int rang = 0;
     cr_assert_eq(pipe(fds), 0);
     cr_assert_eq(amph_loop_open(&loop), AMPH_OK);
     watch = amph_watch_add(&loop, fds[0], EPOLLIN, count_and_stop, NULL);

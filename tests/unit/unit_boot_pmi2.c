@@ -76,7 +76,9 @@ static void answer(struct server *s, const char *body)
 
 static void take(struct server *s, const char *body)
 {
-    char cmd[32] = "", key[64] = "", text[1200];
+    char cmd[32] = "";
+    char key[64] = "";
+    char text[1200];
     amph_pmi2_word(body, "cmd", cmd, sizeof cmd);
     amph_pmi2_word(body, "key", key, sizeof key);
     if (strcmp(cmd, "fullinit") == 0) {

@@ -18,7 +18,9 @@ Test(fold, every_pair)
 {
     static const gex_OP_t ops[] = { GEX_OP_ADD, GEX_OP_MULT, GEX_OP_MIN, GEX_OP_MAX, GEX_OP_AND, GEX_OP_OR, GEX_OP_XOR };
     static const size_t bytes[] = { 4, 4, 8, 8, 4, 8 };
-    const int64_t x = -6, y = 3, want[] = { -3, -18, -6, 3, x & y, x | y, x ^ y };
+    const int64_t x = -6;
+    const int64_t y = 3;
+    const int64_t want[] = { -3, -18, -6, 3, x & y, x | y, x ^ y };
     for (unsigned t = 0; t < 6; t++) {
         for (unsigned o = 0; o < AMPH_COUNTOF(ops); o++) {
             size_t size;
@@ -27,10 +29,14 @@ Test(fold, every_pair)
             cr_assert_eq(fn != NULL, t < 4 || o < 4, "type %u, operation %u", t, o);
             if (!fn || t == 1 || t == 3)
                 continue;
-            int32_t l32 = (int32_t)x, r32[2] = { (int32_t)y, 77 };
-            int64_t l64 = x, r64[2] = { y, 77 };
-            float lf = (float)x, rf[2] = { (float)y, 77 };
-            double ld = (double)x, rd[2] = { (double)y, 77 };
+            int32_t l32 = (int32_t)x;
+            int32_t r32[2] = { (int32_t)y, 77 };
+            int64_t l64 = x;
+            int64_t r64[2] = { y, 77 };
+            float lf = (float)x;
+            float rf[2] = { (float)y, 77 };
+            double ld = (double)x;
+            double rd[2] = { (double)y, 77 };
             const void *left[] = { &l32, NULL, &l64, NULL, &lf, &ld };
             void *right[] = { r32, NULL, r64, NULL, rf, rd };
             fn(left[t], right[t], 1, NULL);
@@ -44,10 +50,12 @@ Test(fold, every_pair)
 Test(fold, limits)
 {
     size_t size;
-    uint32_t a = UINT32_MAX, b = 1;
+    uint32_t a = UINT32_MAX;
+    uint32_t b = 1;
     amph_fold_builtin(GEX_DT_U32, GEX_OP_MAX, &size)(&a, &b, 1, NULL);
     cr_assert_eq(b, UINT32_MAX, "unsigned numbers are compared as such");
-    int32_t c = INT32_MAX, d = 1;
+    int32_t c = INT32_MAX;
+    int32_t d = 1;
     amph_fold_builtin(GEX_DT_I32, GEX_OP_ADD, &size)(&c, &d, 1, NULL);
     cr_assert_eq(d, INT32_MIN, "sums wrap around");
     cr_assert_null(amph_fold_builtin(GEX_DT_USER, GEX_OP_ADD, &size));
@@ -165,7 +173,8 @@ Test(mail, what_does_not_fit)
 Test(mail, what_comes_early)
 {
     struct amph_coll *c = start_alone();
-    uint8_t buf[100] = { 0 }, large[AMPH_COLL_EAGER + 1] = { 0 };
+    uint8_t buf[100] = { 0 };
+    uint8_t large[AMPH_COLL_EAGER + 1] = { 0 };
     amph_mail_begin(c, 0, 1, 1, 1000);
     cr_assert(!drops(1, 1, 0, 100), "for the next segment");
     cr_assert(!drops(1, 9, 0, 100), "for a port that it will not have");

@@ -21,7 +21,8 @@ Test(barrier, combine)
                                             value(AMPH_BARRIER_NAMED, -5), value(AMPH_BARRIER_MISMATCH, 0) };
     for (size_t i = 0; i < AMPH_COUNTOF(v); i++) {
         for (size_t j = 0; j < AMPH_COUNTOF(v); j++) {
-            struct amph_barrier_value a = amph_barrier_combine(v[i], v[j]), b = amph_barrier_combine(v[j], v[i]);
+            struct amph_barrier_value a = amph_barrier_combine(v[i], v[j]);
+            struct amph_barrier_value b = amph_barrier_combine(v[j], v[i]);
             uint32_t want = i == j ? v[i].kind : !i ? v[j].kind : !j ? v[i].kind : (uint32_t)AMPH_BARRIER_MISMATCH;
             cr_assert_eq(a.kind, want, "%zu with %zu", i, j);
             cr_assert(a.kind == b.kind && (a.kind != AMPH_BARRIER_NAMED || a.id == b.id));
@@ -101,7 +102,8 @@ static void explicit_operation(void)
     struct amph_gex_op *op = amph_op_get();
     op->root.pending = 2;
     op->leaf.pending = 1;
-    gex_Event_t root = amph_op_event(op), leaf = gex_Event_QueryLeaf(root, GEX_EC_LC);
+    gex_Event_t root = amph_op_event(op);
+    gex_Event_t leaf = gex_Event_QueryLeaf(root, GEX_EC_LC);
     cr_assert(root != GEX_EVENT_INVALID && leaf == &op->leaf);
     cr_assert(gex_Event_Test(root) != GASNET_OK && gex_Event_Test(leaf) != GASNET_OK);
     op->lc.done(&op->lc, AMPH_OK);
@@ -120,7 +122,8 @@ static void region_operations(void)
     op->leaf.pending = 1;
     amph_op_detach(op, AMPH_EC_PUT);
     amph_op_count_lc(op);
-    gex_Event_t region = gex_NBI_EndAccessRegion(0), array[3] = { GEX_EVENT_INVALID, region, GEX_EVENT_INVALID };
+    gex_Event_t region = gex_NBI_EndAccessRegion(0);
+    gex_Event_t array[3] = { GEX_EVENT_INVALID, region, GEX_EVENT_INVALID };
     cr_assert_eq(gex_NBI_Test(GEX_EC_ALL, 0), GASNET_OK);
     cr_assert(gex_Event_QueryLeaf(region, GEX_EC_LC) != GEX_EVENT_INVALID);
     cr_assert_eq(gex_Event_QueryLeaf(region, GEX_EC_GET), GEX_EVENT_INVALID);
@@ -172,7 +175,8 @@ Test(segment, given_back)
     cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0, 100), GASNET_ERR_BAD_ARG);
     cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0, 4 * GASNET_PAGESIZE), GASNET_OK);
     memset(gex_Segment_QueryAddr(seg), 1, gex_Segment_QuerySize(seg));
-    uint64_t v = 42, w = 0;
+    uint64_t v = 42;
+    uint64_t w = 0;
     cr_assert_eq(gex_RMA_PutBlocking(amphora_team0, 0, gex_Segment_QueryAddr(seg), &v, sizeof v, 0), 0);
     cr_assert_eq(gex_RMA_GetBlocking(amphora_team0, &w, 0, gex_Segment_QueryAddr(seg), sizeof w, 0), 0);
     cr_assert_eq(w, 42);

@@ -94,7 +94,8 @@ Test(encode, stat_golden)
 {
     uint8_t buf[256];
     struct amph_wr w;
-    struct stat st = sample, back;
+    struct stat st = sample;
+    struct stat back;
     st.st_dev = makedev(8, 1);
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_stat(&w, &st);
@@ -121,12 +122,8 @@ Test(encode, statx_comes_back)
     uint8_t buf[256];
     struct amph_wr w;
     struct amph_rd r;
-    struct statx x = { .stx_mask = STATX_BASIC_STATS | STATX_BTIME | 0x1000, .stx_blksize = 4096, .stx_attributes = STATX_ATTR_APPEND,
-                       .stx_nlink = 3, .stx_uid = 1, .stx_gid = 2, .stx_mode = S_IFREG | 0640, .stx_ino = UINT64_C(1) << 40,
-                       .stx_size = UINT64_C(5) << 32, .stx_blocks = 7, .stx_attributes_mask = STATX_ATTR_APPEND | STATX_ATTR_NODUMP,
-                       .stx_atime = { .tv_sec = -1, .tv_nsec = 1 }, .stx_btime = { .tv_sec = 2, .tv_nsec = 3 },
-                       .stx_ctime = { .tv_sec = 4, .tv_nsec = 5 }, .stx_mtime = { .tv_sec = 6, .tv_nsec = 999999999 },
-                       .stx_rdev_major = 1, .stx_rdev_minor = 2, .stx_dev_major = 300, .stx_dev_minor = 70000 }, back;
+    struct statx x = { .stx_mask = STATX_BASIC_STATS | STATX_BTIME | 0x1000, .stx_blksize = 4096, .stx_attributes = STATX_ATTR_APPEND, .stx_nlink = 3, .stx_uid = 1, .stx_gid = 2, .stx_mode = S_IFREG | 0640, .stx_ino = UINT64_C(1) << 40, .stx_size = UINT64_C(5) << 32, .stx_blocks = 7, .stx_attributes_mask = STATX_ATTR_APPEND | STATX_ATTR_NODUMP, .stx_atime = { .tv_sec = -1, .tv_nsec = 1 }, .stx_btime = { .tv_sec = 2, .tv_nsec = 3 }, .stx_ctime = { .tv_sec = 4, .tv_nsec = 5 }, .stx_mtime = { .tv_sec = 6, .tv_nsec = 999999999 }, .stx_rdev_major = 1, .stx_rdev_minor = 2, .stx_dev_major = 300, .stx_dev_minor = 70000 };
+    struct statx back;
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_statx(&w, &x);
     amph_rd_init(&r, buf, amph_wr_len(&w));
@@ -155,7 +152,8 @@ Test(encode, lock_golden)
     uint8_t buf[64];
     struct amph_wr w;
     struct amph_rd r;
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -10, .l_len = 4, .l_pid = 77 }, back;
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -10, .l_len = 4, .l_pid = 77 };
+    struct flock back;
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_lock(&w, &lock);
     GOLDEN(w, "01" "02" "f6ffffffffffffff" "0400000000000000" "4d000000");
@@ -170,7 +168,8 @@ Test(encode, times_golden)
     uint8_t buf[64];
     struct amph_wr w;
     struct amph_rd r;
-    struct timespec t[2] = { { 1700000000, 5 }, { 0, UTIME_OMIT } }, back[2];
+    struct timespec t[2] = { { 1700000000, 5 }, { 0, UTIME_OMIT } };
+    struct timespec back[2];
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_times(&w, t);
     GOLDEN(w, "00" "00f1536500000000" "05000000" "02" "0000000000000000" "00000000");

@@ -168,7 +168,8 @@ static int type_at(const char *name, int flags)
 {
     struct amph_server_path pl;
     struct stat st;
-    int err = amph_server_path_find(&ex, NULL, -1, name, &pl), fd = err ? -err : amph_server_path_open(&pl, O_PATH | flags, 0);
+    int err = amph_server_path_find(&ex, NULL, -1, name, &pl);
+    int fd = err ? -err : amph_server_path_open(&pl, O_PATH | flags, 0);
     if (fd < 0)
         return fd;
     cr_assert_eq(fstat(fd, &st), 0);
@@ -295,7 +296,8 @@ BOTH_WAYS(longest_name)
 static int look_from(int dir, const char *rel)
 {
     struct amph_server_path pl;
-    int err = amph_server_path_find(&ex, &ex.item[0], dir, rel, &pl), fd = err ? -err : amph_server_path_open(&pl, O_RDONLY, 0);
+    int err = amph_server_path_find(&ex, &ex.item[0], dir, rel, &pl);
+    int fd = err ? -err : amph_server_path_open(&pl, O_RDONLY, 0);
     if (fd >= 0)
         close(fd);
     return fd < 0 ? fd : 0;

@@ -27,7 +27,9 @@ static const struct noise calm = { 0.02, 0, 0 }, busy = { 0.2, 0.3, 0.3 };
 /* The share that a run reaches of what the best way gives; of the calls after the first WARM. */
 static double run(struct amph_client_tuning *pace, const double rate[NEAR_WAYS], const struct noise *noise)
 {
-    double took = 0, best = 0, drift = 1;
+    double took = 0;
+    double best = 0;
+    double drift = 1;
     for (int i = 0; i < NEAR_WAYS; i++)
         best = rate[i] > best ? rate[i] : best;
     for (int call = 0; call < CALLS; call++) {
@@ -47,7 +49,8 @@ static double run(struct amph_client_tuning *pace, const double rate[NEAR_WAYS],
 /* The least and the mean of many runs. */
 static double least_of(const double rate[NEAR_WAYS], const struct noise *noise, double *mean_p)
 {
-    double least = 1, sum = 0;
+    double least = 1;
+    double sum = 0;
     for (int i = 0; i < RUNS; i++) {
         struct amph_client_tuning pace;
         memset(&pace, 0, sizeof pace);
@@ -63,7 +66,8 @@ static double least_of(const double rate[NEAR_WAYS], const struct noise *noise, 
 Test(pace, finds_a_better_way)
 {
     static const double rate[NEAR_WAYS] = { 0.8, 1, 0.7, 0.75, 0.9, 0.6 };
-    double mean, least = least_of(rate, &calm, &mean);
+    double mean;
+    double least = least_of(rate, &calm, &mean);
     cr_assert(least > 0.94 && mean > 0.98, "least %.3f, mean %.3f", least, mean);
     least = least_of(rate, &busy, &mean);
     cr_assert(least > 0.7 && mean > 0.92, "busy: least %.3f, mean %.3f", least, mean);
@@ -72,7 +76,8 @@ Test(pace, finds_a_better_way)
 Test(pace, keeps_the_best_way_whatever_else_the_machine_does)
 {
     static const double rate[NEAR_WAYS] = { 1, 0.5, 0.5, 0.5, 0.5, 0.5 };
-    double mean, least = least_of(rate, &calm, &mean);
+    double mean;
+    double least = least_of(rate, &calm, &mean);
     cr_assert(least > 0.97, "least %.3f, mean %.3f", least, mean);
     least = least_of(rate, &busy, &mean);
     cr_assert(least > 0.85 && mean > 0.96, "busy: least %.3f, mean %.3f", least, mean);

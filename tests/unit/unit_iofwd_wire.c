@@ -173,7 +173,9 @@ Test(request, rows_outside_the_stretch_are_refused)
         n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
         cr_assert_eq(fuzz_iofwd_feed(buf, n), 0, "row %zu, cut", i);
     }
-    uint8_t buf[512], shape[FWD_VIEW_BYTES] = { 0 }; /* of no processes */
+    /* of no processes */
+    uint8_t buf[512];
+    uint8_t shape[FWD_VIEW_BYTES] = { 0 };
     struct amph_fwd_args_preadj args = { .file = &file, .len = 100, .shape = shape, .shape_len = sizeof shape };
     struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST };
     cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 0);
@@ -236,7 +238,8 @@ Test(request, every_call_takes_any_body, .timeout = 60)
         int seen = 0;
         for (unsigned round = 0; round < 4000; round++) {
             uint8_t body[300];
-            size_t len = 0, most = round % 8 ? 16 + round % 64 : sizeof body;
+            size_t len = 0;
+            size_t most = round % 8 ? 16 + round % 64 : sizeof body;
             for (; len < most; len++) {
                 state ^= state << 13;
                 state ^= state >> 7;
@@ -254,11 +257,13 @@ Test(request, every_call_takes_any_body, .timeout = 60)
 
 Test(door, hello_needs_the_key)
 {
-    uint8_t body[FWD_FRAME_BODY_MAX], key[AMPH_KEY_BYTES] = { 1 }, other[AMPH_KEY_BYTES] = { 2 };
-    uint8_t nonce[FWD_NONCE_BYTES] = { 3 }, wrong[FWD_NONCE_BYTES] = { 4 };
-    struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8, .page_bytes = 65536, .rank = 5, .number = 6, .addr = "addr",
-                           .addr_len = 4,
-                           .area_key = "key", .area_key_len = 3, .part_at = 7, .part_len = 8 }, back;
+    uint8_t body[FWD_FRAME_BODY_MAX];
+    uint8_t key[AMPH_KEY_BYTES] = { 1 };
+    uint8_t other[AMPH_KEY_BYTES] = { 2 };
+    uint8_t nonce[FWD_NONCE_BYTES] = { 3 };
+    uint8_t wrong[FWD_NONCE_BYTES] = { 4 };
+    struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8, .page_bytes = 65536, .rank = 5, .number = 6, .addr = "addr", .addr_len = 4, .area_key = "key", .area_key_len = 3, .part_at = 7, .part_len = 8 };
+    struct amph_fwd_hello back;
     size_t n = amph_fwd_hello_build(body, sizeof body, &h, key, nonce);
     cr_assert_gt(n, 0u);
     cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, nonce), AMPH_OK);
@@ -277,7 +282,8 @@ Test(door, frames)
 {
     uint8_t buf[64];
     struct amph_fwd_frame_in in;
-    size_t used, n = amph_fwd_frame_build(buf, FWD_FRAME_GREET, "0123456789abcdef", 16);
+    size_t used;
+    size_t n = amph_fwd_frame_build(buf, FWD_FRAME_GREET, "0123456789abcdef", 16);
     for (size_t have = 0; have < n; have++)
         cr_assert_eq(amph_fwd_frame_parse(buf, have, &in, &used), AMPH_AGAIN);
     cr_assert_eq(amph_fwd_frame_parse(buf, n, &in, &used), AMPH_OK);
@@ -290,7 +296,8 @@ Test(door, frames)
 Test(file, text_form)
 {
     char text[AMPH_FWD_TEXT_BYTES];
-    struct amph_fwd_file f = { .nparts = AMPH_FWD_PARTS_MAX }, back;
+    struct amph_fwd_file f = { .nparts = AMPH_FWD_PARTS_MAX };
+    struct amph_fwd_file back;
     for (unsigned i = 0; i < AMPH_FWD_PARTS_MAX; i++)
         f.part[i] = (struct amph_fwd_ref){ .server = UINT32_MAX - i, .handle = UINT64_MAX - i };
     size_t n = amph_fwd_file_print(&f, text, sizeof text);
@@ -316,7 +323,8 @@ Test(split, last_places_are_servers)
 Test(door, its_address_of_either_family)
 {
     uint8_t buf[128];
-    struct amph_fwd_server_addr a = { .unix_name = "amphora-door-1" }, back;
+    struct amph_fwd_server_addr a = { .unix_name = "amphora-door-1" };
+    struct amph_fwd_server_addr back;
     for (int family = 0; family < 3; family++) {
         struct sockaddr_in *v4 = (struct sockaddr_in *)&a.tcp;
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a.tcp;

@@ -50,7 +50,8 @@ Test(tools_ticks, ticks_never_go_back)
 
 Test(tools_ticks, conversion)
 {
-    gasnett_tick_t second = 0, step = UINT64_C(1) << 62;
+    gasnett_tick_t second = 0;
+    gasnett_tick_t step = UINT64_C(1) << 62;
     for (; step; step /= 2) /* the ticks of one second */
         if (gasnett_ticks_to_ns(second + step) <= 1000000000u)
             second += step;
@@ -63,7 +64,8 @@ Test(tools_ticks, conversion)
 
 Test(tools_ticks, granularity_and_overhead)
 {
-    double g = gasnett_tick_granularityus(), o = gasnett_tick_overheadus();
+    double g = gasnett_tick_granularityus();
+    double o = gasnett_tick_overheadus();
     cr_assert(g > 0 && g < 100 && o > 0 && o < 100, "%g %g", g, o);
 }
 

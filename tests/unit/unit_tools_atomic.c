@@ -123,7 +123,8 @@ static void count_signal(int sig)
 
 Test(tools_atomic, strong_ones_are_safe_in_signal_handlers)
 {
-    const struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { { 0, 0 }, { 0, 0 } };
+    const struct itimerval often = { { 0, 50 }, { 0, 50 } };
+    const struct itimerval never = { { 0, 0 }, { 0, 0 } };
     unsigned own = 0;
     gasnett_reghandler(SIGALRM, count_signal);
     setitimer(ITIMER_REAL, &often, NULL);

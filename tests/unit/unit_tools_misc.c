@@ -119,7 +119,8 @@ static int half_of_even(int a)
 Test(tools_annotate, annotated_functions_work)
 {
     char text[32];
-    int a = 4, b = 0;
+    int a = 4;
+    int b = 0;
     free(fresh(10));
     cr_assert_eq(always(1) + please(1) + never(1, 2), 8);
     cr_assert(print_to(text, "%d", 12) == 2 && printer(text, "%s", "abc") == 3 && strcmp(text, "abc") == 0);
@@ -202,7 +203,9 @@ Test(tools_machine, properties)
 Test(tools_machine, versions)
 {
     char text[64];
-    int major = GASNETT_RELEASE_VERSION_MAJOR, minor = GASNETT_RELEASE_VERSION_MINOR, patch = GASNETT_RELEASE_VERSION_PATCH;
+    int major = GASNETT_RELEASE_VERSION_MAJOR;
+    int minor = GASNETT_RELEASE_VERSION_MINOR;
+    int patch = GASNETT_RELEASE_VERSION_PATCH;
     snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
     cr_assert_str_eq(gasnett_release_version_str(), text);
     cr_assert_eq(gasnett_release_version(), major * 10000 + minor * 100 + patch);
@@ -228,7 +231,8 @@ Test(tools_machine, affinity)
 
 Test(tools_machine, limits)
 {
-    struct rlimit now = { 4u << 20, 8u << 20 }, then;
+    struct rlimit now = { 4u << 20, 8u << 20 };
+    struct rlimit then;
     cr_assert_eq(setrlimit(RLIMIT_STACK, &now), 0);
     gasnett_setenv("GASNET_MAXIMIZE_RLIMIT_STACK", "no");
     cr_assert_neq(gasnett_maximize_rlimit(RLIMIT_STACK, "RLIMIT_STACK"), 0);
@@ -288,7 +292,8 @@ static void killed(void)
 
 Test(tools_fatal, says_who_where_and_what)
 {
-    char text[512], *place = gasnett_current_loc;
+    char text[512];
+    char *place = gasnett_current_loc;
     int status = in_child(fatal_here, text, sizeof text);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     cr_assert(strstr(text, "*** FATAL ERROR, process (") && strstr(text, "fatal_here() at "), "%s", text);
@@ -494,7 +499,8 @@ static void thaw(volatile int *flag, int value, const char *word)
     cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
     cr_assert(strstr(text, "is frozen") && strstr(text, word), "%s", text);
     cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "it waits");
-    struct iovec from = { &value, sizeof value }, to = { (void *)flag, sizeof value };
+    struct iovec from = { &value, sizeof value };
+    struct iovec to = { (void *)flag, sizeof value };
     cr_assert_eq(process_vm_writev(pid, &from, 1, &to, 1, 0), sizeof value, "%s", strerror(errno));
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 23);

@@ -99,7 +99,8 @@ static bool move_all(int fd, char *buf, size_t total, size_t piece, bool send_it
 static void *far_end(void *arg)
 {
     int fd = *(int *)arg;
-    char *buf = malloc(MIB), done = 1;
+    char *buf = malloc(MIB);
+    char done = 1;
     if (buf && move_all(fd, buf, FILE_BYTES, MIB, false))
         move_all(fd, &done, 1, 1, true);
     free(buf);
@@ -110,7 +111,8 @@ static bool connect_pair(int fds[2])
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t len = sizeof at;
-    int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     fds[1] = -1;
     if (listener >= 0 && fds[0] >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 1) == 0 &&
@@ -127,7 +129,8 @@ static bool raw_stream(uint64_t call_bytes, double *value_p)
 {
     int fds[2];
     pthread_t thread;
-    char *buf = calloc(1, call_bytes), done;
+    char *buf = calloc(1, call_bytes);
+    char done;
     bool ok = buf && connect_pair(fds) && pthread_create(&thread, NULL, far_end, &fds[1]) == 0;
     if (ok) {
         double start = nbmrw_now();
@@ -159,7 +162,8 @@ static void barrier(void)
 /* All clients at once: together they are as fast as the slowest makes them. */
 static bool sample_clients(const struct options *o, const struct series *s, double *value_p)
 {
-    double own = 0, least = 0;
+    double own = 0;
+    double least = 0;
     nbmrw_ready = barrier;
     bool ok = nbmrw_sample(o, s, &own);
     nbmrw_ready = NULL;
@@ -201,7 +205,8 @@ static bool measure(const struct options *o, const struct figure *f, struct meas
 {
     m->value = m->limit = m->ratio = f->s;
     for (unsigned r = 0; r <= o->repeats; r++) { /* the first is for warming up */
-        double l = 0, v = 0;
+        double l = 0;
+        double v = 0;
         bool limit_last = r % 2;
         if (r)
             nbmrw_pause(o->pause);
@@ -226,8 +231,11 @@ void nbmrw_figures_head(FILE *out)
 /* true: reached. */
 static bool print_row(FILE *table, FILE *json, const struct options *o, const struct figure *f, const struct measured *m)
 {
-    bool data = f->s.what < NDATA, rate = f->limit == RATE;
-    double v = nbmrw_summary(&m->value).median, l = nbmrw_summary(&m->limit).median, per_call = rate && data ? (double)f->s.call_bytes : 1;
+    bool data = f->s.what < NDATA;
+    bool rate = f->limit == RATE;
+    double v = nbmrw_summary(&m->value).median;
+    double l = nbmrw_summary(&m->limit).median;
+    double per_call = rate && data ? (double)f->s.call_bytes : 1;
     struct summary ratio = nbmrw_summary(&m->ratio);
     v /= per_call;
     bool reached = (rate ? v : ratio.median) >= f->wanted;

@@ -82,7 +82,8 @@ static unsigned take_count(const char *option, const char *text, unsigned least,
 
 static void take_widths(struct options *o, const char *text)
 {
-    char copy[64], *save = NULL;
+    char copy[64];
+    char *save = NULL;
     snprintf(copy, sizeof copy, "%s", text);
     o->nwidths = 0;
     for (char *w = strtok_r(copy, ",", &save); w && o->nwidths < NBMRW_WIDTHS_MOST; w = strtok_r(NULL, ",", &save))
@@ -187,7 +188,8 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
 /* The size of calls after this one.  SINGLE_CALL is among them, whatever the steps: it is what collecting is judged by. */
 static uint64_t next_call_size(const struct options *o, uint64_t size)
 {
-    uint64_t step = o->step ? o->step : o->quick ? 128 : 8, next = o->call_from;
+    uint64_t step = o->step ? o->step : o->quick ? 128 : 8;
+    uint64_t next = o->call_from;
     while (next <= size)
         next = next_size(next, o->call_to, step);
     return size < SINGLE_CALL && next > SINGLE_CALL && o->call_to > SINGLE_CALL ? SINGLE_CALL : next;

@@ -47,7 +47,8 @@ static off_t place(const struct series *s, uint64_t i, uint64_t calls)
 {
     uint64_t odd = 2654435761u % calls; /* a step that meets every place once: prime to the number of calls */
     while (s->random_order) {
-        uint64_t a = odd, b = calls;
+        uint64_t a = odd;
+        uint64_t b = calls;
         while (b) {
             uint64_t r = a % b;
             a = b;
@@ -68,7 +69,8 @@ static uint64_t step_of(const struct series *s, uint64_t calls)
 /* All calls, or those that SAMPLE_SECONDS allow; the seconds they took, or -1. */
 static double run_calls(const struct series *s, int fd, const char *path, uint64_t *done_p)
 {
-    uint64_t calls = s->file_bytes / s->call_bytes, at = 0;
+    uint64_t calls = s->file_bytes / s->call_bytes;
+    uint64_t at = 0;
     bool reads = s->what == READ;
     char *buf = s->segment ? nbmrw_segment : buffer();
     size_t len = (size_t)s->call_bytes;

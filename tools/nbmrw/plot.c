@@ -43,8 +43,12 @@ static void box(FILE *out, const struct panel *p, unsigned i)
 {
     const struct series *s = p->s[i];
     struct summary r = nbmrw_summary(s);
-    double slot = (double)(p->width - LEFT - RIGHT) / p->n, x = LEFT + slot * (i + 0.5), half = slot * 0.3 < 12 ? slot * 0.3 : 12;
-    double low = r.q1, high = r.q3; /* whiskers: the outermost values that are no outliers */
+    double slot = (double)(p->width - LEFT - RIGHT) / p->n;
+    double x = LEFT + slot * (i + 0.5);
+    double half = slot * 0.3 < 12 ? slot * 0.3 : 12;
+    /* whiskers: the outermost values that are no outliers */
+    double low = r.q1;
+    double high = r.q3;
     for (unsigned k = 0; k < s->n; k++) {
         if (s->value[k] >= r.low && s->value[k] < low)
             low = s->value[k];

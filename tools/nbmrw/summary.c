@@ -11,14 +11,16 @@ const char *const nbmrw_what[NWHAT] = { "write-fresh", "write-over", "read", "st
 
 static int by_value(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a;
+    double y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 static double at_share(const double *sorted, unsigned n, double share)
 {
     double at = share * (n - 1);
-    unsigned low = (unsigned)at, high = low + 1 < n ? low + 1 : low;
+    unsigned low = (unsigned)at;
+    unsigned high = low + 1 < n ? low + 1 : low;
     return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
 }
 
@@ -69,8 +71,10 @@ void nbmrw_table_row(FILE *out, const struct series *s, const struct series *dir
 {
     struct summary r = nbmrw_summary(s);
     bool data = s->what < NDATA;
-    double unit = data ? 1e6 : 1e3, x = ratio(&r, direct);
-    char file[16], call[16], text[16] = "";
+    double unit = data ? 1e6 : 1e3;
+    double x = ratio(&r, direct);
+    char file[16], call[16];
+    char text[16] = "";
     if (!isnan(x))
         snprintf(text, sizeof text, "%.3f", x);
     fprintf(out, "%-12s %-10s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n", nbmrw_what[s->what],

@@ -174,7 +174,9 @@ static void send_np(struct perf_run *run, size_t bytes)
 static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes,
                                                                 void (*send)(struct perf_run *, size_t))
 {
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     while (end - start < SAMPLE_NS) {
         for (unsigned i = 0; i < 100; i++, n++) {
             uint64_t wanted = am.pongs + 1;
@@ -372,7 +374,8 @@ static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
 double perf_am_inject(struct perf_run *run, size_t bytes)
 {
     enum { ROUNDS = 50, BURST = 16 };
-    uint64_t ns = 0, all = 0;
+    uint64_t ns = 0;
+    uint64_t all = 0;
     unsigned n = 0;
     run->shared->line_a = run->shared->line_b = 0;
     perf_sync(run);

@@ -27,7 +27,8 @@ static double contend(void (*add)(struct perf_run *run, void *at), struct perf_r
     gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
     if (run->rank > 1)
         return 0;
-    uint64_t start = amph_now_ns(), end = start;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
     for (; end - start < SAMPLE_NS; n += BATCH, end = amph_now_ns())
         for (unsigned i = 0; i < BATCH; i++)
             add(run, at);
@@ -78,7 +79,10 @@ static double latency(struct perf_run *run, gex_OP_t op)
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0, old;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
+    uint64_t old;
     for (unsigned batch = 10; end - start < SAMPLE_NS; n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_Event_Wait(gex_AD_OpNB_U64(ad, &old, 1, run->remote, op, 1, 1, 0));
@@ -104,7 +108,9 @@ double perf_add_rate(struct perf_run *run, size_t bytes)
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (; end - start < SAMPLE_NS; n += 64, end = amph_now_ns()) {
         for (unsigned i = 0; i < 64; i++)
             gex_AD_OpNBI_U64(ad, NULL, 1, run->remote, GEX_OP_ADD, 1, 0, 0);
@@ -119,12 +125,15 @@ static double strided(struct perf_run *run, size_t bytes, bool put)
 {
     gex_TM_t tm = whole();
     const size_t count[1] = { STRIDED_BYTES / bytes };
-    const ptrdiff_t there[1] = { (ptrdiff_t)(2 * bytes) }, here[1] = { (ptrdiff_t)bytes };
+    const ptrdiff_t there[1] = { (ptrdiff_t)(2 * bytes) };
+    const ptrdiff_t here[1] = { (ptrdiff_t)bytes };
     if (run->rank == 1)
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (; end - start < SAMPLE_NS; n++, end = amph_now_ns()) {
         if (put)
             gex_VIS_StridedPutBlocking(tm, 1, run->remote, there, run->buffer, here, bytes, count, 1, 0);

@@ -118,7 +118,8 @@ static double us_each(const struct coll *c, coll_start start, uint64_t count)
 /* Every process has to make as many calls; rank 0 chooses the number so that a sample takes about 40 ms. */
 static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_process, coll_start start)
 {
-    size_t blocks = per_process ? run->procs : 1, most = MOST_BYTES / blocks / 8 * 8;
+    size_t blocks = per_process ? run->procs : 1;
+    size_t most = MOST_BYTES / blocks / 8 * 8;
     struct coll c = { .tm = tm, .block = bytes < 8 ? 8 : bytes < most ? bytes / 8 * 8 : most };
     if (bytes > c.block)
         run->used_bytes = c.block;

@@ -152,7 +152,8 @@ static double run_program(char *const argv[], char *const env[], int out_fd)
 /* The environment without LD_PRELOAD; NULL if there is no such variable in it.  The caller frees the array. */
 static char **without_preload(void)
 {
-    size_t n = 0, kept = 0;
+    size_t n = 0;
+    size_t kept = 0;
     while (environ[n])
         n++;
     char **env = malloc((n + 1) * sizeof *env);
@@ -170,7 +171,8 @@ static char **without_preload(void)
 double perf_start_preload(struct perf_run *run, size_t bytes)
 {
     char *argv[] = { "/bin/true", NULL };
-    double with = 0, bare = 0;
+    double with = 0;
+    double bare = 0;
     if (run->rank != 0)
         return 0;
     char **env = without_preload();
@@ -179,7 +181,8 @@ double perf_start_preload(struct perf_run *run, size_t bytes)
         return NAN;
     }
     for (unsigned i = 0; i < 20; i++) {
-        double a = run_program(argv, env, -1), b = run_program(argv, environ, -1);
+        double a = run_program(argv, env, -1);
+        double b = run_program(argv, environ, -1);
         if (a < 0 || b < 0) {
             perf_no_value(run, "/bin/true cannot be run: %s", strerror(errno));
             with = NAN;
@@ -202,7 +205,9 @@ int perf_first_call_child(void)
 
 double perf_first_call(struct perf_run *run, size_t bytes)
 {
-    char *argv[] = { "/proc/self/exe", "--first-call", NULL }, text[64] = "", self[4096];
+    char *argv[] = { "/proc/self/exe", "--first-call", NULL };
+    char text[64] = "";
+    char self[4096];
     int ends[2];
     if (run->rank != 0)
         return 0;

@@ -173,7 +173,8 @@ static void deadline_end(void)
 static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t bytes, bool pinned)
 {
     const struct perf_test *limit = limit_of(run, t);
-    struct perf_series values = { .count = 0 }, limits = { .count = 0 };
+    struct perf_series values = { .count = 0 };
+    struct perf_series limits = { .count = 0 };
     unsigned repeat = t->once ? 1 : run->opt->repeat;
     bool urgent = is_urgent(run, t, pinned);
     run->why[0] = '\0';

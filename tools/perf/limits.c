@@ -23,7 +23,9 @@
 /* Rank 0 sends 1, 2, 3 ... in *out and waits for the same in *in, until the time of a sample is over; then it sends LAST. */
 static double ping(_Atomic uint64_t *out, _Atomic uint64_t *in)
 {
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     while (end - start < SAMPLE_NS) {
         for (unsigned i = 0; i < 2000; i++) {
             atomic_store_explicit(out, ++n, memory_order_release);
@@ -38,7 +40,8 @@ static double ping(_Atomic uint64_t *out, _Atomic uint64_t *in)
 
 static double pong(_Atomic uint64_t *out, _Atomic uint64_t *in)
 {
-    uint64_t n = 0, got;
+    uint64_t n = 0;
+    uint64_t got;
     for (;;) {
         while ((got = atomic_load_explicit(in, memory_order_acquire)) == n)
             ;
@@ -63,7 +66,10 @@ double perf_line2(struct perf_run *run, size_t bytes)
 /* One line for both directions: odd numbers go out, even ones come back. */
 static double one_line(_Atomic uint64_t *line, bool first)
 {
-    uint64_t start = amph_now_ns(), end = start, n = 0, got;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
+    uint64_t got;
     if (!first) {
         for (n = 1;; n += 2) {
             while ((got = atomic_load_explicit(line, memory_order_acquire)) != n)
@@ -104,7 +110,8 @@ double perf_line_rate(struct perf_run *run, size_t bytes)
             s->ring[i].word = 0;
     }
     perf_sync(run);
-    uint64_t start = amph_now_ns(), read = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t read = 0;
     for (uint64_t n = 1; run->rank == 0 && n <= LINES; n++) {
         while (n - read > PERF_RING)
             read = atomic_load_explicit(&s->line_a, memory_order_acquire);
@@ -126,8 +133,11 @@ double perf_store_rate(struct perf_run *run, size_t bytes)
 {
     if (run->rank != 0)
         return 0;
-    volatile uint64_t *from = (volatile uint64_t *)(void *)run->buffer, *to = (volatile uint64_t *)(void *)run->shared->ring;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    volatile uint64_t *from = (volatile uint64_t *)(void *)run->buffer;
+    volatile uint64_t *to = (volatile uint64_t *)(void *)run->shared->ring;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (; end - start < SAMPLE_NS; end = amph_now_ns())
         for (unsigned i = 0; i < 1024; i++, n++)
             to[i % 64] = from[i % 64];
@@ -147,7 +157,8 @@ static int tcp_accept(struct perf_run *run)
     struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t len = sizeof addr;
     struct timeval limit = { 20, 0 };
-    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
+    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = -1;
     if (door >= 0 && setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
         bind(door, (struct sockaddr *)&addr, sizeof addr) == 0 && listen(door, 1) == 0 &&
         getsockname(door, (struct sockaddr *)&addr, &len) == 0) {
@@ -221,9 +232,12 @@ double perf_tcp_rtt(struct perf_run *run, size_t bytes)
     if (!tcp_open(run))
         return run->rank > 1 ? 0 : NAN;
     unsigned char *data = run->buffer;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     data[0] = 0;
-    bool last = false, ok = true;
+    bool last = false;
+    bool ok = true;
     while (!last && ok) {
         if (run->rank == 0) {
             last = end - start >= SAMPLE_NS;
@@ -287,7 +301,9 @@ double perf_memcpy(struct perf_run *run, size_t bytes)
     static unsigned char target[PERF_MAX_BYTES] __attribute__((aligned(4096)));
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     unsigned batch = bytes > 65536 ? 4 : 1000;
     while (end - start < SAMPLE_NS) {
         for (unsigned i = 0; i < batch; i++)

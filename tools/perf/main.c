@@ -120,7 +120,8 @@ static bool check_conduits(const char *list)
 {
     static const char *const known[] = { "smp", "tcp", "udp", "verbs" };
     for (const char *at = list; *at; at += *at == ',') {
-        size_t len = strcspn(at, ","), k = 0;
+        size_t len = strcspn(at, ",");
+        size_t k = 0;
         while (k < AMPH_COUNTOF(known) && (strlen(known[k]) != len || strncmp(at, known[k], len) != 0))
             k++;
         if (k == AMPH_COUNTOF(known)) {
@@ -197,7 +198,8 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     snprintf(deadline, sizeof deadline, "%u", opt->deadline);
     snprintf(prefix, sizeof prefix, "%s=%s", PERF_PREFIX, opt->dir);
     const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
-    const char *server[] = { "-servers", "1", "-iofwd", prefix }, *bound[] = { "-bind", "core" };
+    const char *server[] = { "-servers", "1", "-iofwd", prefix };
+    const char *bound[] = { "-bind", "core" };
     const char *tail[] = { p->self,    "-inside", inside, "-conduit", job->conduit, "-test",
                            job->tests, "-repeat", repeat, "-dir",     opt->dir, "-deadline", deadline };
     for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
@@ -252,7 +254,8 @@ static bool fill_job(const struct perf_options *opt, struct job *job, bool first
     job->tests[0] = '\0';
     for (size_t i = 0; i < perf_test_count; i++) {
         const struct perf_test *t = &perf_tests[i];
-        unsigned procs[3], n = perf_procs(opt, t, procs);
+        unsigned procs[3];
+        unsigned n = perf_procs(opt, t, procs);
         bool here = false;
         for (unsigned k = 0; k < n; k++)
             here |= procs[k] == job->procs;
@@ -270,7 +273,8 @@ static bool run_conduit(const struct perf_options *opt, const struct paths *p, c
     for (int kind = PERF_PAIR; kind <= PERF_FILE; kind++) {
         bool done[PERF_MAX_PROCS + 1] = { false };
         for (size_t i = 0; i < perf_test_count; i++) {
-            unsigned procs[3], n = perf_procs(opt, &perf_tests[i], procs);
+            unsigned procs[3];
+            unsigned n = perf_procs(opt, &perf_tests[i], procs);
             for (unsigned k = 0; perf_tests[i].kind == (enum perf_kind)kind && k < n; k++) {
                 struct job job = { .conduit = conduit, .kind = (enum perf_kind)kind, .procs = procs[k] };
                 if (!done[procs[k]] && fill_job(opt, &job, first))

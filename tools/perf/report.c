@@ -8,17 +8,20 @@
 
 static int by_value(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a;
+    double y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 /* The value below which `share` of the series lies, between neighbours in proportion. */
 static double quantile(const struct perf_series *s, double share)
 {
-    double sorted[PERF_MAX_SAMPLES], at = share * (s->count - 1);
+    double sorted[PERF_MAX_SAMPLES];
+    double at = share * (s->count - 1);
     memcpy(sorted, s->value, s->count * sizeof *sorted);
     qsort(sorted, s->count, sizeof *sorted, by_value);
-    unsigned low = (unsigned)at, high = low + 1 < s->count ? low + 1 : low;
+    unsigned low = (unsigned)at;
+    unsigned high = low + 1 < s->count ? low + 1 : low;
     return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
 }
 

@@ -20,7 +20,9 @@ double perf_put_lat(struct perf_run *run, size_t bytes)
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (unsigned batch = 10; end - start < SAMPLE_NS; n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_RMA_PutBlocking(tm, 1, run->remote, run->buffer, bytes, 0);
@@ -36,7 +38,9 @@ double perf_get_lat(struct perf_run *run, size_t bytes)
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (unsigned batch = 10; end - start < SAMPLE_NS; n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_RMA_GetBlocking(tm, run->buffer, 1, run->remote, bytes, 0);
@@ -58,7 +62,9 @@ double perf_put_bw(struct perf_run *run, size_t bytes)
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (; end - start < SAMPLE_NS; n += window, end = amph_now_ns()) {
         for (unsigned i = 0; i < window; i++)
             gex_RMA_PutNBI(tm, 1, run->remote, run->buffer, bytes, GEX_EVENT_DEFER, 0);
@@ -78,7 +84,9 @@ static inline __attribute__((always_inline)) double rate(struct perf_run *run, s
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (; end - start < SAMPLE_NS; end = amph_now_ns())
         for (unsigned i = 0; i < 16; i++, n += WINDOW)
             window(run, tm, bytes);
@@ -141,7 +149,9 @@ double perf_get_bw(struct perf_run *run, size_t bytes)
         perf_am_serve(run);
     if (run->rank != 0)
         return 0;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     for (; end - start < SAMPLE_NS; n += window, end = amph_now_ns()) {
         for (unsigned i = 0; i < window; i++)
             gex_RMA_GetNBI(tm, run->buffer, 1, run->remote, bytes, 0);

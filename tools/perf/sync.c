@@ -90,7 +90,8 @@ static double largest_pss(struct perf_run *run)
     gex_Segment_t segment;
     double most = 0;
     gasnet_QueryGexObjects(NULL, NULL, NULL, &segment);
-    uintptr_t from = (uintptr_t)gex_Segment_QueryAddr(segment), to = from + gex_Segment_QuerySize(segment);
+    uintptr_t from = (uintptr_t)gex_Segment_QueryAddr(segment);
+    uintptr_t to = from + gex_Segment_QuerySize(segment);
     perf_sync(run);
     run->shared->per_proc[run->rank] = pss_kib("/proc/self/smaps_rollup", 0, 0) - pss_kib("/proc/self/smaps", from, to);
     perf_sync(run);

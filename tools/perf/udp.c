@@ -23,7 +23,8 @@
 
 static int open_socket(struct sockaddr_in *addr)
 {
-    int bytes = 8 << 20, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int bytes = 8 << 20;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t len = sizeof *addr;
     *addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     if (fd < 0)
@@ -39,7 +40,8 @@ static int open_socket(struct sockaddr_in *addr)
 /* Sockets of ranks 0 and 1, connected to each other; made at first use and kept. */
 static bool udp_open(struct perf_run *run)
 {
-    struct sockaddr_in addr, peer = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in addr;
+    struct sockaddr_in peer = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     if (run->udp_tried)
         return run->udp_fd >= 0;
     run->udp_tried = true;
@@ -68,7 +70,8 @@ void perf_udp_close(struct perf_run *run)
 /* Spins until a datagram has come; -1: none in time. */
 static ssize_t receive(int fd, void *data, size_t len)
 {
-    uint64_t tries = 0, start = 0;
+    uint64_t tries = 0;
+    uint64_t start = 0;
     ssize_t n;
     while ((n = recv(fd, data, len, 0)) < 0) {
         if (++tries % 100000)
@@ -86,9 +89,12 @@ double perf_udp_rtt(struct perf_run *run, size_t bytes)
     if (!udp_open(run))
         return run->rank > 1 ? 0 : NAN;
     unsigned char *data = run->buffer;
-    uint64_t start = amph_now_ns(), end = start, n = 0;
+    uint64_t start = amph_now_ns();
+    uint64_t end = start;
+    uint64_t n = 0;
     size_t len = bytes < LARGEST ? bytes : LARGEST;
-    bool last = false, ok = true;
+    bool last = false;
+    bool ok = true;
     while (!last && ok) {
         if (run->rank == 0) {
             last = end - start >= SAMPLE_NS;
@@ -116,7 +122,9 @@ struct pieces {
 
 static struct pieces cut(size_t bytes)
 {
-    size_t total = 64u << 20, n = (bytes + LARGEST - 1) / LARGEST, each = (bytes + n - 1) / n;
+    size_t total = 64u << 20;
+    size_t n = (bytes + LARGEST - 1) / LARGEST;
+    size_t each = (bytes + n - 1) / n;
     struct pieces p = { each, total / each, WINDOW / (each + 1024) };
     p.count = p.count > 40000 ? 40000 : p.count;
     p.window = p.window < 2 * BATCH && each < 16384 ? 2 * BATCH : p.window;
@@ -127,7 +135,10 @@ static bool send_all(struct perf_run *run, const struct pieces *p)
 {
     struct mmsghdr msg[BATCH];
     struct iovec iov[BATCH];
-    uint64_t came = 0, sent = 0, heard = amph_now_ns(), number;
+    uint64_t came = 0;
+    uint64_t sent = 0;
+    uint64_t heard = amph_now_ns();
+    uint64_t number;
     memset(msg, 0, sizeof msg);
     while (came < p->count) {
         unsigned n = 0;
@@ -153,7 +164,9 @@ static bool take_all(struct perf_run *run, const struct pieces *p)
     static unsigned char mem[BATCH][65536] __attribute__((aligned(4096)));
     struct mmsghdr msg[BATCH];
     struct iovec iov[BATCH];
-    uint64_t came = 0, said = 0, heard = amph_now_ns();
+    uint64_t came = 0;
+    uint64_t said = 0;
+    uint64_t heard = amph_now_ns();
     memset(msg, 0, sizeof msg);
     for (unsigned i = 0; i < BATCH; i++) {
         iov[i] = (struct iovec){ mem[i], sizeof mem[i] };

@@ -45,7 +45,8 @@ double bench_file_cyclic(size_t bytes)
 /* The same bytes from private memory, by lists: thread t has the blocks t, t + THREADS ... of the file. */
 double bench_file_list(size_t bytes)
 {
-    size_t runs = BENCH_FILE_BYTES / bytes / (size_t)THREADS, each = runs * bytes;
+    size_t runs = BENCH_FILE_BYTES / bytes / (size_t)THREADS;
+    size_t each = runs * bytes;
     struct upc_filevec *run = calloc(runs, sizeof *run);
     char *buffer = calloc(1, each);
     if (!run || !buffer)

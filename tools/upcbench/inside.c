@@ -62,7 +62,8 @@ bool bench_wanted(const char *list, const char *name)
 
 static int by_value(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a;
+    double y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
@@ -96,7 +97,8 @@ static void measure(const struct bench_test *t, size_t bytes, unsigned repeat)
 static int run(int argc, char **argv)
 {
     const char *tests = strcmp(argv[2], "-") ? argv[2] : NULL;
-    size_t from = strtoull(argv[3], NULL, 10), to = strtoull(argv[4], NULL, 10);
+    size_t from = strtoull(argv[3], NULL, 10);
+    size_t to = strtoull(argv[4], NULL, 10);
     unsigned repeat = (unsigned)strtoul(argv[5], NULL, 10);
     bench_setup();
     for (size_t i = 0; i < bench_test_count; i++) {

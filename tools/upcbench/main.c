@@ -225,7 +225,8 @@ int main(int argc, char **argv)
 {
     struct bench_options o = { .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .from = 8, .to = BENCH_MOST_BYTES };
     char dir[4096], conduit[16], file[4200];
-    bool ok = true, own = false;
+    bool ok = true;
+    bool own = false;
     if (argc > 1 && strcmp(argv[1], "--inside") == 0)
         return bench_inside(argc, argv);
     if (!parse(&o, argc, argv) || !known_tests(o.tests)) {

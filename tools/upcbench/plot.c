@@ -71,7 +71,8 @@ static void line(FILE *out, const struct frame *f, const struct bench_row *rows,
 bool bench_plot(const char *path, const struct bench_row *rows, size_t n)
 {
     struct frame f = { 99, -99, 99, -99 };
-    unsigned shade = 0, place = 0;
+    unsigned shade = 0;
+    unsigned place = 0;
     for (size_t i = 0; i < n; i++) {
         if (kind_of(&rows[i]) < 0)
             continue;

@@ -191,7 +191,9 @@ static double rate(uint64_t operations, uint64_t ns)
 
 double bench_gups(size_t bytes)
 {
-    uint64_t x = 88172645463325252u + (uint64_t)MYTHREAD * 7919, start, n = 20000;
+    uint64_t x = 88172645463325252u + (uint64_t)MYTHREAD * 7919;
+    uint64_t start;
+    uint64_t n = 20000;
     upc_barrier();
     start = now();
     for (uint64_t i = 0; i < n; i++) {
@@ -207,7 +209,9 @@ double bench_gups(size_t bytes)
 /* Five points on rows of SIDE doubles; the rows of the neighbours come by upc_memget. */
 double bench_stencil(size_t bytes)
 {
-    double *mine = upc_pts_local(part(MYTHREAD)), *to = (double *)bench.buffer, up[SIDE], down[SIDE];
+    double *mine = upc_pts_local(part(MYTHREAD));
+    double *to = (double *)bench.buffer;
+    double up[SIDE], down[SIDE];
     uint64_t start;
     memset(mine, 0, sizeof up * SIDE);
     upc_barrier();
@@ -216,7 +220,9 @@ double bench_stencil(size_t bytes)
         upc_memget(up, upc_pts_offset(part(MYTHREAD + THREADS - 1), sizeof up * (SIDE - 1)), sizeof up);
         upc_memget(down, part(MYTHREAD + 1), sizeof down);
         for (int y = 0; y < SIDE; y++) {
-            const double *row = mine + y * SIDE, *above = y ? row - SIDE : up, *below = y < SIDE - 1 ? row + SIDE : down;
+            const double *row = mine + y * SIDE;
+            const double *above = y ? row - SIDE : up;
+            const double *below = y < SIDE - 1 ? row + SIDE : down;
             for (int x = 1; x < SIDE - 1; x++)
                 to[y * SIDE + x] = 0.5 * row[x] + 0.125 * (row[x - 1] + row[x + 1] + above[x] + below[x]) + 1;
         }

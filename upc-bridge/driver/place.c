@@ -31,7 +31,8 @@ bool is_file(const char *path)
 
 static char *dir_of(const char *path)
 {
-    char *s = text("%s", path), *slash = strrchr(s, '/');
+    char *s = text("%s", path);
+    char *slash = strrchr(s, '/');
     if (slash && slash != s)
         *slash = 0;
     return s;
@@ -40,7 +41,8 @@ static char *dir_of(const char *path)
 /* The source tree of a build tree, from its Makefile. */
 static char *source_of(const char *build)
 {
-    char *makefile = text("%s/Makefile", build), *found = NULL;
+    char *makefile = text("%s/Makefile", build);
+    char *found = NULL;
     FILE *f = fopen(makefile, "r");
     char line[4096];
     while (f && !found && fgets(line, sizeof line, f))

@@ -97,7 +97,8 @@ static void run(struct list *command)
 
 static bool ends(const char *s, const char *suffix)
 {
-    size_t n = strlen(s), m = strlen(suffix);
+    size_t n = strlen(s);
+    size_t m = strlen(suffix);
     return n > m && strcmp(s + n - m, suffix) == 0;
 }
 
@@ -194,7 +195,8 @@ static void add_dependencies(struct list *c, const char *library)
 /* A file of one line that amphora-upcrun finds in the program. */
 static char *stamp(void)
 {
-    char *c = text("%s/-1.c", work), *o = text("%s/-1.o", work);
+    char *c = text("%s/-1.c", work);
+    char *o = text("%s/-1.o", work);
     FILE *f = fopen(c, "w");
     if (f)
         fprintf(
@@ -283,7 +285,8 @@ static void set_network(const char *s)
 
 static bool own_option(int argc, char **argv, int *i)
 {
-    const char *a = argv[*i], *v;
+    const char *a = argv[*i];
+    const char *v;
     if ((v = option_value(argc, argv, i, "network")) || (v = option_value(argc, argv, i, "conduit")))
         set_network(v);
     else if ((v = option_value(argc, argv, i, "servers")))
@@ -399,7 +402,8 @@ static void read_options(int argc, char **argv)
 static char *one_file(int i)
 {
     char *f = inputs.v[i];
-    bool is_upc = ends(f, ".upc"), is_c = ends(f, ".c");
+    bool is_upc = ends(f, ".upc");
+    bool is_c = ends(f, ".c");
     char *object = compile_only ? (output ? (char *)output : named(f, ".o")) : text("%s/%d.o", work, i);
     if (!is_upc && !is_c)
         return f;
@@ -412,8 +416,8 @@ static char *one_file(int i)
             compile(f, "c", object);
         return object;
     }
-    char *pre = text("%s/%d.i0", work, i),
-         *c = translate_only ? (output ? (char *)output : named(f, ".trans.c")) : text("%s/%d.i", work, i);
+    char *pre = text("%s/%d.i0", work, i);
+    char *c = translate_only ? (output ? (char *)output : named(f, ".trans.c")) : text("%s/%d.i", work, i);
     preprocess(f, pre);
     translate(pre, c);
     if (!translate_only)

@@ -80,7 +80,8 @@ static bool read_stamp(FILE *f, struct chosen *c)
         while (len < sizeof line - 1 && (ch = getc_unlocked(f)) > 0)
             line[len++] = (char)ch;
         line[len] = 0;
-        char *net = strstr(line, " network="), *srv = strstr(line, " servers=");
+        char *net = strstr(line, " network=");
+        char *srv = strstr(line, " servers=");
         if (strncmp(line, " threads=", 9) != 0 || !net || !srv)
             continue;
         c->threads = atoi(line + 9);
@@ -95,7 +96,8 @@ static bool read_stamp(FILE *f, struct chosen *c)
 /* A network that this machine has not, and why, in one sentence instead of one from each thread; other hosts speak for themselves. */
 static void check_network(const char *bin, const char *network)
 {
-    char *command = text("'%s/amphora-info' -n 2>/dev/null", bin), line[1024], name[32], has[8];
+    char *command = text("'%s/amphora-info' -n 2>/dev/null", bin);
+    char line[1024], name[32], has[8];
     FILE *f = popen(command, "r");
     while (f && fgets(line, sizeof line, f)) {
         const char *why = strstr(line, "not here: ");

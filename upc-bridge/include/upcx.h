@@ -84,7 +84,8 @@ UPCX_INLINE void *upcx_local(upcx_pts p)
 /* Elements times size, for the thread that has most (UPC 1.3, 6.4.1.2). */
 UPCX_INLINE size_t upcx_localsize(size_t count, size_t size, size_t block)
 {
-    size_t blocks = block ? (count + block - 1) / block : 1, threads = (size_t)upc_self.threads;
+    size_t blocks = block ? (count + block - 1) / block : 1;
+    size_t threads = (size_t)upc_self.threads;
     return block ? (blocks + threads - 1) / threads * block * size : count * size;
 }
 
@@ -190,9 +191,11 @@ UPCX_INLINE long long upcx_ones(void)
 /* The bits of src that are set in mask, into the bytes of a structure that they touch. */
 UPCX_INLINE void upcx_put_bits(upcx_pts p, void *src, const void *mask, size_t n)
 {
-    unsigned char *from = (unsigned char *)src, now[64];
+    unsigned char *from = (unsigned char *)src;
+    unsigned char now[64];
     const unsigned char *bits = (const unsigned char *)mask;
-    size_t first = 0, last = n;
+    size_t first = 0;
+    size_t last = n;
     while (first < n && !bits[first])
         first++;
     while (last > first && !bits[last - 1])
@@ -293,7 +296,8 @@ struct upcx_walk {
 /* As upcx_steps, where it grows by `by` each; -1: no iteration is this thread's. */
 UPCX_INLINE long long upcx_steps_by(long long affinity, long long by, struct upcx_walk *w)
 {
-    int64_t threads = upc_self.threads, at, step;
+    int64_t threads = upc_self.threads;
+    int64_t at, step;
     long long k = 0;
     if (w->period == 0 || w->by != by) {
         (void)upc_floor_div(by, upc_self.threads, &step);
@@ -315,7 +319,8 @@ UPCX_INLINE long long upcx_steps_by(long long affinity, long long by, struct upc
 /* The same for elements of an array, no more steps than lead to the next block of this thread; it may be too short to be hit. */
 UPCX_INLINE long long upcx_steps_p_by(upcx_pts p, size_t block, long long by)
 {
-    long long n = upcx_steps_p(p, block, by >= 0), length = by < 0 ? -by : by;
+    long long n = upcx_steps_p(p, block, by >= 0);
+    long long length = by < 0 ? -by : by;
     return n <= 0 ? n : length ? (n + length - 1) / length : -1;
 }
 
@@ -323,9 +328,8 @@ UPCX_INLINE long long upcx_steps_p_by(upcx_pts p, size_t block, long long by)
  * most, '>' above it, '}' at least.  Negative numbers stay: with unsigned ones among them they would be compared in another way. */
 UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long long length, long long steps)
 {
-    unsigned long long step = (unsigned long long)length, left = form == '<' || form == '{'
-                                                                     ? (unsigned long long)limit - (unsigned long long)i
-                                                                     : (unsigned long long)i - (unsigned long long)limit;
+    unsigned long long step = (unsigned long long)length;
+    unsigned long long left = form == '<' || form == '{' ? (unsigned long long)limit - (unsigned long long)i : (unsigned long long)i - (unsigned long long)limit;
     left += form == '{' || form == '}';
     if (i < 0 || limit < 0 || length <= 0)
         return i;

@@ -120,9 +120,13 @@ static void check_writable(struct expr *e)
  */
 static const char *store_bits(struct expr *e, int n, bool before, const char *next, const char *result)
 {
-    struct type *in = ty_unqualified(e->bits_in), *t = ty_unqualified(e->type);
-    const char *sfx = mode_suffix(e->type), *name = e->bits_name, *field = xl_fmt("upcx_s%d.%s", n, name);
-    const char *whole = ty_text(in, xl_fmt("upcx_s%d", n), e->a), *mask = ty_text(in, xl_fmt("upcx_m%d", n), e->a);
+    struct type *in = ty_unqualified(e->bits_in);
+    struct type *t = ty_unqualified(e->type);
+    const char *sfx = mode_suffix(e->type);
+    const char *name = e->bits_name;
+    const char *field = xl_fmt("upcx_s%d.%s", n, name);
+    const char *whole = ty_text(in, xl_fmt("upcx_s%d", n), e->a);
+    const char *mask = ty_text(in, xl_fmt("upcx_m%d", n), e->a);
     const char *read = before ? xl_fmt("upcx_get%s(&upcx_s%d, upcx_p%d, sizeof upcx_s%d); %s = %s; ", sfx, n, n, n,
                                        ty_text(t, xl_fmt("upcx_o%d", n), e->a), field)
                               : "";
@@ -164,7 +168,9 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
     int n = unique();
     if (l->place) {
         check_writable(l);
-        const char *v = xl_fmt("upcx_v%d", n), *sfx = mode_suffix(l->type), *decl = ty_text(t, v, l->a);
+        const char *v = xl_fmt("upcx_v%d", n);
+        const char *sfx = mode_suffix(l->type);
+        const char *decl = ty_text(t, v, l->a);
         if (l->bits)
             edit(out.a, out.b, store_bits(l, n, op != '=', op == '=' ? xl_fmt("(%s)", render(r->a, r->b))
                                                                       : compute(t, xl_fmt("upcx_o%d", n), op, r), NULL));
@@ -192,7 +198,8 @@ void step(struct expr *e, bool up, bool after)
     if (!ty_scalar(e->type))
         refuse(e->a, "'%s' does not fit '%s'", up ? "++" : "--", ty_words(e->type));
     struct type *el = e->type->kind == TY_POINTER ? ty_element(e->type->of) : NULL;
-    const char *v = xl_fmt("upcx_v%d", n), *next;
+    const char *v = xl_fmt("upcx_v%d", n);
+    const char *next;
     if (ty_pts(e->type))
         next = xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, up ? "" : "-", pts_scaled(e->type->of, "1"),
             element_size(e->type->of, e->a), ty_block_text(el));
@@ -201,7 +208,8 @@ void step(struct expr *e, bool up, bool after)
     if (e->place) {
         check_writable(e);
         struct type *t = ty_unqualified(e->type);
-        const char *sfx = mode_suffix(e->type), *old = xl_fmt("upcx_o%d", n);
+        const char *sfx = mode_suffix(e->type);
+        const char *old = xl_fmt("upcx_o%d", n);
         if (e->bits)
             edit(out.a, out.b, store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL));
         else
@@ -211,7 +219,8 @@ void step(struct expr *e, bool up, bool after)
                     n, place_text(e), ty_text(t, v, e->a), ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx, n, n, v,
                     after ? v : xl_fmt("upcx_w%d", n)));
     } else if (ty_pts(e->type)) {
-        int first = after ? e->a : e->a + 1, last = after ? pos - 1 : pos;
+        int first = after ? e->a : e->a + 1;
+        int last = after ? pos - 1 : pos;
         edit(out.a, out.b,
             xl_fmt("({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; *upcx_q%d = upcx_w%d; %s; })", n, render(first, last),
                 v, n, n, next, n, n, after ? v : xl_fmt("upcx_w%d", n)));

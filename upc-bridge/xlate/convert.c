@@ -50,7 +50,8 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
         refuse(e->a, "%s: '%s' does not go with '%s' without a cast", what, ty_words(from), ty_words(to));
     if (same_element(from->of, to->of) || ty_element(to->of)->rec || ty_element(from->of)->rec) {
         /* The phase stays where element size and block size stay; the compiler knows sizes that are not known here. */
-        const char *a = "1", *b = "1";
+        const char *a = "1";
+        const char *b = "1";
         if (!same_element(from->of, to->of)) {
             a = element_size(from->of, e->a);
             b = element_size(to->of, e->a);
@@ -59,7 +60,8 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
             xl_fmt("upcx_recast(%s, %s == %s && %s == %s)", render(e->a, e->b), a, b, ty_block_text(from->of), ty_block_text(to->of)));
         return;
     }
-    long long m = ty_size(ty_element(from->of)), n = ty_size(ty_element(to->of));
+    long long m = ty_size(ty_element(from->of));
+    long long n = ty_size(ty_element(to->of));
     if (m < 0 || n < 0 || m != n || !ty_same_block(from->of, to->of))
         edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
 }
@@ -138,7 +140,9 @@ static struct type *pts_compare(unsigned op, int op_tok, struct expr *x, struct 
 /* Operands that are values; the result's type, with an edit where a pointer to shared takes part. */
 struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y)
 {
-    bool px = ty_pts(x->type), py = ty_pts(y->type), relation = op == '<' || op == '>' || op == P2('<', '=') || op == P2('>', '=');
+    bool px = ty_pts(x->type);
+    bool py = ty_pts(y->type);
+    bool relation = op == '<' || op == '>' || op == P2('<', '=') || op == P2('>', '=');
     if (px || py) {
         if (op == P2('=', '=') || op == P2('!', '=') || relation) {
             struct type *t = pts_compare(op, op_tok, x, y);

@@ -143,7 +143,8 @@ static void resolve_star(struct type *t, int tok)
     struct type *n = ty_copy(el);
     n->block.star = false;
     long long count = t->kind == TY_ARRAY ? 1 : 1;
-    bool known = static_threads != 0, sized = true;
+    bool known = static_threads != 0;
+    bool sized = true;
     for (struct type *a = t; a->kind == TY_ARRAY; a = a->of) {
         known &= a->dim_value >= 0;
         sized &= a->dim != NULL;

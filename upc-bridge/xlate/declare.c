@@ -268,7 +268,8 @@ static void function_definition(struct specs *s, struct decl *d, int a)
 static void declaration(bool in_for, bool may_define)
 {
     struct specs s;
-    struct item *items = NULL, **tail = &items;
+    struct item *items = NULL;
+    struct item **tail = &items;
     int a = pos;
     if (toks[pos].kind == T_ID && toks[pos].kw == K_STATIC_ASSERT) {
         parse_static_assert();

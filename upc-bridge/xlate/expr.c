@@ -81,7 +81,8 @@ static struct expr parse_number(void)
     for (int i = 0; i < t->len; i++)
         s[i] = (char)tolower((unsigned char)t->text[i]);
     s[t->len] = 0;
-    bool hex = s[0] == '0' && s[1] == 'x', bin = s[0] == '0' && s[1] == 'b';
+    bool hex = s[0] == '0' && s[1] == 'x';
+    bool bin = s[0] == '0' && s[1] == 'b';
     if (strpbrk(s, hex ? ".p" : ".e") && !bin) {
         char last = s[t->len - 1];
         bool imaginary = last == 'i' || last == 'j';
@@ -94,7 +95,8 @@ static struct expr parse_number(void)
     }
     char *rest;
     unsigned long long v = bin ? strtoull(s + 2, &rest, 2) : strtoull(s, &rest, 0);
-    bool u = strchr(rest, 'u') != NULL, decimal = s[0] != '0';
+    bool u = strchr(rest, 'u') != NULL;
+    bool decimal = s[0] != '0';
     int longs = strstr(rest, "ll") ? 2 : strchr(rest, 'l') ? 1 : 0;
     static const enum type_kind kinds[] = { TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG };
     static const unsigned long long most[] = { 0x7fffffff, 0xffffffff, (unsigned long)-1 >> 1, (unsigned long)-1, ~0ULL >> 1, ~0ULL };
@@ -456,7 +458,9 @@ static struct expr conditional(struct expr c)
 {
     use_value(&c);
     struct expr x = c;
-    const bool short_form = is_punct(pos, ':'), once = short_form && ty_pts(c.type); /* GNU's a ?: b evaluates a once */
+    /* GNU's a ?: b evaluates a once */
+    const bool short_form = is_punct(pos, ':');
+    const bool once = short_form && ty_pts(c.type);
     if (!once)
         use_condition(&c);
     if (!short_form) {

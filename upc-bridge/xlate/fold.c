@@ -6,7 +6,8 @@
 
 static bool compute(unsigned op, long long a, long long b, bool is_unsigned, long long *out)
 {
-    unsigned long long ua = (unsigned long long)a, ub = (unsigned long long)b;
+    unsigned long long ua = (unsigned long long)a;
+    unsigned long long ub = (unsigned long long)b;
     switch (op) {
     case P1('+'): *out = (long long)(ua + ub); return true;
     case P1('-'): *out = (long long)(ua - ub); return true;
@@ -54,7 +55,8 @@ static long long in_range(struct type *t, long long v)
 struct expr fold_binary(unsigned op, struct expr x, struct expr y)
 {
     struct expr r = { .a = x.a, .b = y.b };
-    bool xc = x.is_const || x.threads, yc = y.is_const || y.threads;
+    bool xc = x.is_const || x.threads;
+    bool yc = y.is_const || y.threads;
     if (x.is_const && y.is_const) {
         struct type *t = ty_arith(x.type, y.type);
         bool u = t->kind == TY_UINT || t->kind == TY_ULONG || t->kind == TY_ULLONG;

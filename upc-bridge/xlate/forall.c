@@ -50,7 +50,8 @@ static bool reads_length(struct head *h, int tok)
 /* i++, ++i, i += n, i = i + n, or down. */
 static bool reads_step(struct head *h)
 {
-    int a = h->inc.a, n = h->inc.b - h->inc.a;
+    int a = h->inc.a;
+    int n = h->inc.b - h->inc.a;
     unsigned op = 0;
     h->var_tok = a;
     if (n == 2) {
@@ -122,7 +123,8 @@ static bool is_row(int tok)
     const struct sym *s = name_at(tok);
     if (!s || s->kind != S_VAR || s->type->quals & Q_VOLATILE)
         return false;
-    bool array = s->type->kind == TY_ARRAY && ty_shared(s->type), pointer = ty_pts(s->type) && !ty_shared(s->type);
+    bool array = s->type->kind == TY_ARRAY && ty_shared(s->type);
+    bool pointer = ty_pts(s->type) && !ty_shared(s->type);
     return (array || pointer) && s->type->of->kind != TY_ARRAY && s->type->of->kind != TY_VOID;
 }
 
@@ -141,13 +143,15 @@ static bool is_unsigned(const struct type *t)
 static struct way way_of_number(const struct head *h, int a, int b, int n)
 {
     bool computes;
-    const char *by = affine_growth(h->var, a, b, true, &computes), *var = render_bare(h->var_tok, h->var_tok + 1);
+    const char *by = affine_growth(h->var, a, b, true, &computes);
+    const char *var = render_bare(h->var_tok, h->var_tok + 1);
     bool itself = name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') && toks[a + 2].kw == K_THREADS));
     if (itself && !h->step)
         return (struct way){ xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", var, h->up, n), true };
     if (!by || (computes && is_unsigned(h->var->type)))
         return (struct way){ NULL, false };
-    const char *sign = h->up ? "" : "-", *step = h->step ? h->step : "1";
+    const char *sign = h->up ? "" : "-";
+    const char *step = h->step ? h->step : "1";
     return (struct way){ xl_fmt("upcx_steps_by((long long)(%s), %s(long long)(%s) * (%s), &upcx_w%d)", h->aff_text, sign, by, step, n),
                          true };
 }
@@ -156,7 +160,8 @@ static struct way way_of_number(const struct head *h, int a, int b, int n)
 static struct way way_of_element(const struct head *h, int a, int b)
 {
     bool computes;
-    const char *by = affine_growth(h->var, a, b, false, &computes), *block = ty_block_text(h->aff_type->of);
+    const char *by = affine_growth(h->var, a, b, false, &computes);
+    const char *block = ty_block_text(h->aff_type->of);
     if (follows_variable(h, a, b) && !h->step)
         return (struct way){ xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, block, h->up), true };
     return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(long long)(%s) * (%s))", h->aff_text, block, h->up ? "" : "-", by,
@@ -165,7 +170,8 @@ static struct way way_of_element(const struct head *h, int a, int b)
 
 static struct way way_to_next(const struct head *h, int n)
 {
-    int a = h->aff.a, b = h->aff.b;
+    int a = h->aff.a;
+    int b = h->aff.b;
     bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') && is_punct(b - 1, ']');
     if (b - a == 3 && is_punct(a, '(') && is_punct(b - 1, ')'))
         a++, b--;
@@ -187,8 +193,10 @@ static const char *skipping(struct head *h, const char *cond, int n)
         way = way_to_next(h, n);
     if (!way.steps)
         return NULL;
-    const char *var = render_bare(h->var_tok, h->var_tok + 1), *limit = render_bare(h->limit, h->cond.b);
-    const char *length = h->step ? h->step : "1", *type = ty_text(ty_unqualified(h->var->type), "", h->var_tok);
+    const char *var = render_bare(h->var_tok, h->var_tok + 1);
+    const char *limit = render_bare(h->limit, h->cond.b);
+    const char *length = h->step ? h->step : "1";
+    const char *type = ty_text(ty_unqualified(h->var->type), "", h->var_tok);
     return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (long long)%s, %s = (%s)upcx_skip((long long)%s, (long long)(%s), %s, "
                   "(long long)(%s), upcx_b%d), upcx_l%d = upcx_last(upcx_l%d, upcx_b%d, %d, (long long)%s, (long long)(%s), "
                   "(long long)(%s)), (%s)))", cond, n, n, way.steps, n, var, var, type, var, limit, h->form, length, n, n, n, n, way.exact,
@@ -211,9 +219,12 @@ static const char *affinity(struct head *h)
 
 void parse_forall(int a)
 {
-    const char *cond = "", *inc = "", *test = NULL;
+    const char *cond = "";
+    const char *inc = "";
+    const char *test = NULL;
     struct head h = { .form = NULL };
-    int n = unique(), i0, i1;
+    int n = unique();
+    int i0, i1;
     expect('(');
     scope_push();
     i0 = pos;
@@ -239,7 +250,8 @@ void parse_forall(int a)
         test = affinity(&h);
     h.aff.b = pos;
     expect(')');
-    const char *skip = test ? skipping(&h, cond, n) : NULL, *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
+    const char *skip = test ? skipping(&h, cond, n) : NULL;
+    const char *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
     if (skip) /* only where the next one is not known is it tested */
         test = xl_fmt("upcx_l%d == (long long)%s || %s", n, var, test);
     const char *noted = skip ? xl_fmt("long long upcx_l%d = -1, upcx_b%d; struct upcx_walk upcx_w%d = { 0, 0, 0, 0 }; (void)&upcx_w%d; ",

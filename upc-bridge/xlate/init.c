@@ -174,7 +174,8 @@ void parse_initialiser(struct type *t)
         assign_value(&e, t);
         return;
     }
-    int brace = pos++, end = pos;
+    int brace = pos++;
+    int end = pos;
     deeper();
     if (!is_punct(pos, '}')) {
         if (aggregate(t)) {

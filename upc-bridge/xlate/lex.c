@@ -366,7 +366,8 @@ void lex(const char *text, size_t len, const char *name)
         fatal("%s: not a text: it holds a byte 0", name);
     cur_file = file_get(name, "");
     cur_line = 1;
-    bool line_start = true, space = false;
+    bool line_start = true;
+    bool space = false;
     while (at < end) {
         if (ntoks > 50000000)
             lex_refuse("the program is too long");

@@ -13,7 +13,8 @@ long long static_threads;
 
 static char *read_all(FILE *f, const char *name, size_t *len)
 {
-    size_t cap = 1 << 16, n = 0;
+    size_t cap = 1 << 16;
+    size_t n = 0;
     char *s = malloc(cap);
     for (;;) {
         if (s == NULL)
@@ -55,7 +56,8 @@ static long long parse_count(const char *s)
 
 int main(int argc, char **argv)
 {
-    const char *out_name = NULL, *in_name = NULL;
+    const char *out_name = NULL;
+    const char *in_name = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-T") == 0 && i + 1 < argc)
             static_threads = parse_count(argv[++i]);

@@ -131,7 +131,9 @@ static const char *object_row(FILE *f, struct sym *y)
             refuse(y->tok, "%s of the shared object '%s' is never completed", ty_words(el), y->name);
         return NULL;
     }
-    const char *size = xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", y->tok)), *block = ty_block_text(y->type), *initial = "0";
+    const char *size = xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", y->tok));
+    const char *block = ty_block_text(y->type);
+    const char *initial = "0";
     out_text(f, xl_fmt("static unsigned long upcx_block_%d(void) { return %s; }\nstatic unsigned long upcx_count_%d(void) { return %s; }",
                     n, block, n, count));
     if (y->init) {

@@ -73,7 +73,8 @@ char *render(int a, int b)
 
 char *render_bare(int a, int b)
 {
-    char *s = render(a, b), *o = s;
+    char *s = render(a, b);
+    char *o = s;
     for (char *p = s; *p; p++) {
         if (*p == '\1')
             p = strchr(p, '\2');

@@ -38,7 +38,8 @@ bool starts_type(int tok)
 /* Past a ( ... ) of any contents; pos stands on '('. */
 static void skip_parens(void)
 {
-    int n = 0, a = pos;
+    int n = 0;
+    int a = pos;
     do {
         if (toks[pos].kind == T_EOF)
             refuse(a, "this '(' is never closed");

@@ -195,7 +195,8 @@ bool ty_same(struct type *a, struct type *b)
             return false;
         if (a->no_proto || b->no_proto)
             return true;
-        struct param *p = a->params, *q = b->params;
+        struct param *p = a->params;
+        struct param *q = b->params;
         for (; p && q; p = p->next, q = q->next)
             if (!ty_same(p->type, q->type))
                 return false;
@@ -251,7 +252,8 @@ struct type *ty_arith(struct type *a, struct type *b)
         return a;
     if (b->kind == TY_OPAQUE)
         return b;
-    bool ca = a->kind >= TY_CFLOAT && a->kind <= TY_CLDOUBLE, cb = b->kind >= TY_CFLOAT && b->kind <= TY_CLDOUBLE;
+    bool ca = a->kind >= TY_CFLOAT && a->kind <= TY_CLDOUBLE;
+    bool cb = b->kind >= TY_CFLOAT && b->kind <= TY_CLDOUBLE;
     if (ca || cb) {
         enum type_kind ra = ca ? a->kind : a->kind == TY_LDOUBLE ? TY_CLDOUBLE : a->kind == TY_DOUBLE ? TY_CDOUBLE : TY_CFLOAT;
         enum type_kind rb = cb ? b->kind : b->kind == TY_LDOUBLE ? TY_CLDOUBLE : b->kind == TY_DOUBLE ? TY_CDOUBLE : TY_CFLOAT;

@@ -29,7 +29,8 @@ static struct expr parse_sizeof(void)
     int a = pos;
     enum keyword kw = toks[pos++].kw;
     struct expr x;
-    bool type_name = is_punct(pos, '(') && starts_type(pos + 1), was = pts_computed;
+    bool type_name = is_punct(pos, '(') && starts_type(pos + 1);
+    bool was = pts_computed;
     if (type_name) {
         pos++;
         x = value_of(pos, parse_type_name());
@@ -356,7 +357,8 @@ static bool same_generic(struct type *t, struct type *c)
 /* Where a type is shared the choice is made here: in C all pointers-to-shared are one type. */
 static struct expr parse_generic(int a)
 {
-    struct expr chosen = { .type = NULL }, other = { .type = NULL };
+    struct expr chosen = { .type = NULL };
+    struct expr other = { .type = NULL };
     expect('(');
     struct expr c = parse_assign();
     use_value(&c);

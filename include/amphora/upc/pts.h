@@ -96,7 +96,8 @@ AMPHORA_INLINE int upc_pts_is_null(upc_pts_t p) { return upc_pts_addr(p) == 0; }
 /* One object?  The phases do not count (6.4.2). */
 AMPHORA_INLINE int upc_pts_eq(upc_pts_t p, upc_pts_t q)
 {
-    struct upc_wide a = upc_pts_wide(p), b = upc_pts_wide(q);
+    struct upc_wide a = upc_pts_wide(p);
+    struct upc_wide b = upc_pts_wide(q);
     return a.addr == b.addr && a.thread == b.thread;
 }
 
@@ -181,7 +182,10 @@ AMPHORA_INLINE upc_pts_t upc_pts_previous(upc_pts_t p, size_t elem_size, size_t 
 AMPHORA_INLINE upc_pts_t upc_pts_add(upc_pts_t p, size_t elem_size, size_t block, ptrdiff_t inc)
 {
     struct upc_wide w = upc_pts_wide(p);
-    int64_t phase = 0, thread, blocks = inc, rows;
+    int64_t phase = 0;
+    int64_t thread;
+    int64_t blocks = inc;
+    int64_t rows;
     if (__builtin_constant_p(inc == 1) && inc == 1)
         return upc_pts_next(p, elem_size, block);
     if (__builtin_constant_p(inc == -1) && inc == -1)
@@ -203,9 +207,11 @@ AMPHORA_INLINE upc_pts_t upc_pts_add(upc_pts_t p, size_t elem_size, size_t block
 /* How many elements p is behind q; both point into one array. */
 AMPHORA_INLINE ptrdiff_t upc_pts_sub(upc_pts_t p, upc_pts_t q, size_t elem_size, size_t block)
 {
-    struct upc_wide a = upc_pts_wide(p), b = upc_pts_wide(q);
+    struct upc_wide a = upc_pts_wide(p);
+    struct upc_wide b = upc_pts_wide(q);
     int64_t elems = (int64_t)(a.addr - b.addr) / (int64_t)elem_size;
-    int64_t phases, threads = (int64_t)a.thread - (int64_t)b.thread;
+    int64_t phases;
+    int64_t threads = (int64_t)a.thread - (int64_t)b.thread;
     if (block == 0)
         return (ptrdiff_t)elems;
     phases = block > 1 ? (int64_t)a.phase - (int64_t)b.phase : 0;
@@ -215,7 +221,8 @@ AMPHORA_INLINE ptrdiff_t upc_pts_sub(upc_pts_t p, upc_pts_t q, size_t elem_size,
 /* Below 0, 0 or above 0 as p lies before, at or behind q in their array (6.4.2): by row of blocks, thread, phase. */
 AMPHORA_INLINE int upc_pts_cmp(upc_pts_t p, upc_pts_t q, size_t elem_size, size_t block)
 {
-    struct upc_wide a = upc_pts_wide(p), b = upc_pts_wide(q);
+    struct upc_wide a = upc_pts_wide(p);
+    struct upc_wide b = upc_pts_wide(q);
     int64_t d = (int64_t)(a.addr - b.addr);
     if (block) {
         d -= block > 1 ? ((int64_t)a.phase - (int64_t)b.phase) * (int64_t)elem_size : 0;
@@ -289,7 +296,8 @@ AMPHORA_INLINE size_t upc_addrfield(upc_pts_t p)
 /* How many bytes of an array of totalsize bytes in blocks of nbytes bytes (0: indefinite) have affinity to thread threadid. */
 AMPHORA_INLINE size_t upc_affinitysize(size_t totalsize, size_t nbytes, size_t threadid)
 {
-    size_t blocks, rest, threads = (size_t)THREADS;
+    size_t blocks, rest;
+    size_t threads = (size_t)THREADS;
     if (nbytes == 0 || totalsize <= nbytes)
         return threadid == 0 ? totalsize : 0;
     blocks = totalsize / nbytes;

@@ -243,7 +243,8 @@ static struct block *filling(struct collector *c)
 
 bool amph_client_blocks_append(struct collector *c, const struct amph_client_data *d)
 {
-    size_t done = 0, len = d->len;
+    size_t done = 0;
+    size_t len = d->len;
     /* Others append, too: what one call appends stays together. */
     struct block *tail = c->append && c->n ? block_at(c, c->n - 1) : NULL;
     if (c->append && len > c->block_bytes)
@@ -339,7 +340,8 @@ static struct block *arrived(struct collector *c)
 
 bool amph_client_blocks_serve(struct collector *c, const struct amph_client_data *d)
 {
-    size_t done = 0, len = d->len;
+    size_t done = 0;
+    size_t len = d->len;
     while (done < len) {
         struct block *b = arrived(c);
         if (!b)

@@ -431,7 +431,8 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
         leave(c);
         return amph_layer_pass(self->next, call);
     }
-    int late = reports ? take_late(c) : 0, err = amph_layer_pass(self->next, call);
+    int late = reports ? take_late(c) : 0;
+    int err = amph_layer_pass(self->next, call);
     if (call->id == AMPH_FWD_CLOSE) {
         free(c->heap);
         c->heap = NULL;

@@ -98,7 +98,8 @@ static bool make_table(void)
 {
     struct rlimit most;
     bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table; /* beyond it there is a signal */
-    int low = may ? memfd_create(TABLE_NAME, 0) : -1, fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
+    int low = may ? memfd_create(TABLE_NAME, 0) : -1;
+    int fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
     if (low >= 0)
         close(low);
     if (fd >= 0 && ftruncate(fd, (off_t)sizeof *all.table) == 0 && map_table(fd))
@@ -149,7 +150,8 @@ void amph_client_record_remove(const struct amph_fwd_file *file)
 {
     struct amph_client_sigguard g;
     amph_client_records_lock(&g);
-    struct amph_client_record **at = place_of(&file->part[0]), *e = *at;
+    struct amph_client_record **at = place_of(&file->part[0]);
+    struct amph_client_record *e = *at;
     if (e) {
         *at = e->next;
         atomic_fetch_sub(&e->shared->users, 1);
@@ -371,7 +373,8 @@ static void rename_paths(const char *from, const char *to)
 
 void amph_client_record_renamed(const struct amph_fwd_args_rename *a)
 {
-    char *from = whole_path(a->from_dir, a->from), *to = whole_path(a->to_dir, a->to);
+    char *from = whole_path(a->from_dir, a->from);
+    char *to = whole_path(a->to_dir, a->to);
     if (from && to)
         rename_paths(from, to);
     free(from);

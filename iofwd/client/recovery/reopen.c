@@ -81,7 +81,8 @@ static void close_again(struct amph_fwd_client *cl, const struct amph_fwd_file *
 static int reopen_at(struct amph_fwd_client *cl, struct amph_client_record *e, struct amph_client_link *link, struct amph_fwd_file *file)
 {
     struct stat st;
-    off_t now, pos = (off_t)atomic_load(&e->shared->pos);
+    off_t now;
+    off_t pos = (off_t)atomic_load(&e->shared->pos);
     char *path = amph_client_record_path(e);
     struct amph_fwd_args_open open_args = { .path = path, .flags = e->oflags, .file = file };
     struct amph_fwd_args_fstat fstat_args = { .file = file, .st = &st };
@@ -119,7 +120,8 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
 {
     uint32_t old = e->shared->seat[before % AMPH_CLIENT_LOCATIONS].server;
     int err = EIO;
-    bool dead = amph_client_server_is_dead(cl, old), tangled;
+    bool dead = amph_client_server_is_dead(cl, old);
+    bool tangled;
     struct amph_client_told told_before = amph_client_told;
     if (dead)
         amph_client_inflight_wait(e->shared);

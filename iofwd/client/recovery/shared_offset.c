@@ -77,7 +77,8 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
 void amph_client_inflight_wait(struct amph_client_shared *s)
 {
     const struct timespec nap = { 0, NOTES_NAP_NS };
-    uint64_t now, end = amph_now_ns() + NOTES_MOST_NS;
+    uint64_t now;
+    uint64_t end = amph_now_ns() + NOTES_MOST_NS;
     while (!all_stranded(now = atomic_load(&s->flights))) {
         if (amph_now_ns() < end)
             nanosleep(&nap, NULL);

@@ -230,7 +230,8 @@ static int enter_first(void)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&lock);
-    int depth = swap_inside(1), err = open_client();
+    int depth = swap_inside(1);
+    int err = open_client();
     swap_inside(depth);
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -100,13 +100,16 @@ static void keep(struct amph_ip_mem *r, uintptr_t from, uintptr_t end)
 
 size_t amph_ip_mem_ask(const void *at, size_t len, bool write)
 {
-    uintptr_t from = (uintptr_t)at, end = from + len;
+    uintptr_t from = (uintptr_t)at;
+    uintptr_t end = from + len;
     int saved = errno;
     if (len == 0)
         return 0;
     if (amph_ip_is_wild(at, len) || end > UINTPTR_MAX - LEAST_PAGE)
         return 0;
-    uintptr_t first = from & ~(LEAST_PAGE - 1), last = (end + LEAST_PAGE - 1) & ~(LEAST_PAGE - 1), there = look(first, last, write);
+    uintptr_t first = from & ~(LEAST_PAGE - 1);
+    uintptr_t last = (end + LEAST_PAGE - 1) & ~(LEAST_PAGE - 1);
+    uintptr_t there = look(first, last, write);
     if (there > first)
         keep(&amph_ip_mem_checked[write], first, there);
     errno = saved;

@@ -58,7 +58,8 @@ static void refuse(const char *value, const char *why)
 static void restore_cwd(char **env)
 {
     char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
-    const char *entry = amph_ip_private_text(env, AMPH_IP_PRIVATE_CWD), *cwd = entry ? strchr(entry, ':') : NULL;
+    const char *entry = amph_ip_private_text(env, AMPH_IP_PRIVATE_CWD);
+    const char *cwd = entry ? strchr(entry, ':') : NULL;
     if (libc_getcwd(real, sizeof real)) {
         amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real) ? strdup(real) : NULL;
         return;
@@ -77,7 +78,8 @@ static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
     static const char name[8] = AMPH_NOTE_NAME;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-        const char *at = (const char *)(info->dlpi_addr + ph->p_vaddr), *end = at + ph->p_memsz;
+        const char *at = (const char *)(info->dlpi_addr + ph->p_vaddr);
+        const char *end = at + ph->p_memsz;
         while (ph->p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) <= end) {
             const ElfW(Nhdr) *note = (const void *)at;
             at += sizeof *note;
@@ -244,7 +246,8 @@ static void find_exe(const char *called)
 {
     static const char before[] = "/memfd:", after[] = " (deleted)";
     char path[PATH_MAX];
-    ssize_t n = libc_readlink("/proc/self/exe", path, sizeof path - 1), more = sizeof before - 1 + sizeof after - 1;
+    ssize_t n = libc_readlink("/proc/self/exe", path, sizeof path - 1);
+    ssize_t more = sizeof before - 1 + sizeof after - 1;
     if (n <= more || memcmp(path, before, sizeof before - 1) != 0)
         return;
     path[n - (ssize_t)(sizeof after - 1)] = 0;

@@ -118,7 +118,8 @@ static long sys_getdents(const long *a)
 {
     char entries[4096];
     char *out = P(1);
-    size_t cap = L(2), used = 0;
+    size_t cap = L(2);
+    size_t used = 0;
     ssize_t n = amph_do_getdents64(I(0), entries, cap < sizeof entries ? cap : sizeof entries);
     if (n > 0 && !amph_ip_can_write(out, (size_t)n))
         return amph_ip_fail(EFAULT);
@@ -354,7 +355,8 @@ static bool is_led(const struct operand *o, const long *a)
 
 static long by_path(const struct row *row, long number, const long *a)
 {
-    const struct operand *first = &row->operand[0], *second = &row->operand[1];
+    const struct operand *first = &row->operand[0];
+    const struct operand *second = &row->operand[1];
     long b[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
     struct amph_ip_resolved w[2];
 

@@ -81,7 +81,8 @@ static void notify(const struct sigevent *event)
 static void end_request(struct request *rq, ssize_t result, int err)
 {
     struct aiocb *cb = rq->cb;
-    struct sigevent event = cb->aio_sigevent, all = { .sigev_notify = SIGEV_NONE };
+    struct sigevent event = cb->aio_sigevent;
+    struct sigevent all = { .sigev_notify = SIGEV_NONE };
     struct group *g = rq->group;
     cb->__return_value = result;
     __atomic_store_n(&cb->__error_code, err, __ATOMIC_RELEASE); /* from here on the block is the program's */
@@ -245,7 +246,8 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
     }
     pthread_mutex_lock(&lock);
     for (;;) {
-        bool some = false, over = false;
+        bool some = false;
+        bool over = false;
         for (int i = 0; i < n; i++)
             if (list[i]) {
                 some = true;
@@ -261,7 +263,8 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
 
 int amph_do_aio_cancel(int fd, struct aiocb *cb)
 {
-    bool running = false, cancelled = false;
+    bool running = false;
+    bool cancelled = false;
     if (fcntl(fd, F_GETFL) < 0)
         return amph_ip_fail(EBADF);
     if (cb && cb->aio_fildes != fd)

@@ -21,7 +21,8 @@
 
 static int get_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    int flags, err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
+    int flags;
+    int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
     if (!err && !(flags & O_PATH)) /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
         flags |= amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & ~O_ACCMODE;
     return err ? amph_ip_fail(err) : flags;
@@ -41,7 +42,8 @@ static int record_lock(int fd, struct amph_fd_file *of, int command, void *lock)
 static int file_lock(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     struct amph_fwd_client *c = amph_ip_client.client;
-    struct flock got, *lock = arg;
+    struct flock got;
+    struct flock *lock = arg;
     if (lock->l_pid)
         return amph_ip_fail(EINVAL);
     if (command != F_OFD_GETLK)
@@ -118,7 +120,8 @@ static const struct command *command_of(int command)
 
 static int fcntl_remote(int fd, struct amph_fd_file *of, const struct command *c, void *arg)
 {
-    struct flock copy, *lock = arg;
+    struct flock copy;
+    struct flock *lock = arg;
     if (!c)
         return amph_ip_fail(EINVAL);
     if (c->use != NO_LOCK && !amph_ip_can_read(lock, sizeof *lock))
@@ -132,7 +135,9 @@ static int fcntl_remote(int fd, struct amph_fd_file *of, const struct command *c
 /* That a descriptor stands for a path only comes before whatever else is wrong with a command. */
 static int fcntl_checked(int fd, struct amph_fd_file *of, const struct command *c, void *arg)
 {
-    int flags, result = fcntl_remote(fd, of, c, arg), err = errno;
+    int flags;
+    int result = fcntl_remote(fd, of, c, arg);
+    int err = errno;
     if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
         return result;
     bool path_only = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags) == 0 && (flags & O_PATH);
@@ -184,7 +189,8 @@ static int marks(int fd, const struct request *m, void *place)
     uint32_t *arg = place;
     char room[FWD_INODE_FLAGS_MAX * FWD_INODE_FLAG_BYTES];
     struct amph_fd_file *of;
-    size_t n = m->which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1, len = n * FWD_INODE_FLAG_BYTES;
+    size_t n = m->which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1;
+    size_t len = n * FWD_INODE_FLAG_BYTES;
     size_t bytes = m->which == FWD_INODE_FLAGS_EXTENDED ? sizeof(struct fsxattr) : sizeof(int);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;

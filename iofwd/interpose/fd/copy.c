@@ -43,7 +43,8 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
     void *buf = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
     if (!buf && !(buf = amph_ip_borrow(COPY_PIECE)))
         return amph_ip_fail(ENOMEM);
-    ssize_t got = any_read(in, buf, len < COPY_PIECE ? len : COPY_PIECE, in_off), put = got;
+    ssize_t got = any_read(in, buf, len < COPY_PIECE ? len : COPY_PIECE, in_off);
+    ssize_t put = got;
     if (got > 0) {
         put = any_write(out, buf, (size_t)got, out_off);
         int err = errno;
@@ -63,7 +64,8 @@ static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
 {
     if (a->st_ino != b->st_ino || a->st_dev != b->st_dev || amph_ip_fd(in) != amph_ip_fd(out))
         return false;
-    off_t from = in_off ? *in_off : amph_do_lseek(in, 0, SEEK_CUR), to = out_off ? *out_off : amph_do_lseek(out, 0, SEEK_CUR);
+    off_t from = in_off ? *in_off : amph_do_lseek(in, 0, SEEK_CUR);
+    off_t to = out_off ? *out_off : amph_do_lseek(out, 0, SEEK_CUR);
     if (from >= a->st_size)
         return false;
     if ((off_t)len > a->st_size - from)
@@ -107,7 +109,8 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
 {
     struct stat a, b;
     size_t one = 1;
-    int in_flags = amph_ip_fd_flags(in), out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+    int in_flags = amph_ip_fd_flags(in);
+    int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
     if (out_flags < 0)
         return -1;
     if (!have_places(in_off, out_off))
@@ -136,8 +139,10 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
 /* As long as there is something and it can be written: the kernel tries to write the rest, too, and tells by signals of limits then. */
 static ssize_t send_all(int in, const off_t *in_off, int out, const off_t *out_off, size_t len)
 {
-    ssize_t sent = 0, n = 0;
-    off_t from = in_off ? *in_off : 0, to = out_off ? *out_off : 0;
+    ssize_t sent = 0;
+    ssize_t n = 0;
+    off_t from = in_off ? *in_off : 0;
+    off_t to = out_off ? *out_off : 0;
     int saved = errno;
     do {
         n = copy_piece(in, in_off ? &from : NULL, out, out_off ? &to : NULL, len - (size_t)sent);
@@ -189,7 +194,10 @@ static size_t pipe_holds(int fd)
 /* From a forwarded file to a local pipe, page by page as the kernel does it: the pipe keeps those that it takes. */
 static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool wait)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = pipe_size(out), held = pipe_holds(out), room = held < size ? size - held : 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t size = pipe_size(out);
+    size_t held = pipe_holds(out);
+    size_t room = held < size ? size - held : 0;
     off_t at = in_off ? *in_off : amph_do_lseek(in, 0, SEEK_CUR);
     int err = errno;
     if (at < 0 || (await(out, POLLOUT, false) != 0 && (errno != EAGAIN || !wait)))
@@ -222,13 +230,16 @@ static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size
 
 ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
 {
-    int in_flags = amph_ip_fd_flags(in), out_flags;
-    struct stat st = { .st_mode = 0 }, to = { .st_mode = 0 };
+    int in_flags = amph_ip_fd_flags(in);
+    int out_flags;
+    struct stat st = { .st_mode = 0 };
+    struct stat to = { .st_mode = 0 };
     if (!have_places(off, NULL))
         return amph_ip_fail(EFAULT);
     if (in_flags < 0 || !amph_ip_may_read(in_flags)) /* what is wrong with the source comes first */
         return amph_ip_fail(EBADF);
-    bool known = amph_ip_fd_stat(in, &st) == 0, file = known && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
+    bool known = amph_ip_fd_stat(in, &st) == 0;
+    bool file = known && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
     bool placed = file || (S_ISCHR(st.st_mode) && any_seek(in, 0, SEEK_CUR) >= 0);
     if (off && !placed)
         return amph_ip_fail(ESPIPE);
@@ -260,10 +271,13 @@ ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t le
         return 0;
     if (flags & ~(unsigned)SPLICE_FLAGS)
         return amph_ip_fail(EINVAL);
-    int in_flags = amph_ip_fd_flags(in), out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+    int in_flags = amph_ip_fd_flags(in);
+    int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
     if (out_flags < 0 || amph_ip_fd_stat(in, &a) != 0 || amph_ip_fd_stat(out, &b) != 0)
         return -1;
-    bool from_pipe = S_ISFIFO(a.st_mode), to_pipe = S_ISFIFO(b.st_mode), file = S_ISREG(a.st_mode) || S_ISBLK(a.st_mode);
+    bool from_pipe = S_ISFIFO(a.st_mode);
+    bool to_pipe = S_ISFIFO(b.st_mode);
+    bool file = S_ISREG(a.st_mode) || S_ISBLK(a.st_mode);
     if ((from_pipe && in_off) || (to_pipe && out_off))
         return amph_ip_fail(ESPIPE);
     if (!have_places(in_off, out_off))
@@ -290,6 +304,7 @@ ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags)
         return amph_ip_fail(EINVAL);
     if (len == 0)
         return 0;
-    int in_flags = amph_ip_fd_flags(in), out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+    int in_flags = amph_ip_fd_flags(in);
+    int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
     return out_flags < 0 ? -1 : amph_ip_fail(amph_ip_may_read(in_flags) && amph_ip_may_write(out_flags) ? EINVAL : EBADF);
 }

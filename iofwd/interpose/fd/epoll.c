@@ -170,7 +170,8 @@ static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_not
 /* Notes what a change has left of a watch; where there is no memory nobody hears of the server's end. */
 static void note(struct set *s, int op, int fd, uint32_t server, uint64_t data)
 {
-    size_t at = 0, had = nwatches;
+    size_t at = 0;
+    size_t had = nwatches;
     while (at < had && !(watches[at].set == s && watches[at].fd == fd && watches[at].server == server))
         at++;
     if (at == had && op != EPOLL_CTL_DEL)
@@ -319,7 +320,8 @@ static void hand_on(int ep)
 static int wait_here(int ep, struct epoll_event *out, int most, int64_t until, const sigset_t *mask)
 {
     for (;;) {
-        bool rung = false, locals = is_locals_turn(ep, most);
+        bool rung = false;
+        bool locals = is_locals_turn(ep, most);
         int n = locals ? 0 : collect(ep, out, most > 1 ? most - 1 : most);
         int64_t left = n || locals ? 0 : until == INT64_MAX ? INT64_MAX : amph_ip_left(until);
         int more = n == most ? 0 : wait_local(ep, out + n, most - n, left, mask, &rung);
@@ -351,7 +353,8 @@ int amph_do_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, 
 
 int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask)
 {
-    int n, saved = errno;
+    int n;
+    int saved = errno;
     if (AMPH_LIKELY(!amph_ip_epoll(ep)) && amph_ip_epoll_told(out, libc_epoll_pwait2(ep, out, most, limit, mask), &n))
         return n;
     if (most <= 0 || (size_t)most > INT_MAX / sizeof *out)

@@ -52,7 +52,8 @@ int amph_ip_own(int fd)
 {
     if (fd < 0 || !amph_ip_state.on)
         return fd;
-    int saved = errno, least = own_least();
+    int saved = errno;
+    int least = own_least();
     if (fd < least) {
         int cloexec = amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
         int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
@@ -118,7 +119,8 @@ static int stamp_of(uint32_t server)
     if (i == AMPH_COUNTOF(stamps))
         return -1;
     snprintf(name, sizeof name, AMPH_IP_PLACEHOLDER_MARK "%" PRIu32 "@", server);
-    int fd = sealed_memfd(name), high = fd < 0 ? -1 : amph_ip_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
+    int fd = sealed_memfd(name);
+    int high = fd < 0 ? -1 : amph_ip_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
     if (fd >= 0)
         amph_ip_kernel_close(fd);
     if (high < 0 || high >= FDTAB_MAX) {

@@ -33,7 +33,8 @@ static struct amph_fd_file **slot_of(int fd, bool make)
 {
     if ((unsigned)fd >= FDTAB_MAX)
         return NULL;
-    struct leaf **place = &leaves[fd / LEAF], *leaf = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    struct leaf **place = &leaves[fd / LEAF];
+    struct leaf *leaf = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!leaf && make) {
         struct leaf *fresh = forever(sizeof *fresh);
         if (fresh && __atomic_compare_exchange_n(place, &leaf, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -92,7 +93,8 @@ static bool pin(struct amph_fd_file *of)
  */
 int amph_fdtab_put(struct amph_fd_file *of)
 {
-    int err = 0, refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);
+    int err = 0;
+    int refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&of->refs, &refs, refs == 1 ? -1 : refs - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         ;
     if (refs == 1) {
@@ -122,7 +124,8 @@ struct amph_fd_file *amph_fdtab_get(int fd)
 
 struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_fdtab_class cls)
 {
-    struct amph_fd_file **slot = slot_of(fd, of != NULL), *before = NULL;
+    struct amph_fd_file **slot = slot_of(fd, of != NULL);
+    struct amph_fd_file *before = NULL;
     if ((unsigned)fd >= FDTAB_MAX)
         return of;
     if (!of)
@@ -156,7 +159,8 @@ struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file)
 
 bool amph_fdtab_same(int a, int b)
 {
-    struct amph_fd_file *x = amph_fdtab_get(a), *y = amph_fdtab_get(b);
+    struct amph_fd_file *x = amph_fdtab_get(a);
+    struct amph_fd_file *y = amph_fdtab_get(b);
     bool same = x && x == y;
     if (x)
         amph_fdtab_put(x);

@@ -33,7 +33,8 @@ bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
 {
     struct stat st;
     uint64_t most = __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED);
-    int saved = errno, flags = amph_do_fcntl(fd, F_GETFL, NULL);
+    int saved = errno;
+    int flags = amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
     if (*len_p && writes && amph_do_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         off_t at = append || (flags & O_APPEND) ? st.st_size : off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off;
@@ -49,7 +50,8 @@ bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
 bool amph_ip_may_grow(int fd, const char *path, off_t length)
 {
     struct stat st;
-    int saved = errno, flags = path ? O_WRONLY : amph_do_fcntl(fd, F_GETFL, NULL);
+    int saved = errno;
+    int flags = path ? O_WRONLY : amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = path ? amph_do_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
                        : flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
     bool grows = writes && (path ? amph_do_fstatat(AT_FDCWD, path, &st, 0) : amph_do_fstat(fd, &st)) == 0 && S_ISREG(st.st_mode) && length > st.st_size;

@@ -49,7 +49,8 @@ static inline size_t there(const void *buf, size_t len, bool write)
 ssize_t amph_do_read(int fd, void *buf, size_t len)
 {
     struct amph_fd_file *of;
-    size_t done = 0, room = there(buf, len, true);
+    size_t done = 0;
+    size_t room = there(buf, len, true);
     if (AMPH_UNLIKELY(room == 0 && len))
         return read_nowhere(fd, amph_ip_is_wild(buf, len), -1);
     if (amph_ip_file_begin(fd, &of) != 0)
@@ -61,7 +62,8 @@ ssize_t amph_do_read(int fd, void *buf, size_t len)
 ssize_t amph_do_write(int fd, const void *buf, size_t len)
 {
     struct amph_fd_file *of;
-    size_t done = 0, have = there(buf, len, false);
+    size_t done = 0;
+    size_t have = there(buf, len, false);
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd, -1);
     if (!amph_ip_within_limit(fd, &have, -1, false) || amph_ip_file_begin(fd, &of) != 0)
@@ -73,7 +75,8 @@ ssize_t amph_do_write(int fd, const void *buf, size_t len)
 ssize_t amph_do_pread(int fd, void *buf, size_t len, off_t off)
 {
     struct amph_fd_file *of;
-    size_t done = 0, room = there(buf, len, true);
+    size_t done = 0;
+    size_t room = there(buf, len, true);
     if (off < 0)
         return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(room == 0 && len))
@@ -87,7 +90,8 @@ ssize_t amph_do_pread(int fd, void *buf, size_t len, off_t off)
 ssize_t amph_do_pwrite(int fd, const void *buf, size_t len, off_t off)
 {
     struct amph_fd_file *of;
-    size_t done = 0, have = there(buf, len, false);
+    size_t done = 0;
+    size_t have = there(buf, len, false);
     if (off < 0)
         return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(have == 0 && len))
@@ -115,7 +119,8 @@ off_t amph_do_lseek(int fd, off_t off, int whence)
 /* How many bytes the call is about: up to the first that the program does not have.  *asked_p: bytes it asked for. */
 static int iov_total(const struct iovec *iov, int count, bool write, size_t *asked_p, size_t *total_p)
 {
-    size_t asked = 0, total = 0;
+    size_t asked = 0;
+    size_t total = 0;
     if (count < 0 || count > IOV_MAX)
         return amph_ip_fail(EINVAL);
     if (!amph_ip_can_read(iov, (size_t)count * sizeof *iov))
@@ -237,7 +242,8 @@ ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, in
 
 ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
-    size_t asked, total, at = 0;
+    size_t asked, total;
+    size_t at = 0;
     if (off < -1)
         return amph_ip_fail(EINVAL);
     if (iov_total(iov, count, false, &asked, &total) != 0)
@@ -264,7 +270,8 @@ ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, i
 int amph_do_vdprintf(int fd, const char *format, va_list ap)
 {
     char *text = NULL;
-    int len = vasprintf(&text, format, ap), at = 0;
+    int len = vasprintf(&text, format, ap);
+    int at = 0;
     while (len > 0 && at < len) {
         ssize_t n = amph_do_write(fd, text + at, (size_t)(len - at));
         if (n <= 0) {
@@ -330,7 +337,8 @@ int amph_do_fallocate(int fd, int how, off_t off, off_t length)
 int amph_do_posix_fallocate(int fd, off_t off, off_t length)
 {
     struct stat st;
-    int saved = errno, err = 0;
+    int saved = errno;
+    int err = 0;
     if (amph_do_fallocate(fd, 0, off, length) != 0)
         err = errno;
     if (err == EOPNOTSUPP && (err = amph_do_fstat(fd, &st) ? errno : 0) == 0) {
@@ -365,7 +373,8 @@ int amph_do_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 int amph_do_posix_fadvise(int fd, off_t len, int advice)
 {
     struct stat st;
-    int saved = errno, err = 0;
+    int saved = errno;
+    int err = 0;
     if (amph_ip_fd_flags(fd) < 0 || amph_ip_fd_stat(fd, &st) != 0)
         err = errno;
     else if (S_ISFIFO(st.st_mode))

@@ -127,7 +127,8 @@ static void sweep_one(const char *folder, size_t folder_len, const char *name)
     int n = snprintf(path, sizeof path, "%.*s/%s", (int)folder_len, folder, name);
     if (n < 0 || (size_t)n >= sizeof path || libc_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return;
-    size_t len = (size_t)n, tail = sizeof LINK - 1;
+    size_t len = (size_t)n;
+    size_t tail = sizeof LINK - 1;
     memcpy(socket_path, path, len + 1);
     if (len > tail && strcmp(path + len - tail, LINK) == 0)
         socket_path[len - tail] = 0;

@@ -189,7 +189,9 @@ static ElfW(Addr) round_up(ElfW(Addr) n)
 static bool apply(struct image *im, int fd, const struct change *change, size_t n)
 {
     char text[CHANGES_MAX * AMPH_IP_ELF_DEPS_NAME];
-    size_t spare = spare_segment(im), len = 0, at[CHANGES_MAX];
+    size_t spare = spare_segment(im);
+    size_t len = 0;
+    size_t at[CHANGES_MAX];
     ElfW(Addr) end = 0;
     for (size_t i = 0; i < im->eh->e_phnum; i++)
         if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_vaddr + im->ph[i].p_memsz > end)
@@ -464,7 +466,8 @@ int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char
 {
     struct change change[CHANGES_MAX];
     struct image im, copied;
-    int copy = -1, saved = errno;
+    int copy = -1;
+    int saved = errno;
     if (!open_image(&im, fd, false))
         return -1;
     size_t n = resolve(needs, &im, path, NULL, change);
@@ -512,7 +515,9 @@ bool amph_ip_elf_deps_preload(const char *list, const char *search)
 bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *needs, const char *entry)
 {
     char name[PATH_MAX], found[PATH_MAX];
-    size_t start = strcspn(entry, "=") + 1, n = start, before = needs->n;
+    size_t start = strcspn(entry, "=") + 1;
+    size_t n = start;
+    size_t before = needs->n;
     bool changed = false;
     snprintf(needs->preload, sizeof needs->preload, "%.*s", (int)start, entry);
     for (const char *at = entry + start; *at && n < sizeof needs->preload; at += *at != 0) {

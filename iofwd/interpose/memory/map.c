@@ -219,7 +219,8 @@ static void forget(const void *at, size_t len)
 /* What the kernel would say to such a map of such a file. */
 static int refused(const struct amph_fd_file *of, int prot, bool shared, struct stat *st, int *access_p)
 {
-    int flags, err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
+    int flags;
+    int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
     if (err)
         return err;
     *access_p = flags & O_ACCMODE;
@@ -314,7 +315,8 @@ static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, voi
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p;
-    int fd, err = take_pages(of, len, prot, off, size, may_write, &p, &fd);
+    int fd;
+    int err = take_pages(of, len, prot, off, size, may_write, &p, &fd);
     if (err)
         return failed(err);
 
@@ -340,7 +342,8 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
 {
     struct stat st;
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
-    int access, err = refused(of, prot, shared, &st, &access);
+    int access;
+    int err = refused(of, prot, shared, &st, &access);
     if (err)
         return failed(err);
     if (!shared)

@@ -142,7 +142,8 @@ static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off
 int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_t off)
 {
     struct stat st;
-    off_t at = off, from, to_off;
+    off_t at = off;
+    off_t from, to_off;
     int err = amph_ip_client.fstat(amph_ip_client.client, file, &st);
     off_t end = err ? 0 : least(st.st_size, off + (off_t)len);
     for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
@@ -252,7 +253,8 @@ int amph_ip_pages_resize(struct amph_ip_pages *p, const struct amph_fwd_file *fi
 int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t len)
 {
     int err = amph_ip_pages_resize(p, file);
-    off_t end = ((from + len) + PIECE - 1) & ~(PIECE - 1), size = length_of(p);
+    off_t end = ((from + len) + PIECE - 1) & ~(PIECE - 1);
+    off_t size = length_of(p);
     bool kept;
     from &= ~(PIECE - 1);
     for (off_t to; from < end && !err; from = to) {
@@ -286,7 +288,9 @@ int amph_ip_pages_replaced(struct amph_ip_pages *p, const struct amph_fwd_file *
 
 int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *file, const void *buf, off_t from, size_t len)
 {
-    off_t old = length_of(p), end = from + (off_t)len, at = from;
+    off_t old = length_of(p);
+    off_t end = from + (off_t)len;
+    off_t at = from;
     int err = 0;
     bool kept;
     if (from > old)
@@ -354,8 +358,10 @@ static int write_out(struct run *r)
 /* The page at at has been changed. */
 static int add_page(struct run *r, off_t at, off_t len)
 {
-    const char *now = ours + (at - r->chunk), *was = base + (at - r->chunk);
-    off_t first = 0, last = len;
+    const char *now = ours + (at - r->chunk);
+    const char *was = base + (at - r->chunk);
+    off_t first = 0;
+    off_t last = len;
     while (now[first] == was[first])
         first++;
     while (now[last - 1] == was[last - 1])

@@ -371,7 +371,8 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool s
     size_t elsewhere = 0;
     if (is_limited())
         return ENOMEM;
-    int dir = open_space(), err = ask_name(file, space_id(dir), name, &elsewhere);
+    int dir = open_space();
+    int err = ask_name(file, space_id(dir), name, &elsewhere);
     struct amph_ip_pages *p = err ? NULL : find_name(name);
     if (!err && strict && (elsewhere || dir < 0 || (p && !p->named)))
         err = ENODEV;

@@ -133,7 +133,8 @@ static int resolve(struct walk *w, const char *path)
     while (!err && (w->todo[0] || w->path[0])) {
         char name[NAME_MAX + 1];
         const char *at = w->todo[0] ? w->todo : w->path;
-        size_t len = strcspn(at, "/"), gone = len ? len : strspn(at, "/");
+        size_t len = strcspn(at, "/");
+        size_t gone = len ? len : strspn(at, "/");
         if (len > NAME_MAX)
             return ENAMETOOLONG;
         memcpy(name, at, len);
@@ -185,7 +186,8 @@ bool amph_ip_went_out(struct amph_ip_resolved *w, int err, bool itself)
 char *amph_do_realpath(const char *path, char *buf)
 {
     struct walk w;
-    int saved = errno, err = resolve(&w, path);
+    int saved = errno;
+    int err = resolve(&w, path);
     if (err) {
         if (buf && path[0] && (err == ENOENT || err == EACCES)) /* glibc's extension: which name it was */
             strcpy(buf, w.out);
@@ -260,7 +262,8 @@ static int name_of(int fd, char name[PATH_MAX])
 static int go_above(int *dir_p, char **name_p)
 {
     struct stat st, it;
-    int up = openat(*dir_p, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = up < 0 || fstat(*dir_p, &st) != 0 ? errno : 0;
+    int up = openat(*dir_p, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = up < 0 || fstat(*dir_p, &st) != 0 ? errno : 0;
     DIR *list = err || !name_p ? NULL : fdopendir(dup(up));
     if (name_p)
         *name_p = NULL;
@@ -278,7 +281,8 @@ static int go_above(int *dir_p, char **name_p)
 /* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that has a name. */
 static int name_nameless(int fd, char name[PATH_MAX])
 {
-    int dir = amph_do_dup(fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    int dir = amph_do_dup(fd);
+    int err = dir < 0 ? errno : ENAMETOOLONG;
     while (err == ENAMETOOLONG && (err = go_above(&dir, NULL)) == 0)
         err = name_of(dir, name);
     if (dir >= 0)
@@ -292,10 +296,13 @@ static int name_nameless(int fd, char name[PATH_MAX])
 /* The whole name of the working directory, as the C library finds it: from part to part upwards.  NULL with errno. */
 static char *name_climbing(void)
 {
-    char *whole = strdup(""), head[PATH_MAX];
-    int dir = amph_do_dup(amph_ip_cwd_fd), err = dir < 0 ? errno : ENAMETOOLONG;
+    char *whole = strdup("");
+    char head[PATH_MAX];
+    int dir = amph_do_dup(amph_ip_cwd_fd);
+    int err = dir < 0 ? errno : ENAMETOOLONG;
     while (whole && err == ENAMETOOLONG) {
-        char *part, *longer = NULL;
+        char *part;
+        char *longer = NULL;
         err = go_above(&dir, &part);
         if (!err && asprintf(&longer, "/%s%s", part, whole) < 0)
             longer = NULL;
@@ -320,7 +327,8 @@ static int go_to(int fd)
 {
     char name[PATH_MAX];
     struct stat st;
-    bool forwarded = amph_ip_fd(fd), nameless = false;
+    bool forwarded = amph_ip_fd(fd);
+    bool nameless = false;
     int err = 0;
     if (!forwarded ? amph_ip_kernel_fchdir(fd) != 0 : amph_do_fstat(fd, &st) != 0)
         err = errno;
@@ -389,7 +397,8 @@ static int chdir_local(enum amph_client_route way, const char *path)
     int fd = amph_ip_kernel_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0 && errno == ENOENT && path && amph_ip_link_leads_in(AT_FDCWD, path, to))
         return chdir_forwarded(to);
-    int r = fd < 0 ? chdir_by(way, path) : fchdir_local(way, fd), err = errno;
+    int r = fd < 0 ? chdir_by(way, path) : fchdir_local(way, fd);
+    int err = errno;
     if (fd >= 0)
         amph_ip_kernel_close(fd);
     else if (r == 0)
@@ -462,7 +471,8 @@ char *amph_do_getcwd(char *buf, size_t cap)
         return hand_out(cwd, buf, cap);
     int err = name_of(amph_ip_cwd_fd, name);
     if (err == ENAMETOOLONG) {
-        char *whole = name_climbing(), *given = whole ? hand_out(whole, buf, cap) : NULL;
+        char *whole = name_climbing();
+        char *given = whole ? hand_out(whole, buf, cap) : NULL;
         free(whole);
         return given;
     }

@@ -63,7 +63,8 @@ static unsigned short kind(struct walk *w, FTSENT *e, bool follow)
 static int go_to(struct walk *w, const FTSENT *dir, int fd, const char *path)
 {
     struct stat st;
-    int opened = -1, moved = -1;
+    int opened = -1;
+    int moved = -1;
     if (w->start < 0)
         return 0;
     if (fd < 0 && (fd = opened = open(path, O_RDONLY | O_CLOEXEC)) < 0)
@@ -126,7 +127,8 @@ static void go_through(struct walk *w, FTSENT *e)
 /* An entry with its path and its stat in one piece of memory. */
 static FTSENT *new_entry(struct walk *w, FTSENT *parent, const char *dir, const char *name, int cd_err)
 {
-    size_t dir_len = dir ? strlen(dir) : 0, name_len = strlen(name);
+    size_t dir_len = dir ? strlen(dir) : 0;
+    size_t name_len = strlen(name);
     bool slash = dir_len && dir[dir_len - 1] != '/';
     FTSENT *e = calloc(1, sizeof *e + name_len + 1 + sizeof(struct stat) + 16 + dir_len + name_len + 2);
     if (!e)
@@ -177,7 +179,8 @@ static FTSENT *sorted(struct walk *w, FTSENT *list)
 /* The entries of a directory, which becomes the working directory if the walk goes on in it; *failed_p: it cannot be read, with errno. */
 static FTSENT *entries_of(struct walk *w, FTSENT *dir, bool goes_on, bool *failed_p)
 {
-    FTSENT *list = NULL, **end = &list;
+    FTSENT *list = NULL;
+    FTSENT **end = &list;
     DIR *d = opendir(dir->fts_accpath);
     *failed_p = !d;
     if (!d)
@@ -280,7 +283,8 @@ static FTSENT *give(struct walk *w, FTSENT *e)
 /* What comes after an entry that is done with: its neighbour, or its directory once more. */
 static FTSENT *after(struct walk *w, FTSENT *e)
 {
-    FTSENT *next = e->fts_link, *up = e->fts_parent;
+    FTSENT *next = e->fts_link;
+    FTSENT *up = e->fts_parent;
     forget_link(e);
     free(e);
     while (next && next->fts_instr == FTS_SKIP && up != &w->root) {
@@ -396,7 +400,8 @@ int amph_do_fts_close(FTS *walk)
         free_list(e);
         e = up;
     }
-    int moved = go_to_start(w), err = errno;
+    int moved = go_to_start(w);
+    int err = errno;
     if (w->start >= 0)
         close(w->start);
     free(w);

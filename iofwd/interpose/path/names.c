@@ -22,7 +22,8 @@ static int delivered(int err, const void *to, const void *at)
 
 int amph_do_fstat(int fd, struct stat *st)
 {
-    struct stat spare, *to = AMPH_IP_ROOM(st, &spare);
+    struct stat spare;
+    struct stat *to = AMPH_IP_ROOM(st, &spare);
     struct amph_fd_file *of;
     return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, delivered(amph_ip_client.fstat(CLIENT, &of->file, to), to, st));
 }
@@ -68,7 +69,8 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
     if (!w.local && is_number_itself(&w, flags, &mode))
         return lstat_number(dir, path, st, mode);
     if (!w.local) {
-        struct stat spare, *to = AMPH_IP_ROOM(st, &spare);
+        struct stat spare;
+        struct stat *to = AMPH_IP_ROOM(st, &spare);
         int err = w.path[0] ? amph_ip_client.stat(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to) : amph_ip_client.fstat(CLIENT, &w.dir->file, to);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, delivered(err, to, st));
@@ -129,7 +131,8 @@ int amph_do_statfs(const char *path, struct statfs *fs)
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        struct statfs spare, *to = AMPH_IP_ROOM(fs, &spare);
+        struct statfs spare;
+        struct statfs *to = AMPH_IP_ROOM(fs, &spare);
         int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), to) : amph_ip_client.fstatfs(CLIENT, &w.dir->file, to);
         if (!amph_ip_went_out(&w, err, false))
             return amph_ip_resolve_end(&w, delivered(err, to, fs));
@@ -139,7 +142,8 @@ int amph_do_statfs(const char *path, struct statfs *fs)
 
 int amph_do_fstatfs(int fd, struct statfs *fs)
 {
-    struct statfs spare, *to = AMPH_IP_ROOM(fs, &spare);
+    struct statfs spare;
+    struct statfs *to = AMPH_IP_ROOM(fs, &spare);
     struct amph_fd_file *of;
     return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, delivered(amph_ip_client.fstatfs(CLIENT, &of->file, to), to, fs));
 }
@@ -305,7 +309,8 @@ static int pair_end(struct pair *p, int err)
  * with errno (one does: EXDEV); SIDE_FORWARDED: neither. */
 static enum side pair_went_out(struct pair *p, int err, bool itself)
 {
-    bool from = amph_ip_went_out(&p->from, err, itself), to = amph_ip_went_out(&p->to, err, true);
+    bool from = amph_ip_went_out(&p->from, err, itself);
+    bool to = amph_ip_went_out(&p->to, err, true);
     if (from && to)
         return SIDE_LOCAL;
     if (!from && !to)
@@ -348,7 +353,8 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
         return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED) {
         struct stat st; /* what is wrong with the old name counts more than an empty new one */
-        int err = errno, how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+        int err = errno;
+        int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
         if (err == ENOENT && amph_do_fstatat(from_dir, from, &st, how) != 0)
             return -1;
         return amph_ip_fail(err);
@@ -405,7 +411,8 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
     if (cap == 0)
         return amph_ip_resolve_end(&w, EINVAL);
-    char spare[PATH_MAX], *to = amph_ip_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
+    char spare[PATH_MAX];
+    char *to = amph_ip_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
     if (to == spare && cap > sizeof spare)
         cap = sizeof spare;
     if (w.by == AMPH_IP_BY_ALIAS) {

@@ -124,7 +124,8 @@ static int open_last(struct walk *w, const char *part, bool slash)
 {
     char target[PATH_MAX], name[NAME_MAX + 3];
     struct stat st;
-    bool creates = w->flags & O_CREAT, dots = strcmp(part, ".") == 0 || strcmp(part, "..") == 0;
+    bool creates = w->flags & O_CREAT;
+    bool dots = strcmp(part, ".") == 0 || strcmp(part, "..") == 0;
     bool itself = !slash && ((w->flags & O_NOFOLLOW) || (creates && (w->flags & O_EXCL)));
     ssize_t len = itself || dots ? -1 : readlinkat(here(w), part, target, sizeof target);
     if (len >= 0)
@@ -145,7 +146,8 @@ static int go(struct walk *w)
 {
     for (;;) {
         char part[NAME_MAX + 2];
-        const char *at = w->todo + strspn(w->todo, "/"), *rest = at + strcspn(at, "/");
+        const char *at = w->todo + strspn(w->todo, "/");
+        const char *rest = at + strcspn(at, "/");
         size_t n = (size_t)(rest - at);
         bool last = !rest[strspn(rest, "/")];
         if (n > NAME_MAX)
@@ -225,7 +227,8 @@ int amph_ip_open_resolved(int dir, const char *path, const struct open_how *how)
     w->mode = (mode_t)how->mode;
     w->links = 0;
     w->n = 0;
-    int begun = begin(w, dir, path), fd = begun == 0 ? go(w) : -1;
+    int begun = begin(w, dir, path);
+    int fd = begun == 0 ? go(w) : -1;
     while (w->n)
         leave_last(w);
     int err = errno;

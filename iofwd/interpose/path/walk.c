@@ -70,7 +70,8 @@ int amph_do_scandirat(int at, const char *path, struct dirent ***list, int (*cho
     struct entries e = { 0 };
     int saved = errno;
     DIR *dir = opendir_at(at, path);
-    int failed = dir ? read_all(dir, &e, choose) : -1, err = errno;
+    int failed = dir ? read_all(dir, &e, choose) : -1;
+    int err = errno;
     if (dir)
         amph_do_closedir(dir);
     if (failed) {
@@ -175,7 +176,9 @@ static int tree_change(struct tree *t, size_t len)
         memcpy(name, t->path, len);
         name[len] = 0;
     }
-    int fd = amph_do_openat(t->start, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0), failed = fd < 0 ? -1 : amph_do_fchdir(fd), err = errno;
+    int fd = amph_do_openat(t->start, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int failed = fd < 0 ? -1 : amph_do_fchdir(fd);
+    int err = errno;
     if (fd >= 0)
         amph_do_close(fd);
     errno = err;

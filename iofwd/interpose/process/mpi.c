@@ -24,7 +24,8 @@ static struct pmix_proc *ranks; /* all of the program, for the fences */
 
 static void *library(const char *name)
 {
-    void *handle = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD), *symbol = dlsym(handle ? handle : RTLD_NEXT, name);
+    void *handle = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD);
+    void *symbol = dlsym(handle ? handle : RTLD_NEXT, name);
     if (!symbol)
         libc__Exit(127); /* who calls it has loaded it */
     return symbol;
@@ -33,7 +34,8 @@ static void *library(const char *name)
 /* Leaves of a list of numbers with commas those of the program. */
 static void cut_list(char *list)
 {
-    char *to = list, *end;
+    char *to = list;
+    char *end;
     for (char *at = list; *at; at = *end ? end + 1 : end) {
         unsigned long n = strtoul(at, &end, 10);
         size_t len = (size_t)(end - at);

@@ -124,7 +124,8 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 
 static void take_signals(void)
 {
-    struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART }, now;
+    struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
+    struct sigaction now;
     sigfillset(&act.sa_mask);
     for (int sig = 1; sig < NSIG; sig++) {
         bool stops = sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU || sig == SIGCONT;
@@ -288,7 +289,9 @@ static AMPH_NORETURN void stay(void)
 int amph_ip_relay(const char *path, char *const argv[], char *const env[])
 {
     sigset_t all, mask;
-    int report[2], failed = 0, err = 0;
+    int report[2];
+    int failed = 0;
+    int err = 0;
     if (!is_alone(path))
         return amph_ip_kernel_execve(path, argv, env);
     relay.wake[0] = relay.wake[1] = -1;

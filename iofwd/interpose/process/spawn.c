@@ -60,7 +60,8 @@ static int do_close(const struct action *a)
 
 static int do_closefrom(const struct action *a)
 {
-    unsigned first = a->fd < 0 ? 0 : (unsigned)a->fd, keep = (unsigned)a->keep;
+    unsigned first = a->fd < 0 ? 0 : (unsigned)a->fd;
+    unsigned keep = (unsigned)a->keep;
     if (keep > first)
         amph_do_close_range(first, keep - 1, 0);
     return amph_do_close_range(keep >= first ? keep + 1 : first, ~0U, 0);
@@ -123,7 +124,8 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
 static void drop(const posix_spawn_file_actions_t *actions)
 {
     pthread_mutex_lock(&lock);
-    struct list **at = find(actions), *l = *at;
+    struct list **at = find(actions);
+    struct list *l = *at;
     if (l)
         *at = l->next;
     pthread_mutex_unlock(&lock);
@@ -308,7 +310,10 @@ int amph_ip_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn
     struct start s = { .file = file, .search = search, .first = actions_of(actions), .attr = attr, .argv = argv,
                        .envp = envp == environ ? NULL : envp };
     sigset_t none;
-    int ends[2], saved = errno, status, failed = 0;
+    int ends[2];
+    int saved = errno;
+    int status;
+    int failed = 0;
     int err = report_pipe(ends);
     if (err)
         return err;

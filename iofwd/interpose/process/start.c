@@ -31,7 +31,8 @@ int amph_ip_copy_in(const char *path, int amode)
 {
     struct stat st;
     char *buf = NULL;
-    int from = amph_do_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), to = -1;
+    int from = amph_do_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    int to = -1;
     if (from < 0)
         return -1;
     if (amph_do_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
@@ -84,11 +85,13 @@ static bool read_script(struct script *s, int fd)
     if (s->line[0] != '#' || s->line[1] != '!')
         return false;
     size_t len = strcspn(s->line, "\n");
-    bool ends = s->line[len] == '\n', cut = len == sizeof s->line - 1;
+    bool ends = s->line[len] == '\n';
+    bool cut = len == sizeof s->line - 1;
     while ((ends || cut) && strchr(blank, s->line[len - 1]))
         len--;
     s->line[len] = 0;
-    char *name = s->line + 2 + strspn(s->line + 2, blank), *end = name + strcspn(name, blank);
+    char *name = s->line + 2 + strspn(s->line + 2, blank);
+    char *end = name + strcspn(name, blank);
     if (!*name || (cut && !*end))
         return true; /* without an interpreter */
     s->interpreter = name;
@@ -103,7 +106,8 @@ static bool read_script(struct script *s, int fd)
 static int start_script(const struct start *s, const struct script *script, const char *path, char *const argv[])
 {
     struct start next = *s;
-    size_t argc = amph_ip_env_entries(argv), at = 0;
+    size_t argc = amph_ip_env_entries(argv);
+    size_t at = 0;
     char **args = alloca((argc + 4) * sizeof *args);
     if (!script->interpreter)
         return amph_ip_fail(ENOEXEC);
@@ -122,7 +126,8 @@ static int start_script(const struct start *s, const struct script *script, cons
 /* The kernel did not find what a local file names: the file may be a script with a forwarded interpreter.  Keeps errno. */
 static bool needs_forwarded(const char *path, struct script *script)
 {
-    int err = errno, fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
+    int err = errno;
+    int fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
     const char *name = fd >= 0 && read_script(script, fd) ? script->interpreter : NULL;
     bool found = name && name[0] == '/' && amph_ip_path(name);
     if (fd >= 0)
@@ -159,7 +164,8 @@ static bool is_static(int fd, const char *path)
 
 bool amph_ip_is_static_at(const char *path)
 {
-    int saved = errno, fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
+    int saved = errno;
+    int fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
     bool found = fd >= 0 && is_static(fd, path);
     if (fd >= 0)
         libc_close(fd);
@@ -196,8 +202,11 @@ bool amph_ip_start_has_libraries(char *const *env)
 /* Starts what the kernel and the linker find; needs (or NULL): what it gets of libraries, which is used up. */
 static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, const char *path, char *const argv[])
 {
-    char setting[4096], **preload = entry_of(s->env, "LD_PRELOAD"), *listed = preload ? *preload : NULL;
-    size_t n = amph_ip_env_entries(s->env), end = n;
+    char setting[4096];
+    char **preload = entry_of(s->env, "LD_PRELOAD");
+    char *listed = preload ? *preload : NULL;
+    size_t n = amph_ip_env_entries(s->env);
+    size_t end = n;
     if (needs && has_preload(s->env) && !amph_ip_is_static_at(path) && amph_ip_elf_deps_complete_preload(needs, listed)) {
         *preload = needs->preload;
         s->env[end++] = needs->told;
@@ -230,7 +239,8 @@ static int copy_for_needs(const char *path, char *const *env, struct amph_ip_elf
 {
     const char *search = value_of(env, "LD_LIBRARY_PATH");
     struct stat st;
-    int saved = errno, copy = -1;
+    int saved = errno;
+    int copy = -1;
     int fd = search && amph_ip_elf_deps_search(search) && libc_access(path, X_OK) == 0 ? libc_open64(path, O_RDONLY | O_CLOEXEC, 0) : -1;
     if (fd >= 0 && libc_fstat64(fd, &st) == 0 && !(st.st_mode & (S_ISUID | S_ISGID)) && (*needs_p = amph_ip_elf_deps_new(search, false)) != NULL)
         copy = amph_ip_elf_deps_of_local(*needs_p, fd, path);

@@ -227,7 +227,8 @@ bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cooki
 {
     const struct amph_ip_cookie_file *from = (const void *)model;
     struct amph_ip_cookie_file *to = (struct amph_ip_cookie_file *)(void *)f;
-    bool standard = is_standard(f), locked = ftrylockfile(f) == 0;
+    bool standard = is_standard(f);
+    bool locked = ftrylockfile(f) == 0;
 
     *text_p = NULL;
     *text_len_p = 0;

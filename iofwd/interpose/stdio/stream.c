@@ -98,7 +98,8 @@ static ssize_t read_fd(int fd, char *buf, size_t len)
 static ssize_t fill(struct stream *s, size_t len)
 {
     FILE *f = s->file;
-    size_t most = s->jumped ? FIRST : BUFFER, ask = len < most ? len : most;
+    size_t most = s->jumped ? FIRST : BUFFER;
+    size_t ask = len < most ? len : most;
     ssize_t n = read_fd(s->fd, s->buffer, ask);
     size_t room = s->jumped ? FIRST : n == (ssize_t)ask && ask < BUFFER ? 2 * ask : len;
     f->_IO_buf_end = s->buffer + room;
@@ -250,7 +251,8 @@ FILE *amph_do_fopen(const char *path, const char *mode)
 
 FILE *amph_do_fdopen(int fd, const char *mode)
 {
-    int wanted = flags_of(mode), have = wanted < 0 ? -1 : amph_do_fcntl(fd, F_GETFL, NULL);
+    int wanted = flags_of(mode);
+    int have = wanted < 0 ? -1 : amph_do_fcntl(fd, F_GETFL, NULL);
     if (have < 0)
         return NULL;
     int access = have & O_ACCMODE;
@@ -363,7 +365,8 @@ static int lead(int fd, int to, int flags)
 {
     if (fd == to)
         return 0;
-    int r = amph_do_dup3(fd, to, flags & O_CLOEXEC), err = errno;
+    int r = amph_do_dup3(fd, to, flags & O_CLOEXEC);
+    int err = errno;
     amph_do_close(fd);
     errno = err;
     return r;
@@ -375,7 +378,8 @@ extern void _IO_link_in(FILE *f); /* into glibc's list of all streams */
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
     struct stream *s = find(f);
-    int flags = flags_of(mode), fd = -1;
+    int flags = flags_of(mode);
+    int fd = -1;
     fflush(f);
     if (flags >= 0 && path)
         fd = amph_do_openat(AT_FDCWD, path, flags, 0666);
@@ -410,7 +414,10 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 /* A stream that has no room to become ours is closed, and the caller gets another one with its number. */
 static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 {
-    int held = libc_fileno(f), flags = flags_of(mode), fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666), err = errno;
+    int held = libc_fileno(f);
+    int flags = flags_of(mode);
+    int fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666);
+    int err = errno;
     fflush(f);
     if (fd >= 0 && held >= 0) {
         f->_fileno = fd == held ? -1 : libc_fcntl64(held, F_DUPFD_CLOEXEC, 0); /* it must neither close nor move the number */

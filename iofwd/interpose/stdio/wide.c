@@ -41,13 +41,15 @@ struct amph_ip_charset {
 static size_t encode(struct amph_ip_charset *set, wchar_t c, char to[CODED_MOST])
 {
     char *from = (char *)&c;
-    size_t left = sizeof c, room = CODED_MOST;
+    size_t left = sizeof c;
+    size_t room = CODED_MOST;
     return iconv(set->out, &from, &left, &to, &room) == (size_t)-1 ? (size_t)-1 : CODED_MOST - room;
 }
 
 bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p)
 {
-    const char *asked = strstr(mode, ",ccs="), *slash;
+    const char *asked = strstr(mode, ",ccs=");
+    const char *slash;
     char name[64], to[80], unused[CODED_MOST];
     *set_p = NULL;
     if (!asked)
@@ -97,7 +99,8 @@ static void follow_place(FILE *f, struct amph_ip_charset *set)
 static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MOST], size_t *held_p)
 {
     wchar_t got[AMPH_COUNTOF(set->next)];
-    char *from = bytes, *to = (char *)got;
+    char *from = bytes;
+    char *to = (char *)got;
     size_t room = sizeof got;
     if (byte == EOF) {
         iconv(set->in, NULL, NULL, &to, &room); /* some keep a character back until they know what follows */
@@ -120,7 +123,8 @@ static wint_t next_char(FILE *f, struct amph_ip_charset *set)
 {
     char bytes[CODED_MOST];
     size_t held = 0;
-    bool more = true, valid = true;
+    bool more = true;
+    bool valid = true;
     while (!set->count && more && valid) {
         int byte = fgetc(f);
         more = byte != EOF;
@@ -300,7 +304,8 @@ static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *forma
     follow_place(f, set);
     const off_t at = ftello(f);
     const struct amph_ip_charset before = *set;
-    wchar_t *text = NULL, *longer;
+    wchar_t *text = NULL;
+    wchar_t *longer;
     off_t taken = -1;
     int got = EOF;
     for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
@@ -337,7 +342,8 @@ int amph_do_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
         return coded_scan(f, set, format, ap);
     const off_t at = ftello(f);
     off_t taken = -1;
-    char *text = NULL, *longer;
+    char *text = NULL;
+    char *longer;
     int got = EOF;
     for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
         va_list args;

@@ -49,7 +49,8 @@ static int open_last(int dir, const char *name, int flags, mode_t mode, int link
 static int enter(int dir, const char *name, int link_answer)
 {
     struct stat st;
-    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), answer = 0;
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int answer = 0;
     if (fd < 0)
         return -errno;
     if (fstat(fd, &st) != 0)
@@ -65,10 +66,12 @@ static int enter(int dir, const char *name, int link_answer)
 static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no_links)
 {
     const int link_answer = no_links ? -ELOOP : -EXDEV;
-    int dir = base, fd = -EXDEV;
+    int dir = base;
+    int fd = -EXDEV;
     while (rel[0] != '/') {
         char part[NAME_MAX + 1];
-        size_t n = strcspn(rel, "/"), slashes = strspn(rel + n, "/");
+        size_t n = strcspn(rel, "/");
+        size_t slashes = strspn(rel + n, "/");
         bool last = rel[n + slashes] == 0;
         fd = n == 0 ? -ENOENT : n > NAME_MAX ? -ENAMETOOLONG : 0;
         if (fd)

@@ -98,7 +98,8 @@ enum amph_status amph_server_exports_open(const char *spec, struct amph_server_e
 enum amph_status amph_server_exports_protect(struct amph_server_exports *ex, const char *names)
 {
     while (*names) {
-        size_t len = strcspn(names, ":"), bare = len;
+        size_t len = strcspn(names, ":");
+        size_t bare = len;
         bool known = len == 0;
         while (bare > 0 && names[bare - 1] == '/')
             bare--;
@@ -397,7 +398,8 @@ static int walk(struct amph_server_path *pl, enum follow last)
         at += strspn(at, "/");
         memcpy(rest, at, strlen(at) + 1);
         memcpy(wk->todo, rest, strlen(rest) + 1);
-        bool up = strcmp(part, "..") == 0, here = strcmp(part, ".") == 0;
+        bool up = strcmp(part, "..") == 0;
+        bool here = strcmp(part, ".") == 0;
         if (up || here)
             err = is_directory(wk);
         if (up && !err)
@@ -439,7 +441,8 @@ static bool is_same(int a, int b)
 static bool is_inside(const struct amph_server_path *pl, int dir)
 {
     int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    bool inside = false, top = at < 0;
+    bool inside = false;
+    bool top = at < 0;
     while (!inside && !top) {
         int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
         inside = is_same(at, pl->export->fd);
@@ -467,7 +470,8 @@ static int open_climbing(struct amph_server_path *pl, const char *rel, int flags
     if (!nameless || !after_dots(rel, true))
         return -EXDEV;
     for (const char *next; (next = after_dots(rel, true)) != NULL || (next = after_dots(rel, false)) != NULL; rel = next) {
-        int up = rel[1] == '.' ? openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : dir, err = errno;
+        int up = rel[1] == '.' ? openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : dir;
+        int err = errno;
         if (up != dir && dir != pl->base)
             close(dir);
         if (up < 0)
@@ -559,7 +563,8 @@ int amph_server_path_open(struct amph_server_path *pl, int flags, mode_t mode)
 /* Splits rel at its last part; the parent's text goes to `parent`. */
 static int split(const struct amph_server_path *pl, char *parent, size_t room, const char **last_p)
 {
-    const char *rel = pl->rel, *end = rel + strlen(rel);
+    const char *rel = pl->rel;
+    const char *end = rel + strlen(rel);
     while (end > rel && end[-1] == '/')
         end--;
     const char *last = end;

@@ -38,7 +38,9 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
 
 static int move(struct amph_server_request *rq, struct amph_server_handle *h, struct iovec v, size_t *done_p)
 {
-    bool writes = rq->id == AMPH_FWD_WRITE, waits = !h->nonblock && !(rq->bulk.rwf & RWF_NOWAIT), at_once = true;
+    bool writes = rq->id == AMPH_FWD_WRITE;
+    bool waits = !h->nonblock && !(rq->bulk.rwf & RWF_NOWAIT);
+    bool at_once = true;
     int err;
     while (!(err = wait_for(rq, h, writes ? POLLOUT : POLLIN, at_once))) {
         ssize_t n = writes ? pwritev2(h->fd, &v, 1, -1, rq->bulk.rwf) : preadv2(h->fd, &v, 1, -1, rq->bulk.rwf);
@@ -59,7 +61,8 @@ int amph_server_fifo_read(struct amph_server_request *rq, struct amph_server_han
 /* One that may wait writes all, or until something prevents it. */
 int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_handle *h, const void *data, size_t len, size_t *done_p)
 {
-    size_t done = 0, n = 0;
+    size_t done = 0;
+    size_t n = 0;
     bool whole = !h->nonblock;
     int err;
     do {

@@ -222,7 +222,8 @@ static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t whic
     };
     struct fsxattr x = { .fsx_xflags = word[0], .fsx_extsize = word[1], .fsx_nextents = word[2], .fsx_projid = word[3],
                          .fsx_cowextsize = word[4] };
-    int one = (int)word[0], r;
+    int one = (int)word[0];
+    int r;
     *n_p = which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1;
     if (which == FWD_INODE_FLAGS_PIPE_SIZE)
         r = one = fcntl(h->fd, set ? F_SETPIPE_SZ : F_GETPIPE_SZ, one);

@@ -51,7 +51,8 @@ static bool is_marked(int fd, int64_t from, int64_t end)
 /* Is the file mapped in another space?  If not, it is marked as mapped in this one. */
 static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
 {
-    int64_t end = MARKS_AT + MARKS_BYTES, byte = MARKS_AT + (int64_t)(((uint64_t)space ^ kernel_id()) % (uint64_t)MARKS_BYTES);
+    int64_t end = MARKS_AT + MARKS_BYTES;
+    int64_t byte = MARKS_AT + (int64_t)(((uint64_t)space ^ kernel_id()) % (uint64_t)MARKS_BYTES);
     if (h->map_space == space)
         return false;
     for (int times = 0; times < 2; times++) /* another may be marking it at the same time */

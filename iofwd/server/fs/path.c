@@ -89,7 +89,8 @@ static int look_for_parent(struct amph_server_request *rq, const struct amph_ser
 static int reach_parent(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, struct amph_server_path *pl,
                         const char **last_p)
 {
-    int err, fd = look_for_parent(rq, dir, path, pl, last_p);
+    int err;
+    int fd = look_for_parent(rq, dir, path, pl, last_p);
     if (fd >= 0 && (err = writable(rq, pl)) != 0) {
         amph_server_path_put_parent(pl, fd);
         return -err;
@@ -110,7 +111,8 @@ static mode_t new_mode(mode_t mode)
 {
     static _Thread_local bool own;
     static _Thread_local mode_t has;
-    mode_t mask = amph_fwd_mode_mask(mode), bits = mode & AMPH_FWD_MODE_BITS;
+    mode_t mask = amph_fwd_mode_mask(mode);
+    mode_t bits = mode & AMPH_FWD_MODE_BITS;
     if (!bits)
         return 0;
     if (!own && unshare(CLONE_FS) != 0)
@@ -205,8 +207,11 @@ static int open_place(struct amph_server_request *rq, struct amph_server_path *p
 
 static int open_quickly(struct amph_server_request *rq, struct amph_server_path *pl, const struct amph_server_args_open *a, struct stat *st)
 {
-    bool nonblock = a->flags & O_NONBLOCK, path_only = a->flags & O_PATH, write_only = (a->flags & O_ACCMODE) == O_WRONLY;
-    int fd, err = open_place(rq, pl, a, &fd);
+    bool nonblock = a->flags & O_NONBLOCK;
+    bool path_only = a->flags & O_PATH;
+    bool write_only = (a->flags & O_ACCMODE) == O_WRONLY;
+    int fd;
+    int err = open_place(rq, pl, a, &fd);
     if (err)
         return err;
     if (fd == -ENXIO && !nonblock && write_only)

@@ -181,7 +181,8 @@ static void *agent(void *arg)
     struct amph_server_locker *lk = arg;
     struct amph_server_lock_order o;
     int fd;
-    bool works = leave_table(lk->sock), waking = false;
+    bool works = leave_table(lk->sock);
+    bool waking = false;
     lk->apart = works;
     sem_post(&lk->left);
     for (;;) {

@@ -102,7 +102,8 @@ static int order_call(struct amph_server_locker *lk, struct amph_server_request 
 {
     const struct amph_server_handle *h = rq->file;
     struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CALL, .rq = rq, .handle = h->number };
-    struct amph_server_kept *k = amph_server_kept_find(lk->known, h->number), *fresh = NULL;
+    struct amph_server_kept *k = amph_server_kept_find(lk->known, h->number);
+    struct amph_server_kept *fresh = NULL;
     struct stat st;
     if (!k) {
         if (fstat(h->fd, &st) != 0 || !(fresh = malloc(sizeof *fresh)))

@@ -221,7 +221,8 @@ int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_
 /* The watch of a file by a descriptor of the client's, or where the list ends.  *other_p: another descriptor has the file's own one. */
 static struct watch **watch_of(struct amph_server_notifier *b, const struct amph_server_args_watch *a, bool *other_p)
 {
-    struct watch **found = NULL, **at = &b->watches;
+    struct watch **found = NULL;
+    struct watch **at = &b->watches;
     *other_p = false;
     for (; *at; at = &(*at)->next) {
         if ((*at)->file != a->file)

@@ -35,7 +35,8 @@ static void must(bool ok, const char *what)
 /* Opens files until there are no more.  How many; *err_p: why no more. */
 static int open_all(int *last_p, int *err_p)
 {
-    int n = 0, fd;
+    int n = 0;
+    int fd;
 
     while ((fd = open("f", O_CREAT | O_RDWR | O_CLOEXEC, 0600)) >= 0) {
         *last_p = fd;
@@ -52,7 +53,8 @@ static void new_programs(void)
 
 static void lone(void)
 {
-    int last = -1, err;
+    int last = -1;
+    int err;
     int n = open_all(&last, &err);
 
     printf("# %d files, then %s\n", n, strerrorname_np(err));
@@ -66,7 +68,8 @@ static void lone(void)
 static void busy_client(int i, int out, int in)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i, .l_len = 1 };
-    int last = -1, err;
+    int last = -1;
+    int err;
     int n = open_all(&last, &err);
     char byte = 0;
 
@@ -80,7 +83,9 @@ static void busy_client(int i, int out, int in)
 
 static void busy(void)
 {
-    int out[2], in[2], sum = 0, status, n;
+    int out[2], in[2];
+    int sum = 0;
+    int status, n;
 
     must(pipe2(out, O_CLOEXEC) == 0 && pipe2(in, O_CLOEXEC) == 0, "pipes");
     for (int i = 0; i < BUSY; i++)
@@ -99,7 +104,8 @@ static void busy(void)
 
 static void inherited(void)
 {
-    int last = -1, err, status;
+    int last = -1;
+    int err, status;
     int n = open_all(&last, &err);
 
     must(n > 20 && err == EMFILE, "many files, then EMFILE");
@@ -130,7 +136,9 @@ static void one_of_many(int most, int out)
 static int start_until(int processes, int most, int wanted)
 {
     pid_t pid[CLIENTS];
-    int out[2], err = 0, n = 0;
+    int out[2];
+    int err = 0;
+    int n = 0;
 
     must(processes <= CLIENTS && pipe2(out, O_CLOEXEC) == 0, "a pipe");
     while (n < processes && err != wanted) {

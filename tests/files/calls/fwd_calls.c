@@ -81,7 +81,8 @@ static void opening(void)
 /* The lowest free number, as open and dup promise; the first argument of dup2 stays what it is. */
 static void numbers(void)
 {
-    int fd, low = dup(2);
+    int fd;
+    int low = dup(2);
     close(low);
     T((fd = open(in("h"), O_RDONLY)) - low);
     T(dup(fd) - low);
@@ -108,7 +109,8 @@ static void numbers(void)
 static void data(void)
 {
     char buf[64] = "";
-    struct iovec iov[3] = { { "ab", 2 }, { "", 0 }, { "cdefg", 5 } }, into[2] = { { buf, 3 }, { buf + 10, 50 } };
+    struct iovec iov[3] = { { "ab", 2 }, { "", 0 }, { "cdefg", 5 } };
+    struct iovec into[2] = { { buf, 3 }, { buf + 10, 50 } };
     int fd = open(in("data"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     T(write(fd, "0123456789", 10));
     T(pwrite(fd, "XY", 2, 4));
@@ -171,7 +173,8 @@ static void moving(void)
     snprintf(path, sizeof path, "%s/local", scratch);
     for (size_t i = 0; i < sizeof big; i++)
         big[i] = (char)(i * 7 + i / 251);
-    int a = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644), b = open(in("moved"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int a = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int b = open(in("moved"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     int c = open(in("moved2"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     T(write(a, big, sizeof big));
     off_t off = 1000;
@@ -208,7 +211,9 @@ static void moving(void)
 /* What the kernel looks at first where more than one thing is wrong; and a chdir that fails leaves the locks alone. */
 static void order_of_errors(const char *fifo, const char *file)
 {
-    int pipe_end = open(fifo, O_RDWR | O_NONBLOCK), fd = open(file, O_RDWR), other = open(file, O_RDWR);
+    int pipe_end = open(fifo, O_RDWR | O_NONBLOCK);
+    int fd = open(file, O_RDWR);
+    int other = open(file, O_RDWR);
     struct flock whole = { .l_type = F_WRLCK };
     off_t off = 5;
     T(preadv(pipe_end, NULL, 0, 5));
@@ -397,7 +402,8 @@ static void find_at(int d, int root, int fd)
     T(statx(d, "at", 0x40000000, STATX_SIZE, &stx));
     T(statx(d, "at", AT_STATX_SYNC_TYPE, STATX_SIZE, &stx));
     T(statx(d, "at", 0, STATX__RESERVED, &stx));
-    int named = openat(d, "at", O_PATH), block = 0;
+    int named = openat(d, "at", O_PATH);
+    int block = 0;
     T(fchownat(named, "", getuid(), (gid_t)-1, AT_EMPTY_PATH));
     T(fchown(named, getuid(), (gid_t)-1));
     T(fcntl(named, F_GETFL) == O_PATH);
@@ -455,7 +461,9 @@ static void at_calls(void)
 {
     struct stat st;
     char buf[2];
-    int d = open(in("d"), O_RDONLY | O_DIRECTORY), fd, root = open(dir, O_PATH | O_DIRECTORY);
+    int d = open(in("d"), O_RDONLY | O_DIRECTORY);
+    int fd;
+    int root = open(dir, O_PATH | O_DIRECTORY);
     OK(fd = openat(d, "at", O_CREAT | O_RDWR, 0600));
     T(write(fd, "at", 2));
     find_at(d, root, fd);
@@ -540,7 +548,8 @@ static void real_paths(void)
         "none", "none/x", "f/x", "real/dangling", "real/dangling/x", "real/../real/none", "real/around", "real/around/x",
         "f/", "f/..", "real/none/..", "real/./..//none/", "real/back/f", "real/back/real/none",
     };
-    char buf[PATH_MAX], *large = malloc(20000);
+    char buf[PATH_MAX];
+    char *large = malloc(20000);
     T(mkdir(in("real"), 0755));
     T(symlink("nowhere/further", in("real/dangling")));
     T(symlink("around", in("real/around")));

@@ -75,7 +75,8 @@ static void one_write(int fd, size_t len, bool at_place, size_t *place)
 /* A read may be short only at the end of the file. */
 static void one_read(int fd, size_t len, bool at_place, size_t *place)
 {
-    size_t at = at_place ? *place : offset, n = readable(at, len);
+    size_t at = at_place ? *place : offset;
+    size_t n = readable(at, len);
     memset(got, 0xee, len);
     IS(at_place ? pread(fd, got, len, (off_t)at) : read(fd, got, len), n);
     IS(memcmp(got, model + at, n), 0);
@@ -89,7 +90,8 @@ static size_t apart_offset[2];
 static void by_another(size_t len, size_t near)
 {
     unsigned which = (unsigned)below(2);
-    size_t mine = offset, place = near > len ? near - below(len + 1) : near;
+    size_t mine = offset;
+    size_t place = near > len ? near - below(len + 1) : near;
     offset = apart_offset[which];
     switch (below(6)) {
     case 0: one_write(apart[which], len, true, &place); break;
@@ -109,8 +111,11 @@ static void by_another(size_t len, size_t near)
 /* Consecutive calls of one kind; announced rightly, wrongly or not at all. */
 static void a_run(int fd)
 {
-    bool writing = below(2), at_place = below(3) == 0;
-    size_t place = below(MODEL_BYTES), len = a_length(), calls = 1 + below(80);
+    bool writing = below(2);
+    bool at_place = below(3) == 0;
+    size_t place = below(MODEL_BYTES);
+    size_t len = a_length();
+    size_t calls = 1 + below(80);
     if (below(2))
         IS((writing ? iofwd_write_prep : iofwd_read_prep)(fd, len * calls + (below(4) ? 0 : below(5000)),
                                                           (unsigned)(calls + (below(4) ? 0 : below(9)))), 0);
@@ -155,7 +160,8 @@ static void a_cut(int fd)
 static void a_child(int fd)
 {
     int status;
-    size_t len = 3000, place = 0;
+    size_t len = 3000;
+    size_t place = 0;
     if (offset + 2 * len > MODEL_BYTES)
         return;
     fill(len);
@@ -202,7 +208,9 @@ static int is_too_far(void)
 /* Writes beyond what the file may grow to fail, now or later, once, with the file system's reason. */
 static void late_error(const char *path)
 {
-    int fd = open(path, O_RDWR), failures = 0, wrong = 0;
+    int fd = open(path, O_RDWR);
+    int failures = 0;
+    int wrong = 0;
     near_the_end(fd);
     for (int i = 0; i < 8; i++)
         if (write(fd, buf, 1024) < 0) {
@@ -260,7 +268,10 @@ static void announced_error(const char *path, int calls, int then)
 /* Announcing is about the open file, not the number, and no more than a hint. */
 static void announced_descriptors(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), other = dup(fd), reader = open(path, O_RDONLY), writer = open(path, O_WRONLY);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int other = dup(fd);
+    int reader = open(path, O_RDONLY);
+    int writer = open(path, O_WRONLY);
     char back[1000];
     IS(fd >= 0 && other >= 0 && reader >= 0 && writer >= 0, 1);
     IS(iofwd_write_prep(fd, 1000, 10), 0);
@@ -293,7 +304,8 @@ static void announced_descriptors(const char *path)
 
 static void appends(const char *path)
 {
-    int a = open(path, O_WRONLY | O_APPEND), b = open(path, O_WRONLY | O_APPEND);
+    int a = open(path, O_WRONLY | O_APPEND);
+    int b = open(path, O_WRONLY | O_APPEND);
     size_t at = size;
     if (size + 40000 > MODEL_BYTES)
         return;
@@ -333,7 +345,8 @@ static void write_some(int fd)
 /* F_SETFL decides anew where writes go, and what one descriptor has gathered others see. */
 static void set_flags(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), other = open(path, O_RDWR);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int other = open(path, O_RDWR);
     struct stat st;
     write_some(fd);
     IS(fstat(other, &st), 0);
@@ -370,7 +383,8 @@ static void scattered_reads(const char *path)
 /* Nothing is left of a closed file. */
 static void many_files(const char *path)
 {
-    struct mallinfo2 before = { .uordblks = 0 }, after;
+    struct mallinfo2 before = { .uordblks = 0 };
+    struct mallinfo2 after;
     for (int i = 0, fd[10]; i < 60; i++) {
         if (i == 1)
             before = mallinfo2();
@@ -466,7 +480,8 @@ static void beside_a_waiting_reader(const char *path)
     pthread_t thread;
     snprintf(fifo, sizeof fifo, "%s.fifo", path);
     IS(mkfifo(fifo, 0600), 0);
-    int ends = open(fifo, O_RDWR), fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int ends = open(fifo, O_RDWR);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     IS(iofwd_read_prep(ends, 10, 10), 0);
     IS(pthread_create(&thread, NULL, read_byte, &ends), 0);
     while (!reader || process_state(reader) != 'S')
@@ -499,8 +514,10 @@ static void on_alarm(int sig)
 /* A handler reads from the file whose gathered write it has come in between. */
 static void below_a_handler(const char *path)
 {
-    struct sigaction old, sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
-    struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { { 0, 0 }, { 0, 0 } };
+    struct sigaction old;
+    struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+    struct itimerval often = { { 0, 300 }, { 0, 300 } };
+    struct itimerval never = { { 0, 0 }, { 0, 0 } };
     handler_fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     IS(pwrite(handler_fd, "x", 1, 0), 1);
     IS(sigaction(SIGALRM, &sa, &old), 0);
@@ -577,7 +594,8 @@ int main(int argc, char **argv)
     seed = strtoul(argv[argc - 1], NULL, 10);
     srandom((unsigned)seed);
     snprintf(path, sizeof path, "/fwd/file.%d", (int)getpid());
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600), twin = dup(fd);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    int twin = dup(fd);
     if (fd < 0)
         fail("open", fd, 3);
     for (int i = 0; i < 2; i++)

@@ -33,7 +33,9 @@ int main(int argc, char **argv)
 {
     static const int flags[] = { O_WRONLY, O_RDWR, O_WRONLY | O_TRUNC, O_WRONLY | O_CREAT, O_RDWR | O_CREAT | O_TRUNC, O_RDONLY | O_TRUNC };
     const size_t nflags = sizeof flags / sizeof flags[0];
-    long written = 0, refused = 0, strange = 0;
+    long written = 0;
+    long refused = 0;
+    long strange = 0;
     pthread_t t;
     if (argc != 5)
         return 2;

@@ -66,7 +66,8 @@ static uint64_t all_written(void)
 
 static int by_size(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
@@ -77,7 +78,8 @@ static void be_small(iofwd_file_t *f, const char *path, uint64_t by[CALLS])
     struct stat st;
     size_t done;
     memset(data, 's', sizeof data);
-    uint64_t begin = all_written(), before;
+    uint64_t begin = all_written();
+    uint64_t before;
     while ((before = all_written()) - begin < LARGE) /* the greedy one is at it */
         ;
     for (int i = 0; i < CALLS; i++) {

@@ -96,7 +96,8 @@ static void put(size_t from, size_t n)
 
 static void op_read(void)
 {
-    size_t n = amount(), from = any((uint32_t)len + 10);
+    size_t n = amount();
+    size_t from = any((uint32_t)len + 10);
     if (from + n > MOST)
         n = from < MOST ? MOST - from : 0;
     note("read", from, n);
@@ -112,7 +113,8 @@ static void op_read(void)
 
 static void op_write(void)
 {
-    size_t n = amount(), from = place(&n);
+    size_t n = amount();
+    size_t from = place(&n);
     note("write", from, n);
     fill(n);
     struct iovec iov[2] = { { buf, n / 3 }, { buf + n / 3, n - n / 3 } };
@@ -144,7 +146,9 @@ static void op_truncate(void)
 
 static void op_map_read(void)
 {
-    size_t n = amount(), page = 4096, from = any((uint32_t)len + 1);
+    size_t n = amount();
+    size_t page = 4096;
+    size_t from = any((uint32_t)len + 1);
     if (len == 0 || !maps)
         return;
     if (from + n > len)
@@ -160,14 +164,17 @@ static void op_map_read(void)
 
 static void op_map_write(void)
 {
-    size_t n = amount(), page = 4096, from = any((uint32_t)len + 1);
+    size_t n = amount();
+    size_t page = 4096;
+    size_t from = any((uint32_t)len + 1);
     if (len == 0 || !maps)
         return;
     if (from + n > len)
         n = len - from;
     if (n == 0)
         return;
-    size_t start = from / page * page, whole = n + from - start;
+    size_t start = from / page * page;
+    size_t whole = n + from - start;
     note("map and write", from, n);
     unsigned char *p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)start);
     if (p == MAP_FAILED)
@@ -189,7 +196,8 @@ static void op_map_write(void)
 
 static void op_zero(void)
 {
-    size_t n = amount(), from = any((uint32_t)len + 1);
+    size_t n = amount();
+    size_t from = any((uint32_t)len + 1);
     if (from + n > len)
         n = len - from;
     if (n == 0)
@@ -205,7 +213,8 @@ static void op_zero(void)
 
 static void op_copy(void)
 {
-    size_t n = amount(), from, to;
+    size_t n = amount();
+    size_t from, to;
     if (len < 100)
         return;
     from = any((uint32_t)len / 2);
@@ -214,7 +223,8 @@ static void op_copy(void)
     to = len / 2 + any((uint32_t)(MOST - len / 2 - n + 1));
     if (n == 0 || from + n > to || to + n > MOST)
         return;
-    off_t in = (off_t)from, out = (off_t)to;
+    off_t in = (off_t)from;
+    off_t out = (off_t)to;
     note("copy", from, n);
     ssize_t got = copy_file_range(fd, &in, fd, &out, n, 0);
     if (got <= 0)

@@ -89,7 +89,8 @@ static void vectors(void)
 
 static void small(void)
 {
-    int fd = make("small", 0), n = 0;
+    int fd = make("small", 0);
+    int n = 0;
     fill_but("filler", LEAVE);
     while (write(fd, data, SMALL) == SMALL)
         n++;
@@ -122,7 +123,8 @@ static void streams(void)
 
 static void copies(void)
 {
-    int from = make("from", 0), to = make("to", 0);
+    int from = make("from", 0);
+    int to = make("to", 0);
     off_t at = 0;
     T(write(from, data, MIB));
     fill_but("filler", LEAVE);
@@ -141,7 +143,8 @@ static void copies(void)
 static void names(void)
 {
     char name[16], text[300];
-    int n = 0, fd;
+    int n = 0;
+    int fd;
     do {
         snprintf(name, sizeof name, "n%d", n);
         if ((fd = open(in(name), O_WRONLY | O_CREAT | O_EXCL, 0600)) >= 0)
@@ -206,7 +209,8 @@ static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int
 {
     int fd = make(name, 0);
     size_t step = s->bytes;
-    ssize_t at = 0, n = 0;
+    ssize_t at = 0;
+    ssize_t n = 0;
     if (s->announced)
         must(iofwd_write_prep(fd, (size_t)end, (unsigned)((size_t)end / step)) == 0, "announce", fd);
     while (at < end && (n = write(fd, data + at, step < (size_t)(end - at) ? step : (size_t)(end - at))) > 0)

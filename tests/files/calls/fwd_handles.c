@@ -73,7 +73,8 @@ static int wait_for(pid_t pid)
 
 static void counted(void)
 {
-    int fd = open(in("a"), O_RDWR | O_CREAT | O_TRUNC, 0600), copy;
+    int fd = open(in("a"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int copy;
     open_files(1);
     copy = dup(fd);
     open_files(1);
@@ -108,7 +109,8 @@ static void counted(void)
 /* A child holds what it inherited, also when the parent closes first and when the child is killed. */
 static void held_by_children(void)
 {
-    int ready[2], fd = open(in("held"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int ready[2];
+    int fd = open(in("held"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     char c;
     IS(pipe(ready), 0);
     pid_t pid = fork();
@@ -183,7 +185,9 @@ static char by_name[128];
 
 static void on_tick(int sig)
 {
-    int saved = errno, fd = open(by_name, O_RDONLY); /* a path, too, is the program's */
+    /* a path, too, is the program's */
+    int saved = errno;
+    int fd = open(by_name, O_RDONLY);
     if (fd >= 0 && close(fd) == 0 && write(log_fd, "t", 1) == 1)
         ticks++;
     else
@@ -200,7 +204,8 @@ static void from_a_signal_handler(void)
     strcpy(by_name, in("log"));
     struct sigaction sa = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
     sigaction(SIGALRM, &sa, NULL);
-    struct itimerval every = { { 0, 700 }, { 0, 700 } }, never = { { 0, 0 }, { 0, 0 } };
+    struct itimerval every = { { 0, 700 }, { 0, 700 } };
+    struct itimerval never = { { 0, 0 }, { 0, 0 } };
     setitimer(ITIMER_REAL, &every, NULL);
     int rounds = 0;
     while (rounds < 100 || (ticks < 5 && rounds < 200000)) {
@@ -221,7 +226,8 @@ static void from_a_signal_handler(void)
 /* What was not caught fails on a placeholder instead of vanishing. */
 static void placeholder_refuses(void)
 {
-    char folder[] = "/tmp/fwd-handles-XXXXXX", fds[64], link[80], self[512];
+    char folder[] = "/tmp/fwd-handles-XXXXXX";
+    char fds[64], link[80], self[512];
     int fd = open(in("d"), O_RDWR);
     IS(mkdtemp(folder) != NULL, 1);
     snprintf(fds, sizeof fds, "%s/fds", folder);
@@ -243,8 +249,12 @@ static void placeholder_refuses(void)
 /* A descriptor that comes by a way that is not caught says itself what it stands for, among several of one server. */
 static void sent_to_oneself(void)
 {
-    int pair[2], got = -1, one = open(in("one"), O_RDWR | O_CREAT, 0600), two = open(in("two"), O_RDWR | O_CREAT, 0600);
-    char byte = 0, text[8] = "";
+    int pair[2];
+    int got = -1;
+    int one = open(in("one"), O_RDWR | O_CREAT, 0600);
+    int two = open(in("two"), O_RDWR | O_CREAT, 0600);
+    char byte = 0;
+    char text[8] = "";
     char room[CMSG_SPACE(sizeof(int))] = { 0 };
     struct iovec iov = { &byte, 1 };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
@@ -307,7 +317,8 @@ static void *look(void *by)
 static void turned(void)
 {
     void *const ways[] = { (void *)look_by_read, (void *)look_by_write, (void *)look_by_stat };
-    int local = memfd_create("local", 0), forwarded = open(in("turned"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int local = memfd_create("local", 0);
+    int forwarded = open(in("turned"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     pthread_t threads[3];
     IS(pwrite(local, "l", 1, 0), 1);
     IS(ftruncate(local, 20), 0);

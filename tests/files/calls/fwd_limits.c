@@ -136,7 +136,10 @@ static void entries(void)
     int fd = open("e0", O_WRONLY);
     must(write(fd, "entry", 5) == 5 && close(fd) == 0, "write");
     uint8_t *seen = calloc((size_t)number, 1);
-    long *at = calloc((size_t)number + 3, sizeof *at), *which = calloc((size_t)number + 3, sizeof *which), n = 0, files = 0;
+    long *at = calloc((size_t)number + 3, sizeof *at);
+    long *which = calloc((size_t)number + 3, sizeof *which);
+    long n = 0;
+    long files = 0;
     DIR *d = opendir(".");
     must(d && seen && at && which, "opendir");
     for (long here = telldir(d);; here = telldir(d)) {
@@ -194,7 +197,8 @@ static void full(void)
     gives("close", close(fd));
     gives("unlink", unlink("end"));
     fd = open("small", O_RDWR | O_CREAT | O_TRUNC, 0600);
-    long sum = 0, failed = 0;
+    long sum = 0;
+    long failed = 0;
     for (int i = 0; i < 2048; i++) { /* gathered, or one by one: it is told, with the reason, before or at the end */
         ssize_t n = write(fd, data, 1024);
         sum += n > 0 ? n : 0;
@@ -217,7 +221,10 @@ static void attempts(const char *name)
     char buf[64], below[128];
     snprintf(below, sizeof below, "%s/x", name);
     printf("%s\n", name);
-    int r = open(name, O_RDONLY), w = open(name, O_WRONLY), a = open(name, O_WRONLY | O_APPEND), t = open(name, O_RDWR | O_TRUNC);
+    int r = open(name, O_RDONLY);
+    int w = open(name, O_WRONLY);
+    int a = open(name, O_WRONLY | O_APPEND);
+    int t = open(name, O_RDWR | O_TRUNC);
     gives("open to read", r < 0 ? r : 0);
     errno = 0;
     w = w < 0 ? open(name, O_WRONLY) : w;
@@ -277,7 +284,8 @@ static void refused(const char *what, long result)
 static void readonly(void)
 {
     char buf[8];
-    int fd = open("file", O_RDONLY), dir = open("dir", O_RDONLY | O_DIRECTORY);
+    int fd = open("file", O_RDONLY);
+    int dir = open("dir", O_RDONLY | O_DIRECTORY);
     must(fd >= 0 && dir >= 0 && read(fd, buf, 4) == 4 && memcmp(buf, "read", 4) == 0, "what is there can be read");
     refused("open to write", open("file", O_WRONLY));
     refused("open to both", open("file", O_RDWR));
@@ -311,7 +319,8 @@ static void readonly(void)
 
 static void files(void)
 {
-    int *fd = calloc((size_t)number + 8, sizeof *fd), n = 0;
+    int *fd = calloc((size_t)number + 8, sizeof *fd);
+    int n = 0;
     must(fd, "memory");
     while (n < number + 8 && (fd[n] = open("f", O_CREAT | O_RDWR, 0600)) >= 0)
         n++;
@@ -331,7 +340,9 @@ static void files(void)
 static void crowd(void)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    int last = -1, fd, n = 0;
+    int last = -1;
+    int fd;
+    int n = 0;
 
     while ((fd = open("f", O_CREAT | O_RDWR | O_CLOEXEC, 0600)) >= 0) {
         last = fd;
@@ -348,7 +359,9 @@ static void crowd(void)
 /* Another process's open file, which this one comes to where it may have no more. */
 static void taken(void)
 {
-    int *fd = calloc((size_t)number + 8, sizeof *fd), n = 0, theirs, told[2], go[2];
+    int *fd = calloc((size_t)number + 8, sizeof *fd);
+    int n = 0;
+    int theirs, told[2], go[2];
     char c;
     must(fd && pipe(told) == 0 && pipe(go) == 0, "memory and pipes");
     pid_t pid = fork();
@@ -359,7 +372,8 @@ static void taken(void)
     must(read(told[0], &theirs, sizeof theirs) == sizeof theirs, "a file of the child's");
     while (n < number + 8 && (fd[n] = open("f", O_CREAT | O_RDWR, 0600)) >= 0)
         n++;
-    int from = (int)syscall(SYS_pidfd_open, pid, 0), copy = (int)syscall(SYS_pidfd_getfd, from, theirs, 0);
+    int from = (int)syscall(SYS_pidfd_open, pid, 0);
+    int copy = (int)syscall(SYS_pidfd_getfd, from, theirs, 0);
     must(copy >= 0, "its descriptor");
     must(pread(copy, &c, 1, 0) == -1 && errno == EMFILE, "one too many");
     must(close(fd[0]) == 0 && pread(copy, &c, 1, 0) == 1 && c == 't', "one closed, one more");
@@ -371,12 +385,15 @@ static void taken(void)
 
 static void memory(void)
 {
-    size_t total = 24 * MIB, step = 8 * MIB;
-    uint8_t *data = malloc(total), *back = malloc(total);
+    size_t total = 24 * MIB;
+    size_t step = 8 * MIB;
+    uint8_t *data = malloc(total);
+    uint8_t *back = malloc(total);
     must(data && back, "memory");
     for (size_t i = 0; i < total; i++)
         data[i] = (uint8_t)(i * 2654435761u >> 13);
-    int fd = open("m", O_CREAT | O_RDWR, 0600), calls = 0;
+    int fd = open("m", O_CREAT | O_RDWR, 0600);
+    int calls = 0;
     must(fd >= 0, "open");
     for (size_t at = 0; at < total; calls++) {
         ssize_t n = write(fd, data + at, total - at < step ? total - at : step);
@@ -424,7 +441,8 @@ static void passed_on(void)
 
 static void adopted(void)
 {
-    int list = open("list", O_RDONLY), fd = -1;
+    int list = open("list", O_RDONLY);
+    int fd = -1;
     long right = 0;
     for (long i = 0; i < number; i++) {
         unsigned char byte = 255;

@@ -96,7 +96,9 @@ static void on_alarm(int sig)
 
 static void record_locks(void)
 {
-    int status, fd = open(in("locked"), O_RDWR | O_CREAT, 0644), copy = dup(fd);
+    int status;
+    int fd = open(in("locked"), O_RDWR | O_CREAT, 0644);
+    int copy = dup(fd);
     if (pipe(to_child) != 0 || pipe(to_parent) != 0)
         exit(2);
     T(locks(fd, F_SETLK, F_WRLCK, 0, 10));
@@ -196,12 +198,14 @@ static void waits_end(void)
 
 static void asynchronous(void)
 {
-    char a[100] = "", b[100] = "";
+    char a[100] = "";
+    char b[100] = "";
     int fd = open(in("aio"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     struct aiocb w = { .aio_fildes = fd, .aio_buf = "hello, world", .aio_nbytes = 12, .aio_offset = 3 };
     struct aiocb r1 = { .aio_fildes = fd, .aio_buf = a, .aio_nbytes = 50, .aio_lio_opcode = LIO_READ };
     struct aiocb r2 = { .aio_fildes = fd, .aio_buf = b, .aio_nbytes = 5, .aio_offset = 3, .aio_lio_opcode = LIO_READ };
-    struct aiocb bad = { .aio_fildes = 999, .aio_buf = a, .aio_nbytes = 5 }, sync = { .aio_fildes = fd };
+    struct aiocb bad = { .aio_fildes = 999, .aio_buf = a, .aio_nbytes = 5 };
+    struct aiocb sync = { .aio_fildes = fd };
     const struct aiocb *list[1] = { &w };
     struct aiocb *both[2] = { &r1, &r2 };
     T(aio_write(&w));
@@ -259,7 +263,8 @@ static void resolved(int at, const char *path, int flags, int mode, uint64_t wit
         struct stat st = { .st_size = 0 };
         if ((how.resolve & without) && !(how.resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS)))
             continue;
-        int low = dup(0), fd;
+        int low = dup(0);
+        int fd;
         close(low);
         fd = (int)syscall(SYS_openat2, at, path, &how, sizeof how);
         int err = errno;
@@ -330,7 +335,8 @@ static void resolving(void)
     make_file("r/d/f", 3);
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         T(symlink(links[i][0], in(links[i][1])));
-    int at = open(in("r"), O_RDONLY | O_DIRECTORY), path_only = open(in("r"), O_PATH);
+    int at = open(in("r"), O_RDONLY | O_DIRECTORY);
+    int path_only = open(in("r"), O_PATH);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         uint64_t without = paths[i][0] == '/' ? RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0; /* what this host's root has */
         resolved(at, paths[i], O_RDONLY, 0, without);
@@ -456,7 +462,8 @@ static void walks_about(void)
 static void maps(void)
 {
     char buf[10] = "";
-    int status, fd = open(in("map"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int status;
+    int fd = open(in("map"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     T(ftruncate(fd, 20000));
     char *p = mmap(NULL, 20000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     OK(p == MAP_FAILED ? -1 : 0);
@@ -490,7 +497,8 @@ static void maps(void)
 
 static void wide(void)
 {
-    int a = 0, b = 0;
+    int a = 0;
+    int b = 0;
     wchar_t word[20] = L"";
     FILE *f = fopen(in("wide"), "w+");
     T(fwprintf(f, L"%d %ls %d rest", 17, L"word", 42));
@@ -603,7 +611,10 @@ static void local_links(const char *scratch)
     T(symlink(dir, "to"));
     T(mkdir("to/led", 0755));
     T(close(open("to/led/leaf", O_WRONLY | O_CREAT, 0644)));
-    char file[] = "to/led/tXXXXXX", suffixed[] = "to/led/tXXXXXX.c", place[] = "to/led/dXXXXXX", name[] = "to/led/nXXXXXX";
+    char file[] = "to/led/tXXXXXX";
+    char suffixed[] = "to/led/tXXXXXX.c";
+    char place[] = "to/led/dXXXXXX";
+    char name[] = "to/led/nXXXXXX";
     char none[] = "no/tXXXXXX";
     int fd = mkstemp(file);
     T(write(fd, "text", 4));

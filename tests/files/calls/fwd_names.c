@@ -106,7 +106,8 @@ static void pairs(void)
     T(mkdir(in("own"), 0755));
     T(mkdir(in("held"), 0755));
     T(mkdir(in("gone"), 0755));
-    int held = open(in("held"), O_RDONLY | O_DIRECTORY), gone = open(in("gone"), O_PATH);
+    int held = open(in("held"), O_RDONLY | O_DIRECTORY);
+    int gone = open(in("gone"), O_PATH);
     int nameless = open(dir, O_TMPFILE | O_RDWR, 0600);
     T(dup2(held, INHERITED));
     T(dup2(nameless, NAMELESS));
@@ -188,9 +189,13 @@ static void numbers(void)
     T(make(in("file")));
     T(symlink("/etc/passwd", in("out")));
     T(mkfifo(in("fifo"), 0600));
-    int path = open(in("file"), O_PATH), reader = open(in("file"), O_RDONLY), writer = open(in("file"), O_WRONLY);
-    int link = open(in("out"), O_PATH | O_NOFOLLOW), top = open(dir, O_RDONLY | O_DIRECTORY);
-    int nameless = open(dir, O_TMPFILE | O_RDWR, 0600), fifo = open(in("fifo"), O_RDWR);
+    int path = open(in("file"), O_PATH);
+    int reader = open(in("file"), O_RDONLY);
+    int writer = open(in("file"), O_WRONLY);
+    int link = open(in("out"), O_PATH | O_NOFOLLOW);
+    int top = open(dir, O_RDONLY | O_DIRECTORY);
+    int nameless = open(dir, O_TMPFILE | O_RDWR, 0600);
+    int fifo = open(in("fifo"), O_RDWR);
     T(write(writer, "words", 5));
     say_link(path);
     say_link(reader);

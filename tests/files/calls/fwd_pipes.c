@@ -127,7 +127,8 @@ static void waits(void)
     open_all();
     T(splice(file, NULL, ends[1], NULL, 65536, 0));
     T(pthread_create(&t, NULL, empties, NULL));
-    long sum = 0, n;
+    long sum = 0;
+    long n;
     while (sum < 300000 && (n = splice(file, NULL, ends[1], NULL, (size_t)(300000 - sum), 0)) > 0)
         sum += n;
     T(sum);
@@ -207,7 +208,9 @@ static void places(void)
     open_all();
     T(write(ends[1], block, 10));
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        off_t a = wrong[i], b = wrong[i], zero = 0;
+        off_t a = wrong[i];
+        off_t b = wrong[i];
+        off_t zero = 0;
         T(copy_file_range(file, &a, other, NULL, 5, 0));
         T(copy_file_range(file, &zero, other, &a, 5, 0));
         T(copy_file_range(file, &a, other, &b, 5, 0));

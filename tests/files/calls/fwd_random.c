@@ -172,7 +172,8 @@ static void do_open(void)
     static const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR, O_RDWR };
     static const int more[] = { O_CREAT, O_CREAT, O_CREAT | O_EXCL, O_TRUNC, O_APPEND, O_CREAT | O_APPEND, O_CREAT | O_TRUNC, O_NOFOLLOW,
                                 O_DIRECTORY, O_CLOEXEC, O_CREAT | O_NOFOLLOW, O_SYNC, 0, 0 };
-    int flags = modes[any(5)] | more[any(14)] | O_NONBLOCK, *s = place();
+    int flags = modes[any(5)] | more[any(14)] | O_NONBLOCK;
+    int *s = place();
     mode_t mode = once_in(3) ? (mode_t)any(512) | 0600 : 0644;
     const char *p = path();
     say(" %x %o", flags & ~O_NONBLOCK, mode);
@@ -268,7 +269,8 @@ static void seek_data(int fd, int whence)
 static void do_seek(void)
 {
     static const int whence[] = { SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE, 9 };
-    int *s = place(), w = whence[any(6)];
+    int *s = place();
+    int w = whence[any(6)];
     say(" %d", w);
     struct stat st;
     if (fstat(*s, &st) == 0 && S_ISDIR(st.st_mode)) /* positions in directories are each file system's own */
@@ -331,7 +333,8 @@ static void do_remove(void)
 
 static void do_rename(void)
 {
-    const char *from = path(), *to = path();
+    const char *from = path();
+    const char *to = path();
     if (once_in(3))
         gives(renameat2(AT_FDCWD, from, AT_FDCWD, to, any(4)));
     else
@@ -340,7 +343,8 @@ static void do_rename(void)
 
 static void do_link(void)
 {
-    const char *from = path(), *to = path();
+    const char *from = path();
+    const char *to = path();
     gives(once_in(2) ? link(from, to) : linkat(AT_FDCWD, from, AT_FDCWD, to, once_in(2) ? AT_SYMLINK_FOLLOW : 0));
 }
 
@@ -425,7 +429,8 @@ static void do_list(void)
 
 static void do_dup(void)
 {
-    int *a = place(), *b = place();
+    int *a = place();
+    int *b = place();
     if (a == b)
         return;
     if (*b >= 0 && once_in(2)) {
@@ -455,7 +460,8 @@ static void do_lock(void)
 {
     static const short types[] = { F_RDLCK, F_WRLCK, F_UNLCK };
     static const int commands[] = { F_SETLK, F_SETLK, F_SETLK, F_GETLK, F_OFD_SETLK, F_OFD_GETLK };
-    int *s = place(), command = commands[any(6)];
+    int *s = place();
+    int command = commands[any(6)];
     struct flock lock = { .l_type = types[any(3)], .l_whence = (short)any(3), .l_start = any(200), .l_len = any(100) };
     say(" %d type %d whence %d %ld+%ld", command, lock.l_type, lock.l_whence, (long)lock.l_start, (long)lock.l_len);
     if (once_in(6)) {
@@ -495,8 +501,10 @@ static void do_allocate(void)
 {
     static const int hows[] = { 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE,
                                 FALLOC_FL_PUNCH_HOLE, FALLOC_FL_COLLAPSE_RANGE };
-    int *s = place(), how = hows[any(6)];
-    off_t from = any(MOST), len = any(MOST);
+    int *s = place();
+    int how = hows[any(6)];
+    off_t from = any(MOST);
+    off_t len = any(MOST);
     say(" %x %ld+%ld", how, (long)from, (long)len);
     *reserved = true;
     if (once_in(3))
@@ -568,9 +576,12 @@ static void do_umask(void)
 
 static void do_copy(void)
 {
-    int *a = place(), *b = place();
-    off_t x = any(MOST), y = any(MOST);
-    bool use_x = once_in(2), use_y = once_in(2);
+    int *a = place();
+    int *b = place();
+    off_t x = any(MOST);
+    off_t y = any(MOST);
+    bool use_x = once_in(2);
+    bool use_y = once_in(2);
     size_t n = size();
     say(" %d%d", use_x, use_y);
     if (once_in(3))
@@ -680,7 +691,8 @@ static char *edge(void)
 static void give_and_mend(int fd, ssize_t result, const struct stat *before)
 {
     gives(result);
-    struct rlimit lim, none = { RLIM_INFINITY, RLIM_INFINITY };
+    struct rlimit lim;
+    struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
     if (result >= 0 || errno != EFAULT || !S_ISREG(before->st_mode))
         return;
     getrlimit(RLIMIT_FSIZE, &lim);
@@ -742,7 +754,8 @@ static void do_statx(void)
 static void do_flagged(void)
 {
     static const int flags[] = { RWF_APPEND, RWF_APPEND, RWF_DSYNC, RWF_SYNC, RWF_HIPRI, RWF_APPEND | RWF_DSYNC, 1 << 14 };
-    int *s = place(), how = flags[any(7)];
+    int *s = place();
+    int how = flags[any(7)];
     struct iovec iov[2] = { { data, any(3000) }, { data + 5000, any(3000) } };
     fill(8000);
     off_t from = once_in(3) ? -1 : offset();
@@ -769,7 +782,8 @@ static const struct {
 
 static void one_call(uint64_t seed, long number, int who)
 {
-    unsigned all = 0, n;
+    unsigned all = 0;
+    unsigned n;
     size_t i = 0;
     state = seed;
     any(2);
@@ -818,7 +832,8 @@ int main(int argc, char **argv)
     /* fwd_both puts directory and scratch last */
     uint64_t seed = strtoull(argv[1], NULL, 10);
     long ncalls = atol(argv[2]);
-    int nprocs = atoi(argv[3]), to[16][2], back[16][2];
+    int nprocs = atoi(argv[3]);
+    int to[16][2], back[16][2];
     dir = argv[4];
     printf("seed %s, %ld calls, %d processes\n", argv[1], ncalls, nprocs);
     fflush(stdout);

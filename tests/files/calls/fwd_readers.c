@@ -42,7 +42,8 @@ static void check(long n, long off, long len, bool cut)
 
 static void read_somewhere(int fd, bool cut)
 {
-    long off = rand_r(&dice) % (BYTES / 8 + 1000) * 8L, len = (200 << 10) + rand_r(&dice) % (LONGEST - (200 << 10));
+    long off = rand_r(&dice) % (BYTES / 8 + 1000) * 8L;
+    long len = (200 << 10) + rand_r(&dice) % (LONGEST - (200 << 10));
     memset(buf, 0x5a, sizeof buf);
     atomic_store(&aim, least(off + rand_r(&dice) % len, BYTES) / 8 * 8);
     step++;

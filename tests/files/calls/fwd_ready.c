@@ -151,7 +151,8 @@ static void states(void)
 /* Of regular files and directories nobody need be asked. */
 static void files(void)
 {
-    int fd = open(in("file"), O_RDWR | O_CREAT, 0600), d = open(in("."), O_RDONLY | O_DIRECTORY);
+    int fd = open(in("file"), O_RDWR | O_CREAT, 0600);
+    int d = open(in("."), O_RDONLY | O_DIRECTORY);
     struct pollfd p[3] = { { .fd = fd, .events = ALL }, { .fd = d, .events = ALL }, { .fd = -1, .events = ALL, .revents = 5 } };
     T(poll(p, 3, -1));
     T(p[0].revents);
@@ -238,7 +239,8 @@ static void mixed(void)
         }
         p[0].fd = fifo;
         since = now_s();
-        int status, ready = 0;
+        int status;
+        int ready = 0;
         while (poll(p, 2, -1) > 0 && !(p[0].revents & POLLIN))
             ready++;
         waited("a child's data", since);
@@ -411,7 +413,8 @@ static void sets(void)
 static void told(int ep, int most, int timeout)
 {
     struct epoll_event ev[8];
-    uint64_t sum = 0, events = 0;
+    uint64_t sum = 0;
+    uint64_t events = 0;
     int n = epoll_wait(ep, ev, most, timeout);
     for (int i = 0; i < n; i++) {
         sum += ev[i].data.u64;
@@ -520,7 +523,9 @@ static void copied(void)
 {
     struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x10 };
     open_mixed();
-    int ep = epoll_create1(0), again = dup(fifo), other = open(in("e"), O_RDWR | O_NONBLOCK);
+    int ep = epoll_create1(0);
+    int again = dup(fifo);
+    int other = open(in("e"), O_RDWR | O_NONBLOCK);
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
     int names[] = { dup(ep), fcntl(ep, F_DUPFD, 0), fcntl(ep, F_DUPFD_CLOEXEC, 0), dup2(ep, other), -1 };
     names[4] = dup(names[0]);
@@ -667,7 +672,9 @@ static void shared(void)
 static void by_number_new(void)
 {
     struct pollfd p = { .fd = fifo, .events = POLLIN };
-    struct timespec limit = { .tv_nsec = SOON_MS * 1000000L }, far = { .tv_sec = 100 }, wrong = { .tv_nsec = -1 };
+    struct timespec limit = { .tv_nsec = SOON_MS * 1000000L };
+    struct timespec far = { .tv_sec = 100 };
+    struct timespec wrong = { .tv_nsec = -1 };
     sigset_t usr1;
     struct {
         const sigset_t *mask;
@@ -716,7 +723,8 @@ static void by_number_old(void)
 
 static void by_number(void)
 {
-    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x1122334455667788 }, out = { 0 };
+    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x1122334455667788 };
+    struct epoll_event out = { 0 };
     struct timespec limit = { .tv_nsec = SOON_MS * 1000000L };
     char block[16];
     open_mixed();

@@ -77,7 +77,8 @@ static void do_write(int fd)
 
 static void do_pwrite(int fd)
 {
-    size_t at = below(MODEL_BYTES - CALL_MOST), len = some_length();
+    size_t at = below(MODEL_BYTES - CALL_MOST);
+    size_t len = some_length();
     fill(len);
     IS(pwrite(fd, buf, len, (off_t)at), len);
     put(at, len);
@@ -85,14 +86,16 @@ static void do_pwrite(int fd)
 
 static void do_read(int fd)
 {
-    size_t len = some_length(), n = readable(offset, len);
+    size_t len = some_length();
+    size_t n = readable(offset, len);
     check_read(read(fd, got, len), offset, len);
     offset += n;
 }
 
 static void do_pread(int fd)
 {
-    size_t at = below(MODEL_BYTES), len = some_length();
+    size_t at = below(MODEL_BYTES);
+    size_t len = some_length();
     check_read(pread(fd, got, len, (off_t)at), at, len);
 }
 
@@ -196,7 +199,8 @@ int main(int argc, char **argv)
     seed = strtoul(argv[2], NULL, 10);
     srandom((unsigned)seed);
     snprintf(path, sizeof path, "/fwd/file.%d", (int)getpid());
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600), twin = dup(fd);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    int twin = dup(fd);
     if (fd < 0)
         fail("open", fd, 3);
     walk(fd, twin);

@@ -56,7 +56,8 @@ static char *half(int prot)
 static void bad_data(int fd, char *nowhere, bool writable)
 {
     char *some = nowhere - 10;
-    struct iovec iov[] = { { some, 10 }, { some, 20 }, { some, 10 } }, none[] = { { nowhere, 10 }, { some, 10 } };
+    struct iovec iov[] = { { some, 10 }, { some, 20 }, { some, 10 } };
+    struct iovec none[] = { { nowhere, 10 }, { some, 10 } };
     T(lseek(fd, 0, SEEK_SET));
     T(read(fd, nowhere, 10));
     T(lseek(fd, 0, SEEK_CUR));
@@ -170,7 +171,8 @@ static __attribute__((noinline)) void *deep(void *arg)
 static void memory(void)
 {
     pthread_t thread;
-    int fd = open(in("data"), O_RDWR | O_CREAT, 0600), prot[] = { -1, PROT_NONE, PROT_READ };
+    int fd = open(in("data"), O_RDWR | O_CREAT, 0600);
+    int prot[] = { -1, PROT_NONE, PROT_READ };
     char *large = malloc(9 << 20);
     OK(symlink("target", in("link")));
     memset(large, 'd', 9 << 20);
@@ -227,7 +229,10 @@ static _Noreturn void append(char what, size_t len, int count, char *data)
 static void appends(size_t len, int count)
 {
     char *data = malloc(len);
-    int torn = 0, whole = 0, failed = 0, status;
+    int torn = 0;
+    int whole = 0;
+    int failed = 0;
+    int status;
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0)
             append((char)('a' + i), len, count, data);
@@ -295,7 +300,10 @@ static void marks(void)
     struct statx x = { 0 };
     struct stat st;
     struct fsxattr ext = { 0 };
-    int fd = open(in("marked"), O_RDWR | O_CREAT, 0640), flags = 0, before, version = 0;
+    int fd = open(in("marked"), O_RDWR | O_CREAT, 0640);
+    int flags = 0;
+    int before;
+    int version = 0;
     T(write(fd, "0123456789", 10));
     tell("by path", statx(AT_FDCWD, in("marked"), 0, STATX_BASIC_STATS | STATX_BTIME, &x), &x);
     T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino && st.st_ctim.tv_nsec == x.stx_ctime.tv_nsec &&
@@ -329,7 +337,8 @@ static void marks(void)
 static void flagged(void)
 {
     char text[100] = "";
-    struct iovec one = { (char *)"abc", 3 }, two[] = { { (char *)"de", 2 }, { (char *)"fgh", 3 } };
+    struct iovec one = { (char *)"abc", 3 };
+    struct iovec two[] = { { (char *)"de", 2 }, { (char *)"fgh", 3 } };
     struct iovec back[] = { { text, 5 }, { text + 5, 90 } };
     size_t len = 900000;
     struct iovec large = { calloc(1, len), len };
@@ -384,7 +393,9 @@ static void grow(void)
 {
     char *data = calloc(1, 300000);
     struct iovec v = { data, 300000 };
-    int fd = open(in("limited"), O_RDWR | O_CREAT | O_TRUNC, 0600), end = open(in("limited"), O_WRONLY | O_APPEND), status;
+    int fd = open(in("limited"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int end = open(in("limited"), O_WRONLY | O_APPEND);
+    int status;
     L(write(fd, data, 60000));
     L(write(fd, data, 60000));
     L(write(fd, data, 60000));
@@ -395,7 +406,9 @@ static void grow(void)
     L(write(end, data, 10));
     L(pwritev2(fd, &v, 1, 0, RWF_APPEND));
     int from = open(in("from"), O_RDWR | O_CREAT, 0600);
-    off_t start = 10, past = 300000, beyond = 100001;
+    off_t start = 10;
+    off_t past = 300000;
+    off_t beyond = 100001;
     L(write(from, data, 90000));
     L(lseek(fd, 50000, SEEK_SET));
     L(sendfile(fd, from, &start, 80000)); /* a part of it is sent, and yet there is a signal */
@@ -455,7 +468,8 @@ static void limit(void)
 static void unknown(void)
 {
     const struct timespec omit[2] = { { 1, UTIME_OMIT }, { 2, UTIME_OMIT } };
-    int fd = open(in("unknown"), O_RDWR | O_CREAT, 0600), path = open(in("unknown"), O_PATH);
+    int fd = open(in("unknown"), O_RDWR | O_CREAT, 0600);
+    int path = open(in("unknown"), O_PATH);
     T(write(fd, "0123456789", 10));
     T(fallocate(fd, 0x100, 0, 1));
     T(fallocate(fd, 0x100 | FALLOC_FL_KEEP_SIZE, 0, 1));
@@ -570,7 +584,8 @@ enum { COPY = 70 }; /* above what a test is started with */
 /* exec closes a copy of the descriptor, then another one of the file; both end the locks, although the first stays open. */
 static void gone_on(void)
 {
-    int fd = open(in("held"), O_RDWR), copy;
+    int fd = open(in("held"), O_RDWR);
+    int copy;
     char number[16];
     look("closed by exec");
     snprintf(number, sizeof number, "%d", fd);
@@ -608,7 +623,8 @@ static void still_held(void)
 
 static void locked(void)
 {
-    int status, fd = open(in("held"), O_RDWR | O_CREAT, 0600);
+    int status;
+    int fd = open(in("held"), O_RDWR | O_CREAT, 0600);
     char number[16];
     T(write(fd, "held", 4));
     pid_t pid = fork();

@@ -207,7 +207,9 @@ static void test_dirents(void)
 {
     enum { N = 700 };
     struct amph_fwd_file dir;
-    char name[64], *buf = malloc(5000), seen[N] = { 0 };
+    char name[64];
+    char *buf = malloc(5000);
+    char seen[N] = { 0 };
     size_t len;
     unsigned found = 0;
     off_t pos = 0;
@@ -252,8 +254,10 @@ static void test_sizes(void)
 {
     static const size_t sizes[] = { 1, 1023, 1024, 1025, 4096, 32768, 32769, 131071, 131072, 131073, 262145, 1 << 20,
         (5 << 20) + 7 };
-    size_t most = sizes[sizeof sizes / sizeof sizes[0] - 1], n;
-    unsigned char *out = malloc(most), *in = malloc(most);
+    size_t most = sizes[sizeof sizes / sizeof sizes[0] - 1];
+    size_t n;
+    unsigned char *out = malloc(most);
+    unsigned char *in = malloc(most);
     for (size_t i = 0; i < most; i++)
         out[i] = pattern(i);
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
@@ -290,7 +294,8 @@ static void test_sizes(void)
 static void test_full(void)
 {
     struct amph_fwd_file f;
-    size_t n = 77, size = 3 << 20;
+    size_t n = 77;
+    size_t size = 3 << 20;
     char *buf = calloc(1, size);
     IS(fopen_fwd("full", O_WRONLY | O_CREAT, &f), 0);
     IS(amph_fwd_pwrite(cl, &f, INT64_MAX - 100, buf, size, &n), EINVAL);
@@ -396,7 +401,8 @@ static void *wait_for_lock(void *arg)
 static void test_locks(void)
 {
     struct amph_fwd_file a, b;
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10 }, got;
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10 };
+    struct flock got;
     struct stat st;
     pthread_t t;
     IS(fopen_fwd("locked", O_RDWR | O_CREAT, &a), 0);
@@ -553,7 +559,8 @@ static void test_signals(void)
     struct amph_fwd_file f;
     struct itimerval { struct timeval interval, value; } tick = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
     extern int setitimer(int, const void *, void *);
-    size_t n, sum = 0;
+    size_t n;
+    size_t sum = 0;
     char *buf = calloc(1, 300000);
     IS(fopen_fwd("signals", O_WRONLY | O_CREAT | O_APPEND, &signal_file), 0);
     IS(fopen_fwd("loop", O_RDWR | O_CREAT, &f), 0);
@@ -584,7 +591,8 @@ static void test_killed(void)
     struct iofwd_stats before, after;
     int up[2], status;
     char byte;
-    size_t n, size = 3 << 20;
+    size_t n;
+    size_t size = 3 << 20;
     IS(fopen_fwd("victim", O_RDWR | O_CREAT, &mine), 0);
     IS(iofwd_stats(IOFWD_NONE, &before), 0);
     CHECK(pipe(up) == 0);
@@ -634,7 +642,9 @@ static void knock(const struct amph_fwd_server_addr *where, bool same_host, cons
 
 static void knock_wrongly(const struct amph_fwd_server_addr *where, bool same_host)
 {
-    uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX], key[AMPH_KEY_BYTES] = { 1 }, nonce[FWD_NONCE_BYTES] = { 0 };
+    uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
+    uint8_t key[AMPH_KEY_BYTES] = { 1 };
+    uint8_t nonce[FWD_NONCE_BYTES] = { 0 };
     struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8 };
     size_t n = amph_fwd_frame_build(frame, FWD_FRAME_ASK, NULL, 0);
     frame[4] = FWD_VERSION + 1;

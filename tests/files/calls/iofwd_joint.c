@@ -60,7 +60,8 @@ static iofwd_file_t *open_by_name(iofwd_file_t *mine, uint32_t whose)
 /* Deals the bytes of a stretch out: runs of one process each, by a pattern or at random; who: of each byte. */
 static void deal(uint8_t *who, size_t len)
 {
-    size_t run = 1 + draw(draw(2) ? 5000 : 100), holes = draw(3);
+    size_t run = 1 + draw(draw(2) ? 5000 : 100);
+    size_t holes = draw(3);
     int pattern = draw(2) == 0;
     for (size_t at = 0, i = 0, n; at < len; at += n, i++) {
         n = pattern ? run : 1 + draw(run * 2);
@@ -74,7 +75,8 @@ static void deal(uint8_t *who, size_t len)
  * for all processes, so that they agree. */
 static size_t rows_of(uint8_t *who, size_t len, uint32_t p, size_t most, struct iofwd_row *row, size_t *bytes_p)
 {
-    size_t n = 0, bytes = 0;
+    size_t n = 0;
+    size_t bytes = 0;
     for (size_t at = 0, end; at < len; at = end) {
         for (end = at; end < len && who[end] == who[at]; end++)
             ;
@@ -108,7 +110,10 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
 {
     static struct iofwd_row row[STRETCHES][IOFWD_ROWS_MOST], other[IOFWD_ROWS_MOST];
     struct iofwd_joint s[STRETCHES];
-    size_t n = 1 + draw(STRETCHES), at = draw(FILE_BYTES / 2), used = 0, most = iofwd_joint_most(file[0]);
+    size_t n = 1 + draw(STRETCHES);
+    size_t at = draw(FILE_BYTES / 2);
+    size_t used = 0;
+    size_t most = iofwd_joint_most(file[0]);
     uint8_t *buf = draw(3) ? seg : heap;
     memset(dealt, NOBODY, FILE_BYTES);
     for (size_t i = 0; i < n; i++) {
@@ -116,7 +121,8 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
         deal(dealt + at, len);
         s[i] = (struct iofwd_joint){ .file = file[draw(nfiles)], .number = i, .processes = procs, .off = (off_t)at, .len = len };
         for (uint32_t p = 0; p < procs; p++) {
-            size_t bytes, rows = rows_of(dealt + at, len, p, most, p == me ? row[i] : other, &bytes);
+            size_t bytes;
+            size_t rows = rows_of(dealt + at, len, p, most, p == me ? row[i] : other, &bytes);
             if (p != me)
                 continue;
             s[i].rows = row[i];
@@ -127,7 +133,9 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
         at += len + draw(2) * draw(100);
     }
     need(used <= SEGMENT, "room", used);
-    size_t end = at < FILE_BYTES ? at : FILE_BYTES, k = 0, first = (size_t)s[0].off;
+    size_t end = at < FILE_BYTES ? at : FILE_BYTES;
+    size_t k = 0;
+    size_t first = (size_t)s[0].off;
     for (size_t b = first; b < end; b++) { /* what lies between two stretches is nobody's */
         if (dealt[b] == me)
             buf[k++] = writing ? value(round, b) : 0xee;
@@ -140,7 +148,8 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
     int err = writing ? iofwd_pwrite_joint(s, n) : iofwd_pread_joint(s, n);
     need(err == 0, writing ? "iofwd_pwrite_joint" : "iofwd_pread_joint", (uint64_t)err);
     for (size_t i = 0; i < n; i++) {
-        size_t mine = 0, whole = 0;
+        size_t mine = 0;
+        size_t whole = 0;
         for (size_t b = 0; b < s[i].len; b++) {
             if (dealt[(size_t)s[i].off + b] != me)
                 continue;
@@ -177,7 +186,8 @@ static int one(iofwd_file_t *f, uint64_t number, off_t off, struct iofwd_row *ro
 
 static void errors(iofwd_file_t *f, const char *path)
 {
-    struct iofwd_row mine = { me * 10, 10, 0, 1 }, wrong[] = { { 5, 10, 0, 1 }, { 14, 1, 0, 1 } };
+    struct iofwd_row mine = { me * 10, 10, 0, 1 };
+    struct iofwd_row wrong[] = { { 5, 10, 0, 1 }, { 14, 1, 0, 1 } };
     size_t most = iofwd_joint_most(f);
     int last = me == procs - 1;
     need(one(f, 1, 0, last ? wrong : &mine, last ? 2 : 1, 1) == EINVAL, "rows that overlap", 0);
@@ -214,7 +224,8 @@ static void errors(iofwd_file_t *f, const char *path)
 /* The most memory that this process's servers have had, in KiB. */
 static long peak_of_servers(void)
 {
-    long sum = 0, kib;
+    long sum = 0;
+    long kib;
     for (int fd = 3; fd < 1024; fd++) {
         pid_t pid = server_behind(fd);
         char name[64], line[128];
@@ -287,7 +298,8 @@ static void *tell(void *arg)
 static void signalled_child(const char *path, int how, unsigned nap_s)
 {
     iofwd_file_t *f;
-    struct iofwd_row row = { 0, 100, 0, 1 }, other = { 100, 100, 0, 1 };
+    struct iofwd_row row = { 0, 100, 0, 1 };
+    struct iofwd_row other = { 100, 100, 0, 1 };
     struct iofwd_joint s = { .processes = 2, .len = 200, .rows = &row, .nrows = 1, .buf = heap };
     int status;
     need(iofwd_open(path, O_RDWR, 0, &f) == 0, "open", 0);

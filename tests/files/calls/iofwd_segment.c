@@ -44,14 +44,18 @@ int main(int argc, char **argv)
     uintptr_t bytes = 8 << 20;
     if (gex_Segment_Attach(&segment, tm, bytes) != GASNET_OK)
         gasnet_exit(1);
-    uint8_t *seg = gex_Segment_QueryAddr(segment), *heap = malloc(FILE_BYTES);
+    uint8_t *seg = gex_Segment_QueryAddr(segment);
+    uint8_t *heap = malloc(FILE_BYTES);
     char path[64];
     snprintf(path, sizeof path, "/fwd/seg.%u.%d", (unsigned)gex_TM_QueryRank(tm), (int)getpid());
     iofwd_file_t *f;
     need(heap && iofwd_open(path, O_RDWR | O_CREAT | O_EXCL, 0600, &f) == 0, "open", 0);
-    uint64_t size = 0, expected = 0;
+    uint64_t size = 0;
+    uint64_t expected = 0;
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        size_t len = 1 + draw(draw(3) ? 200000 : FILE_BYTES), n = 0, at = draw(FILE_BYTES - len + 1);
+        size_t len = 1 + draw(draw(3) ? 200000 : FILE_BYTES);
+        size_t n = 0;
+        size_t at = draw(FILE_BYTES - len + 1);
         if (len >= ALIGN && draw(2)) { /* whole blocks beside parts of blocks: with IOFWD_DIRECT only the first pass the cache */
             len -= len % ALIGN;
             at -= at % ALIGN;

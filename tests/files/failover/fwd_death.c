@@ -86,7 +86,8 @@ static void running(void) /* some pieces are done, some are not */
     int fd = open(path, O_CREAT | O_RDWR, 0600);
     pthread_t thread;
     pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)(getpid() % 9000));
-    size_t at = 0, sum = 0;
+    size_t at = 0;
+    size_t sum = 0;
     for (ssize_t n; (n = pwrite(fd, data + at, TOTAL / 3, (off_t)at)) > 0; at = (at + (size_t)n) % TOTAL / 4096 * 4096) {
         is_kept(at, (size_t)n);
         sum += (size_t)n;

@@ -198,9 +198,12 @@ static void many_locks(int fd)
 static void work(void)
 {
     static uint8_t buf[LARGE + 1];
-    int a[2], b[2], status, locked = open(in("locked", 0), O_RDWR | O_CREAT, 0600);
-    int seq = open(in("seq", 0), O_WRONLY | O_CREAT | O_TRUNC, 0600), region = open(in("region", 0), O_RDWR | O_CREAT, 0600);
-    int source = open(in("source", 0), O_RDONLY), shared = open(in("shared", 0), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int a[2], b[2], status;
+    int locked = open(in("locked", 0), O_RDWR | O_CREAT, 0600);
+    int seq = open(in("seq", 0), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int region = open(in("region", 0), O_RDWR | O_CREAT, 0600);
+    int source = open(in("source", 0), O_RDONLY);
+    int shared = open(in("shared", 0), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     int fresh = open(in("fresh", 0), O_WRONLY | O_CREAT | O_APPEND, 0600);
     pthread_t kill_thread, turn_thread;
     struct flock l = { .l_type = F_WRLCK, .l_start = 10, .l_len = 5 };
@@ -303,9 +306,11 @@ static int wait_only(int how)
     static const char voluntary[] = "voluntary_ctxt_switches";
     char text[16] = "";
     const char *wanted = how == SIGKILL ? "a\nc\n" : "a\nc\nb\n";
-    int status, go[2], fd = open(in("moved", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int status, go[2];
+    int fd = open(in("moved", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
     MUST(fd >= 0 && write(fd, "a\n", 2) == 2);
-    pid_t first = start_writer(fd, "b\n", &go[0]), second = start_writer(fd, "c\n", &go[1]);
+    pid_t first = start_writer(fd, "b\n", &go[0]);
+    pid_t second = start_writer(fd, "c\n", &go[1]);
     kills = 1;
     MUST(kill_newest());
     pid_t other = other_than(last_killed);
@@ -442,7 +447,9 @@ static int reused_only(void)
 {
     enum { PLACES = 33000 };
     char text[8] = "";
-    int status, low = dup(0), next = dup(0);
+    int status;
+    int low = dup(0);
+    int next = dup(0);
     MUST(close(low) == 0 && close(next) == 0);
     int first = open(in("first", 0), O_RDWR | O_CREAT, 0600);
     MUST(first == low && write(first, "first", 5) == 5);
@@ -481,7 +488,10 @@ static size_t make_record(char *record, int who, int seq)
 static int share_offset(int how, useconds_t after)
 {
     static char record[RECORD_MOST];
-    int result[SHARERS][2], fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600), said[SHARERS], lost = 0;
+    int result[SHARERS][2];
+    int fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int said[SHARERS];
+    int lost = 0;
     pid_t pid[SHARERS];
     MUST(fd >= 0);
     for (int who = 0; who < SHARERS; who++) {
@@ -570,14 +580,16 @@ static const struct {
 static int unanswered_only(void)
 {
     _Atomic int *begun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int wrong = 0, status, ready[2], go[2];
+    int wrong = 0;
+    int status, ready[2], go[2];
     char c;
     MUST(begun != MAP_FAILED && pipe(ready) == 0 && pipe(go) == 0);
     for (int i = 0; i < (int)(sizeof unanswered / sizeof *unanswered); i++) {
         struct stat st;
         int fd = open(in("unanswered.", i + 1), O_RDWR | O_CREAT | unanswered[i].flags, 0600);
         MUST(fd >= 0);
-        pid_t server = newest_server(), pid = fork();
+        pid_t server = newest_server();
+        pid_t pid = fork();
         *begun = 0;
         if (pid == 0) {
             MUST(fsync(fd) == 0 && write(ready[1], "", 1) == 1 && read(go[0], &c, 1) == 1);
@@ -604,7 +616,9 @@ static int placed_only(void)
     enum { ENTRIES = 3000 };
     static char seen[ENTRIES];
     char name[80];
-    int n = 0, number, fd = open(in("placed", 0), O_RDWR | O_CREAT, 0600);
+    int n = 0;
+    int number;
+    int fd = open(in("placed", 0), O_RDWR | O_CREAT, 0600);
     MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && close(fd) == 0);
     fd = open(in("placed", 0), O_RDWR | O_APPEND);
     MUST(fd >= 0 && write(fd, "abc", 3) == 3);
@@ -683,7 +697,8 @@ static void *kill_in_the_middle(void *kept_path)
 
 static int whole_only(void)
 {
-    uint8_t *bytes = malloc(WHOLE), *back = malloc(WHOLE);
+    uint8_t *bytes = malloc(WHOLE);
+    uint8_t *back = malloc(WHOLE);
     char path[PATH_MAX];
     pthread_t thread;
     MUST(bytes && back);

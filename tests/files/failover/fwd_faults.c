@@ -45,7 +45,9 @@ static bool is_told(const char *name, int err)
 
 static void late(const char *name)
 {
-    int fd = open(in(name), O_RDWR | O_CREAT | O_TRUNC, 0600), told = 0, other = 0;
+    int fd = open(in(name), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int told = 0;
+    int other = 0;
     struct stat st = { .st_size = -1 };
     for (int i = 0; i < TIMES; i++)
         while (write(fd, data + i, SMALL) < 0) {

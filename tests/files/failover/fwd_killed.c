@@ -92,7 +92,8 @@ static void reader(void)
 static void writer(void)
 {
     static char all[PIPE_ROOM];
-    int mine, wrong = 0;
+    int mine;
+    int wrong = 0;
     OK(mkfifo(in("f"), 0600));
     fifo = open(in("f"), O_RDWR);
     mine = other();
@@ -128,7 +129,8 @@ static void many(void (*what)(void))
     for (int i = 0; i < MANY; i++)
         waitpid(pid[i], NULL, 0);
     char c = 0;
-    int status, to = open(in("g"), O_RDWR);
+    int status;
+    int to = open(in("g"), O_RDWR);
     pid_t last = fork();
     if (last == 0)
         _exit(read(to, &c, 1) != 1 || c != 'x');
@@ -155,7 +157,8 @@ static void openers(void)
 /* Who waited for the other end does not count as one. */
 static void opener(void)
 {
-    int fd, wrong = 0;
+    int fd;
+    int wrong = 0;
     OK(mkfifo(in("f"), 0600));
     for (int i = 0; i < ROUNDS / 4; i++) {
         kill_in(open_to_read);
@@ -183,7 +186,8 @@ static void sizes(void)
     static char all[PIPE_ROOM];
     size_t got = 0;
     OK(mkfifo(in("f"), 0600));
-    int to, from = open(in("f"), O_RDONLY | O_NONBLOCK);
+    int to;
+    int from = open(in("f"), O_RDONLY | O_NONBLOCK);
     T(fcntl(from, F_SETFL, 0));
     T(read(from, all, 1)); /* nobody writes */
     fifo = to = open(in("f"), O_WRONLY);

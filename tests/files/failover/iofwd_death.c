@@ -44,7 +44,8 @@ static void *write_on(void *arg)
 {
     struct writer *wr = arg;
     struct amph_fwd_file f;
-    char path[64], *buf = calloc(1, wr->bytes);
+    char path[64];
+    char *buf = calloc(1, wr->bytes);
     uint64_t until = amph_now_ns() + RUN_NS;
     size_t n;
     snprintf(path, sizeof path, "/fwd/death-%u-%zu", amph_fwd_client_number(cl), wr->bytes);
@@ -65,7 +66,8 @@ int main(int argc, char **argv)
     without_preload(amph_env_foreign("LD_PRELOAD"), argv);
     if (amph_fwd_process(&cl) != 0)
         return 1;
-    bool killer = cl->rank == 0, victim = cl->servers[0] == cl->first + 0;
+    bool killer = cl->rank == 0;
+    bool victim = cl->servers[0] == cl->first + 0;
     for (int i = 0; i < 2; i++) {
         wr[i] = (struct writer){ .bytes = sizes[i] };
         pthread_create(&t[i], NULL, write_on, &wr[i]);

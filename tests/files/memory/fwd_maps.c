@@ -97,7 +97,8 @@ static pid_t start_peer(const char *program, const char *name)
 
 static void processes(const char *program)
 {
-    int status, fd = make("both", 2 * PAGE);
+    int status;
+    int fd = make("both", 2 * PAGE);
     struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
     pid_t pid = start_peer(program, "both");
     T(fcntl(fd, F_SETLK, &lock));
@@ -166,7 +167,8 @@ static void relatives(void)
 static void descriptors(void)
 {
     char buf[16] = "";
-    int fd = make("calls", 3 * PAGE + 100), other = open(in("calls"), O_RDWR | O_APPEND);
+    int fd = make("calls", 3 * PAGE + 100);
+    int other = open(in("calls"), O_RDWR | O_APPEND);
     char *p = SHARED(fd, 5 * PAGE);
     memcpy(p + 5, "mapped", 6);
     T(pread(other, buf, 6, 5));
@@ -216,8 +218,11 @@ static void descriptors(void)
 /* Parts, moves, protections. */
 static void parts(void)
 {
-    int fd = make("parts", 8 * PAGE), read_only = open(in("parts"), O_RDONLY);
-    char *p = SHARED(fd, 8 * PAGE), *q = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 6 * PAGE), c = 0;
+    int fd = make("parts", 8 * PAGE);
+    int read_only = open(in("parts"), O_RDONLY);
+    char *p = SHARED(fd, 8 * PAGE);
+    char *q = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 6 * PAGE);
+    char c = 0;
     for (int i = 0; i < 8; i++)
         p[i * PAGE] = (char)('a' + i);
     T(q[0]);
@@ -262,7 +267,9 @@ static void parts(void)
 
 static void errors(void)
 {
-    int fd = make("errors", PAGE), wr = open(in("errors"), O_WRONLY), d = open(dir, O_RDONLY);
+    int fd = make("errors", PAGE);
+    int wr = open(in("errors"), O_WRONLY);
+    int d = open(dir, O_RDONLY);
     char *p = SHARED(fd, PAGE);
     MAP(mmap(NULL, 0, RW, MAP_SHARED, fd, 0));
     MAP(mmap(NULL, PAGE, RW, MAP_SHARED, fd, 100));
@@ -288,7 +295,8 @@ static void errors(void)
 static void replaced(void)
 {
     int fd = make("replaced", PAGE);
-    char *p = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *q;
+    char *p = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *q;
     T(pwrite(fd, p, 100, 0));
     T(pread(fd, p, 100, 0));
     MAP(mmap(p, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
@@ -317,8 +325,8 @@ static void sparse(void)
     char c = 0;
     int fd = make("sparse", size);
     T(pwrite(fd, "middle", 6, size / 2));
-    char *p = mmap(NULL, (size_t)size, RW, MAP_SHARED | MAP_NORESERVE, fd, 0), *q = mmap(NULL, (size_t)size, PROT_READ,
-        MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    char *p = mmap(NULL, (size_t)size, RW, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    char *q = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
     MAP(p);
     MAP(q);
     T(p[size / 2]);

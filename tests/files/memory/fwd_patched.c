@@ -265,7 +265,8 @@ static void patch_all(const char *where)
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 
     for (size_t i = 0; i < sizeof patches / sizeof *patches; i++) {
-        void *entry = dlsym(RTLD_DEFAULT, patches[i].name), *own = dlsym(libc, patches[i].name);
+        void *entry = dlsym(RTLD_DEFAULT, patches[i].name);
+        void *own = dlsym(libc, patches[i].name);
 
         if (entry && strcmp(where, "libc") != 0)
             overwrite(entry, patches[i].hook);
@@ -290,7 +291,8 @@ static void patch_all(const char *where)
 
 static void memory_of(const char *name, int fd, int flags)
 {
-    char *p = MAP_FAILED, *q = MAP_FAILED;
+    char *p = MAP_FAILED;
+    char *q = MAP_FAILED;
 
     printf("%s, flags %d\n", name, flags);
     COK(MMAP, p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, flags, fd, 0));
@@ -347,7 +349,8 @@ static void memory(const char *scratch)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/local", scratch);
-    int there = open(in("mapped"), O_RDWR | O_CREAT, 0644), here = open(path, O_RDWR | O_CREAT, 0644);
+    int there = open(in("mapped"), O_RDWR | O_CREAT, 0644);
+    int here = open(path, O_RDWR | O_CREAT, 0644);
     void *p = NULL;
     int id = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600);
 
@@ -559,7 +562,8 @@ static void forwarded_waits(void)
     struct epoll_event event = { .events = EPOLLIN };
 
     T(mkfifo("fifo", 0600));
-    int fifo = open("fifo", O_RDWR), ep = epoll_create1(0);
+    int fifo = open("fifo", O_RDWR);
+    int ep = epoll_create1(0);
     struct pollfd p = { .fd = fifo, .events = POLLIN };
     FD_ZERO(&set);
     FD_SET(fifo, &set);

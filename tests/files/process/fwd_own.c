@@ -25,7 +25,8 @@ static void on_child(int sig)
 
 static size_t environment(void)
 {
-    size_t n = 0, sum = 0;
+    size_t n = 0;
+    size_t sum = 0;
     for (; environ[n]; n++)
         sum += strlen(environ[n]);
     return sum * 1000 + n;
@@ -44,10 +45,12 @@ static void look_for_next(int next[NEXT])
 
 int main(int argc, char **argv)
 {
-    char prefix[4096], word[16] = "";
+    char prefix[4096];
+    char word[16] = "";
     int next[NEXT], again[NEXT];
     iofwd_file_t *file;
-    size_t done = 0, before = environment();
+    size_t done = 0;
+    size_t before = environment();
     struct sigaction sa = { .sa_handler = on_child };
     bool own = argc == 5 && strcmp(argv[1], "own") == 0;
     look_for_next(next);

@@ -37,7 +37,8 @@ static int wait_for(pid_t pid)
 /* Parent and child write by one descriptor and share its offset; the child goes on after the parent has closed. */
 static void shared_offset(void)
 {
-    int go[2], fd = open(in("shared"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int go[2];
+    int fd = open(in("shared"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     T(write(fd, "parent ", 7));
     T(pipe(go));
     pid_t pid = fork();
@@ -70,7 +71,8 @@ static int take_turns(int fd, const char *text, int mine, int theirs)
 /* A child forks before it has made a call; then it and its own child do. */
 static void untouched_child(void)
 {
-    int a[2], b[2], fd = open(in("untouched"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int a[2], b[2];
+    int fd = open(in("untouched"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     T(write(fd, "parent ", 7));
     T(pipe(a));
     T(pipe(b));
@@ -124,7 +126,8 @@ static pid_t make_child(const struct way *w)
 /* Other ways to make a process than fork. */
 static void cloned(size_t first)
 {
-    char name[300], text[8] = "";
+    char name[300];
+    char text[8] = "";
     cloned_fd = -1;
     for (size_t i = first; i < sizeof ways / sizeof *ways; i++) {
         snprintf(name, sizeof name, "%s/cloned.%zu", dir, i);
@@ -142,7 +145,8 @@ static void cloned(size_t first)
 
 static void exec_keeps(void)
 {
-    int fd = open(in("exec"), O_WRONLY | O_CREAT | O_TRUNC, 0644), gone = open(in("exec"), O_RDONLY | O_CLOEXEC);
+    int fd = open(in("exec"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int gone = open(in("exec"), O_RDONLY | O_CLOEXEC);
     pid_t pid = fork();
     if (pid == 0) {
         char script[200];
@@ -169,7 +173,8 @@ static void chained(void)
     T(system("exec 3>chain; env env sh -c 'echo through >&3'; echo again >&3; (echo sub) >&3; cat chain"));
     T(system("cat <chain | tr a-z A-Z >upper; cat upper; cat upper >>chain; wc -l <chain"));
     FILE *p = popen("cat chain; echo from popen >popen", "r");
-    int c, n = 0;
+    int c;
+    int n = 0;
     while ((c = fgetc(p)) != EOF)
         n++;
     T(n);
@@ -226,7 +231,8 @@ static void spawn_numbers(void)
     posix_spawn_file_actions_t a;
     char command[80];
     sigset_t mask;
-    int fd = open(in("numbers"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), n = 0;
+    int fd = open(in("numbers"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int n = 0;
     snprintf(command, sizeof command, "echo is there >&%d", fd);
     T(posix_spawn_file_actions_init(&a));
     T(posix_spawn_file_actions_addopen(&a, 1, in("numbers.out"), O_WRONLY | O_CREAT, 0644));
@@ -474,7 +480,8 @@ static void handled(void)
     char line[100];
     pthread_t thread;
     void *bad;
-    int ok = 0, lines = 0;
+    int ok = 0;
+    int lines = 0;
     T(pthread_atfork(before_fork, in_parent, in_child));
     fork_log = fopen(in("fork-log"), "a");
     T(pthread_create(&thread, NULL, write_with_lock, NULL));
@@ -501,7 +508,8 @@ static void handled(void)
 /* A fork inside the C library */
 static void on_terminal(void)
 {
-    int terminal, fd = open(in("terminal"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int terminal;
+    int fd = open(in("terminal"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     char byte;
     for (int i = 0; i < 5; i++) {
         pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
@@ -524,7 +532,8 @@ static void on_terminal(void)
  * dropped, and what inherits the file finds it where the process has left it. */
 static void led_input(bool by_freopen)
 {
-    int from[2], go[2], done[2], fd = open(in("input"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int from[2], go[2], done[2];
+    int fd = open(in("input"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     char byte;
     T(write(fd, "0123456789\n", 11));
     T(lseek(fd, 0, SEEK_SET));
@@ -569,7 +578,8 @@ static void waited_in_our_memory(void)
 {
     T(mkfifo(in("fifo"), 0600));
     int fifo = open(in("fifo"), O_RDWR);
-    char byte, *stack = aligned_alloc(16, 256 << 10);
+    char byte;
+    char *stack = aligned_alloc(16, 256 << 10);
     T(wait_for(clone(wait_a_moment, stack + (256 << 10), CLONE_VM | CLONE_VFORK | SIGCHLD, &fifo)));
     free(stack);
     for (int i = 0; i < 3; i++) {
@@ -645,11 +655,13 @@ static int common;
 
 static void *worker(void *arg)
 {
-    long me = (long)arg, bad = 0;
+    long me = (long)arg;
+    long bad = 0;
     char name[PATH_MAX], word[32], back[32];
     snprintf(name, sizeof name, "%s/thread-%ld", dir, me);
     for (int i = 0; i < ROUNDS; i++) {
-        int fd = open(name, O_RDWR | O_CREAT | O_APPEND, 0600), copy = dup(fd);
+        int fd = open(name, O_RDWR | O_CREAT | O_APPEND, 0600);
+        int copy = dup(fd);
         int n = snprintf(word, sizeof word, "%ld-%04d\n", me, i);
         bad += write(copy, word, (size_t)n) != n;
         bad += close(fd) != 0;

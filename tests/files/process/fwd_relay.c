@@ -39,7 +39,8 @@ static void fifo_wait(const char *path, const char *mode)
 
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "", *more = argc > 2 ? argv[2] : "0";
+    const char *what = argc > 1 ? argv[1] : "";
+    const char *more = argc > 2 ? argv[2] : "0";
     if (strcmp(what, "out") == 0)
         for (int i = 0, n = atoi(more); i < n; i++)
             put(1, i % 10 == 9 ? "012345678\n" : "abcdefghi ");

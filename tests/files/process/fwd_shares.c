@@ -34,7 +34,9 @@ static int count_records(const char *path)
 {
     static char text[2 * ALL * RECORD];
     static bool seen[ALL];
-    int fd = open(path, O_RDONLY), n = 0, who, i;
+    int fd = open(path, O_RDONLY);
+    int n = 0;
+    int who, i;
     ssize_t len = read(fd, text, sizeof text);
     memset(seen, 0, sizeof seen);
     for (ssize_t at = 0; at + RECORD <= len; at += RECORD)
@@ -74,7 +76,9 @@ static void forked_writers(void)
 /* Each reads records at the shared offset and says which. */
 static void forked_readers(void)
 {
-    int fd = open("/fwd/forked", O_RDONLY), answers[2], n = 0;
+    int fd = open("/fwd/forked", O_RDONLY);
+    int answers[2];
+    int n = 0;
     char record[RECORD];
     pipe(answers);
     IS(read(fd, record, RECORD) == RECORD && read(fd, record, RECORD) == RECORD, true);

@@ -7,7 +7,8 @@
 
 int main(int argc, char **argv)
 {
-    char path[4096], text[50] = "";
+    char path[4096];
+    char text[50] = "";
     struct stat st;
     snprintf(path, sizeof path, "%s/static", argc > 1 ? argv[1] : ".");
     FILE *f = fopen(path, "w");

@@ -23,7 +23,8 @@ static const char *scratch;
 
 static void plain(void)
 {
-    char line[100], *whole = NULL;
+    char line[100];
+    char *whole = NULL;
     size_t cap = 0;
     int number = 0;
     FILE *f = fopen(in("text"), "w+");
@@ -104,7 +105,8 @@ static void by_descriptor(void)
 static void reopened(void)
 {
     char line[100], path[PATH_MAX];
-    FILE *f = fopen(in("re1"), "w"), *g;
+    FILE *f = fopen(in("re1"), "w");
+    FILE *g;
     fputs("first", f);
     T((g = freopen(in("re2"), "w", f)) == f);
     fputs("second", g);
@@ -363,7 +365,8 @@ static int jump(const char *path)
 static void closed_below(void)
 {
     char line[100];
-    FILE *f = fopen(in("below"), "w+"), *g;
+    FILE *f = fopen(in("below"), "w+");
+    FILE *g;
     fputs("first\n", f);
     fflush(f);
     T(close(fileno(f)));

@@ -138,7 +138,9 @@ static void in(void)
 {
     FILE *before = stdin;
     char line[100];
-    int fd = open_in("in", O_CREAT | O_RDWR | O_TRUNC), pair[2], number = 0;
+    int fd = open_in("in", O_CREAT | O_RDWR | O_TRUNC);
+    int pair[2];
+    int number = 0;
     static const char forwarded[] = "17 18\nforwarded line\nlast";
 
     if (write(fd, forwarded, sizeof forwarded - 1) < 0 || close(fd) != 0 || pipe(pair) != 0)
